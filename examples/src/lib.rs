@@ -3,11 +3,15 @@
 
 mod arguments;
 mod chat;
+#[cfg(feature = "session-postgres")]
+mod database;
 mod model;
 pub mod stand_in;
 mod terminal;
 
 pub use crate::arguments::Arguments;
 pub use crate::chat::{Call, Chat};
+#[cfg(feature = "session-postgres")]
+pub use crate::database::Database;
 pub use crate::model::Model;
 pub use crate::terminal::Terminal;

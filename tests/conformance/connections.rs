@@ -21,7 +21,7 @@ const NOTICE: Duration = Duration::from_secs(2);
 const NOTICE_READING: Duration = Duration::from_secs(15);
 
 /// Returns the number of busy slots, if the server reports it.
-async fn busy(server: &Server) -> Option<usize> {
+pub(crate) async fn busy(server: &Server) -> Option<usize> {
     let (status, body) = get(&server.beside("/slots")).await.ok()?;
     let slots: Value = serde_json::from_slice(&body).ok().filter(|_| status == 200)?;
     let is_busy = |slot: &&Value| slot["is_processing"] == true;

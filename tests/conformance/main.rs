@@ -18,6 +18,7 @@ mod errors;
 mod formats;
 mod loops;
 mod models;
+mod small;
 mod structured;
 mod text;
 mod thinking;

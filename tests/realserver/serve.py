@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Serve the made-up model with llama.cpp's own HTTP server, on 127.0.0.1 only.
+"""Serve the made-up model, or one that a package holds, with llama.cpp's own HTTP server, on 127.0.0.1 only.
 
 Writes the model, starts the server, and prints one line "base_url=http://127.0.0.1:PORT/v1" on
 stdout once it answers. Everything else goes to stderr. Serves until SIGTERM, SIGINT, the end of
 --max-seconds or, with --until-eof, the end of stdin.
 """
 import argparse
+import glob
+import importlib.util
 import os
 import signal
 import sys
@@ -34,6 +36,7 @@ def arguments():
                     help="reason only where a request asks (chat_template_kwargs.enable_thinking)")
     ap.add_argument("--broken-calls", action="store_true",
                     help="the model breaks its tool calls: an error event in the middle of a stream")
+    ap.add_argument("--package", help="serve the GGUF file in this Python package, with a prompt cache")
     ap.add_argument("--max-seconds", type=float, default=1800)
     ap.add_argument("--until-eof", action="store_true",
                     help="stop when stdin ends, so that no server outlives the program that started it")
@@ -43,7 +46,7 @@ def arguments():
 def parameters(args, model):
     p = xllamacpp.CommonParams()
     p.model.path = model
-    p.model_alias = {"tiny"}
+    p.model_alias = {args.package or "tiny"}
     p.hostnames = ["127.0.0.1"]
     p.port = args.port
     p.n_ctx = args.ctx * args.slots
@@ -51,11 +54,12 @@ def parameters(args, model):
     p.n_batch = args.batch
     p.n_gpu_layers = 0
     p.fit_params = False
+    # Two threads wait for each other, and on a busy machine they do little else.
     p.cpuparams.n_threads = 1
     p.cpuparams_batch.n_threads = 1
     p.n_threads_http = 4 + args.slots
-    # Each request computes its whole prompt, so that one seed gives one answer.
-    p.cache_prompt = False
+    # Of the made-up model each request computes its whole prompt, so that one seed gives one answer.
+    p.cache_prompt = bool(args.package)
     p.cache_ram_mib = 0
     p.n_ctx_checkpoints = 0
     p.ui = False
@@ -70,6 +74,14 @@ def parameters(args, model):
     if args.api_key:
         p.api_keys = [args.api_key]
     return p
+
+
+def model_in(package):
+    spec = importlib.util.find_spec(package)
+    files = glob.glob(os.path.join(os.path.dirname(spec.origin), "*.gguf")) if spec else []
+    if len(files) != 1:
+        sys.exit(f"the package {package} is not installed, or holds not one GGUF file: {files}")
+    return files[0]
 
 
 def wait_until_healthy(root, stop):
@@ -104,8 +116,11 @@ def main():
         stop_at_end_of_stdin(stop)
 
     with tempfile.TemporaryDirectory(prefix="tiny-gguf-") as folder:
-        model = os.path.join(folder, "tiny.gguf")
-        make_tiny_gguf.write(model, context=args.ctx, broken=args.broken_calls)
+        if args.package:
+            model = model_in(args.package)
+        else:
+            model = os.path.join(folder, "tiny.gguf")
+            make_tiny_gguf.write(model, context=args.ctx, broken=args.broken_calls)
         server = xllamacpp.Server(parameters(args, model))
         wait_until_healthy(server.listening_address, stop)
     # The server holds the model open or mapped; its file is no longer needed.

@@ -8,7 +8,7 @@ use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{api, conformance, deny, features, fuzz, msrv, package, tidy};
+use crate::{api, conformance, deny, features, fuzz, msrv, package, services, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -72,6 +72,8 @@ fn steps() -> Vec<Step> {
         step("tidy", Fast, Own(tidy::run)),
         step("api", Fast, Own(api::run)),
         step("package", Fast, Own(package::run)),
+        // Before the tests, most of which need them.
+        step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test), Duration::from_secs(300))),
         // Each crate's are compiled before the first of them prints.

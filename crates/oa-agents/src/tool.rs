@@ -1,13 +1,23 @@
-use oa_client::{AgentOptions, Client, Error, Result};
+use oa_client::{AgentOptions, Client, Error, NestedEvent, ParentAgent, Result};
 use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
-use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
+use oa_types::{FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
 /// An agent as a tool of another agent.
 ///
 /// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of the last
-/// answer. While it runs it emits `text` as it is generated, and a status for each call it makes. Interrupting
-/// the outer agent stops it at once.
+/// answer. Several calls run at once, as those of any tool.
+///
+/// It is part of the turn that calls it:
+///
+/// - Each of its events reaches the caller of the outer agent as [`AgentEvent::Nested`](oa_client::AgentEvent::Nested),
+///   in order, between the start and the completion of the call. An event waits until the caller takes it.
+/// - It uses up the outer agent's budgets of calls, tokens, and money, by its own price, and ends by their limits like
+///   by its own: none is passed by more than one answer of each agent that runs. Rounds are counted by each agent for
+///   itself. When the outer agent's time is over or it is interrupted, this one stops at once.
+/// - A call that the outer agent's settings forbid does not run here either. Without permission settings of its own,
+///   it asks as the outer agent does; see [`Permissions::within`](oa_hooks::Permissions::within). Hooks are not
+///   inherited.
 ///
 /// An answer that may be incomplete says so: unless the server reported a normal end, the result is
 /// `{"text": "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`,
@@ -49,7 +59,11 @@ pub struct AgentTool {
     description: String,
     schema: Value,
     options: AgentOptions,
+    max_depth: usize,
 }
+
+/// The default of [`AgentTool::max_depth`].
+const MAX_DEPTH: usize = 8;
 
 impl AgentTool {
     /// Creates a tool that asks an agent with these options.
@@ -78,21 +92,34 @@ impl AgentTool {
             "properties": { "prompt": prompt },
             "required": ["prompt"],
         });
-        Ok(Self { name, description: description.into(), schema, options })
+        Ok(Self { name, description: description.into(), schema, options, max_depth: MAX_DEPTH })
+    }
+
+    /// Sets how many agents deep this one may run, itself included: its call fails if more are on the way to it. 8 by
+    /// default.
+    #[must_use]
+    pub fn max_depth(mut self, agents: usize) -> Self {
+        self.max_depth = agents;
+        self
     }
 
     async fn ask(&self, input: &Value, cx: &ToolContext) -> Result<Value, ToolError> {
         let mut client = Client::new(self.options.clone())?;
         // The agent's own calls have the same keys wherever this call is repeated.
         client.set_key_prefix(cx.idempotency_key().unwrap_or_default());
+        let parent = cx.state::<ParentAgent>();
+        if let Some(parent) = parent {
+            if parent.agents().len() >= self.max_depth {
+                let path = parent.agents().join(" > ");
+                let message = format!("sub-agents may be {} deep: {path}", self.max_depth);
+                return Err(ToolError::new(message).retryable(false));
+            }
+            parent.adopt(&mut client, cx.tool_name())?;
+        }
         client.send(input["prompt"].as_str().unwrap_or_default()).await?;
-        while let Some(block) = client.receive().await? {
-            match block {
-                ContentBlock::Text(block) => cx.emit_with("text", || block.text.into()),
-                ContentBlock::ToolUse(call) => {
-                    cx.emit_status(format_args!("{} calls {}", self.name, call.name));
-                }
-                _ => {}
+        while let Some(event) = client.next_event().await? {
+            if let Some(parent) = parent {
+                parent.tell(NestedEvent::new(cx.call_id(), cx.tool_name(), event)).await;
             }
         }
         // The text of an answer that a limit cut off is only in the history.
@@ -121,6 +148,10 @@ impl Tool for AgentTool {
 
     fn input_schema(&self) -> &Value {
         &self.schema
+    }
+
+    fn is_agent(&self) -> bool {
+        true
     }
 
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {

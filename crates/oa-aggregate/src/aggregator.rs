@@ -155,13 +155,13 @@ impl Aggregator {
         speech.blocks.next(&calls.list, problems)
     }
 
-    /// Ends the input: text that was held back becomes deltas. A second call does nothing.
+    /// Ends the input: what was held back becomes deltas. A second call does nothing.
     ///
     /// # Errors
     ///
-    /// The text that was held back exceeds the text limit.
+    /// What was held back exceeds a limit.
     pub fn finish(&mut self) -> Result<(), Error> {
-        self.state.flush()
+        self.state.finish()
     }
 
     /// Ends the input of a stream that broke off, and returns whether the answer is complete anyway: it is if the

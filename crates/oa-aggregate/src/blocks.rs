@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use oa_types::ContentBlock;
+use oa_types::{ContentBlock, PromptProgress};
 
 use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
+use crate::prompt_progress::Packed;
 
 /// A part of the answer. Parts are in the order in which they began.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ enum Pending {
     CallArguments { call: usize, start: usize, end: usize },
     CallStart(usize),
     Problem(usize),
+    PromptProgress(Packed),
     Words { part: usize, start: usize, end: usize },
 }
 
@@ -171,10 +173,15 @@ impl Blocks {
         words.fold(first, |said, more| said + more)
     }
 
-    pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
+    pub(crate) fn call_began(&mut self, budget: &mut Budget) -> Result<(), Error> {
         budget.hold(BLOCK)?;
-        self.pending.reserve(budget)?;
         self.parts.push(Part::Call);
+        Ok(())
+    }
+
+    /// Adds the start of a call whose id and name are settled.
+    pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
+        self.pending.reserve(budget)?;
         self.pending.push(Pending::CallStart(call));
         Ok(())
     }
@@ -199,6 +206,17 @@ impl Blocks {
         Ok(())
     }
 
+    /// Queues the progress of a server that reads the prompt.
+    pub(crate) fn progress(
+        &mut self,
+        progress: &PromptProgress,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        self.pending.reserve(budget)?;
+        self.pending.push(Pending::PromptProgress(progress.into()));
+        Ok(())
+    }
+
     /// Records the new position of a problem.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
         for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
@@ -218,12 +236,14 @@ impl Blocks {
     ) -> Option<Delta<'a>> {
         Some(match self.pending.pop()? {
             Pending::CallStart(call) => {
-                Delta::CallStart { call, name: calls[call].name.as_deref() }
+                let (id, name) = calls[call].identity();
+                Delta::CallStart { call, id, name }
             }
             Pending::CallArguments { call, start, end } => {
                 Delta::CallArguments { call, fragment: calls[call].arguments.slice(start, end) }
             }
             Pending::Problem(problem) => Delta::Problem(&problems[problem]),
+            Pending::PromptProgress(progress) => Delta::PromptProgress(progress.into()),
             Pending::Words { part, start, end } => {
                 let Part::Words(Words { voice, text }) = &self.parts[part] else { return None };
                 let words = &text[start..end];

@@ -29,7 +29,12 @@ fn control_token(name: &str) -> Option<usize> {
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) index: Option<i64>,
+    /// The server's id, by which fragments find the call.
     pub(crate) id: Option<String>,
+    /// The id that the call has in place of the server's, once it has one.
+    pub(crate) made_up: Option<String>,
+    /// Set once the start of the call is among the deltas. From then on, id and name stay as they are.
+    pub(crate) has_started: bool,
     pub(crate) name: Option<String>,
     pub(crate) arguments: Arguments,
     pub(crate) legacy: bool,
@@ -52,6 +57,23 @@ impl Call {
         fragment.extra.is_none()
             && (fragment.id.is_none() || self.id.is_some())
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
+    }
+
+    /// Returns true if the name is known and cannot grow.
+    pub(crate) fn has_settled_name(&self) -> bool {
+        self.name.is_some() && (self.name_ended || !self.arguments.is_empty())
+    }
+
+    /// Marks the start of the call as told. A name before any arguments ends here.
+    pub(crate) fn start(&mut self) {
+        self.has_started = true;
+        self.name_ended |= self.arguments.is_empty();
+    }
+
+    /// Returns the id and the name of a call that has started.
+    pub(crate) fn identity(&self) -> (&str, &str) {
+        let id = self.made_up.as_ref().or(self.id.as_ref());
+        (id.map_or("", String::as_str), self.name.as_deref().unwrap_or_default())
     }
 
     /// Takes a fragment except for its id, and a piece of arguments, and returns the start and end of the piece.
@@ -94,12 +116,12 @@ impl Call {
     /// Returns the finished block; `cut` is the reason why a call without arguments is not a call.
     pub(crate) fn finish(
         self,
-        made_up: impl FnOnce() -> String,
         cut: Option<&'static str>,
         repair: ArgumentRepair,
         budget: &mut Budget,
     ) -> Result<ToolUseBlock, ToolUseError> {
-        let id = self.id.unwrap_or_else(made_up);
+        // Every call has one by now.
+        let id = self.made_up.or(self.id).unwrap_or_default();
         let resolution = match cut {
             _ if self.is_too_long => Err("the arguments are longer than the limit".to_owned()),
             Some(why) if self.arguments.is_blank() => Err(why.to_owned()),

@@ -6,6 +6,7 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
 use crate::error::Error;
+use crate::ids::MadeUpIds;
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]
@@ -127,6 +128,19 @@ impl Calls {
             (Some(new), Some(old)) => *new == **old,
             _ => call.name.as_deref() == name && call.arguments.is(arguments),
         })
+    }
+
+    /// Settles the id of a call: the server's, or else one that is made up. An id that was made up before the server
+    /// sent it for another call stays where it is, and the other call gets one that is made up, too.
+    pub(crate) fn settle_id(&mut self, call: usize, ids: &mut MadeUpIds) {
+        let Call { id, made_up, .. } = &self.list[call];
+        let is_free =
+            |id: &str| !self.list.iter().any(|other| other.made_up.as_deref() == Some(id));
+        if made_up.is_some() || id.as_deref().is_some_and(is_free) {
+            return;
+        }
+        let made_up = ids.find(|id| self.position_of_id(id).is_none());
+        self.list[call].made_up = made_up;
     }
 
     fn position_of_id(&self, id: &str) -> Option<usize> {

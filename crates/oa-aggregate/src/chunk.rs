@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
-use oa_types::Usage;
 use oa_types::wire::ServerError;
+use oa_types::{PromptProgress, Usage};
 use serde_json::{Map, Value};
 
 /// One payload of a stream: a chunk, or its end.
@@ -30,6 +30,8 @@ pub struct Chunk<'a> {
     pub error: Option<Box<ServerError>>,
     /// The usage so far, wherever it is in the payload.
     pub usage: Option<Usage>,
+    /// How far the server has read the prompt (QUIRKS row 122).
+    pub prompt_progress: Option<Box<PromptProgress>>,
     /// The first choice; nearly always the only one.
     pub(crate) choice: Option<Choice<'a>>,
     /// Further choices. An empty list does not allocate.

@@ -12,6 +12,7 @@ use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 use crate::error::UnreadablePayload;
 use crate::failure;
 use crate::json::{Invalid, Read, Reader, Str};
+use crate::prompt_progress;
 use crate::reasoning::{Name, Reasoning, words_of_detail};
 use crate::template::slot::{Count, Slot, SlotKind};
 use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
@@ -130,8 +131,9 @@ impl Decoder {
             chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), allowance.room)));
         }
         chunk.is_cut = allowance.is_cut;
-        if !chunk.is_cut {
-            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &self.skipped);
+        // A template would take the numbers of a progress for values that do not matter.
+        if !chunk.is_cut && chunk.prompt_progress.is_none() {
+            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &mut self.skipped);
         }
         Ok(Payload::Chunk(chunk))
     }
@@ -191,6 +193,7 @@ fn read_chunk<'a>(
                     }
                 }
             }
+            "prompt_progress" => chunk.prompt_progress = prompt_progress::read(reader.raw()?.raw),
             "error" => failure = failure::in_member(reader.raw()?.raw, allowance),
             // Compared in each chunk, because a payload with a different value may be an error.
             "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, allowance),

@@ -224,11 +224,21 @@ impl Details {
 
 impl DetailShape {
     /// Returns the shape of fragments like this one, if it is an object with one text member.
-    pub(crate) fn new(json: &str) -> Option<Self> {
+    ///
+    /// `skipped` is room for the reader, and is left as it is.
+    pub(crate) fn new(json: &str, skipped: &mut Vec<Slot>) -> Option<Self> {
+        let before = skipped.len();
+        let string = Self::only_text(&mut Reader::inside(json, skipped));
+        skipped.truncate(before);
+        let (string, place) = string?;
+        let member = GROWING[place];
+        Some(Self { json: json.to_owned(), string, member, place, number: 0 })
+    }
+
+    /// Returns the range of the only text member of an object, and its index in [`GROWING`].
+    fn only_text(reader: &mut Reader<'_, '_>) -> Option<(Range<usize>, usize)> {
         let mut found = None;
         let mut seen = [0; GROWING.len()];
-        let mut skipped = Vec::new();
-        let mut reader = Reader::at_delta(json, 0, &mut skipped);
         let mut members = reader.object().ok()??;
         while let Some(name) = reader.member(&mut members).ok()? {
             let string = reader.string_or_absent().ok()?;
@@ -242,13 +252,8 @@ impl DetailShape {
                 }
             }
         }
-        let (string, place) = found?;
-        let member = GROWING[place];
         // Of two members with one name, the last counts.
-        if seen.iter().any(|times| *times > 1) {
-            return None;
-        }
-        Some(Self { json: json.to_owned(), string, member, place, number: 0 })
+        found.filter(|_| seen.iter().all(|times| *times <= 1))
     }
 
     /// Returns the slot in a payload in which the fragment begins at `start`.

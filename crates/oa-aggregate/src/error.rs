@@ -2,6 +2,7 @@ use std::fmt;
 
 use oa_json::held;
 use oa_types::wire::ServerError;
+use serde::{Deserialize, Serialize};
 
 /// The number of bytes of an unreadable payload that are kept: more than are shown, so that a key that extends beyond
 /// the excerpt is complete when it is masked.
@@ -66,7 +67,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A payload that is not JSON.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct UnreadablePayload {
     payload: Box<str>,
     position: usize,
@@ -121,7 +122,8 @@ pub(crate) fn beginning(text: &str) -> &str {
 }
 
 /// A problem inside a stream that does not end it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
     /// The server reported an error.
@@ -141,7 +143,8 @@ pub enum Problem {
 }
 
 /// The way in which a stream ended incorrectly.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UncleanEnd {
     /// The connection broke.

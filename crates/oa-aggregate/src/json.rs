@@ -107,6 +107,11 @@ impl<'a, 'n> Reader<'a, 'n> {
         Self { text, position: start, depth: 3, skipped }
     }
 
+    /// Creates a reader of a text inside another one, behind what was recorded there.
+    pub(crate) fn inside(text: &'a str, skipped: &'n mut Vec<Slot>) -> Self {
+        Self { text, position: 0, depth: 0, skipped }
+    }
+
     /// Returns the start of the next value, or the end of what was read.
     pub(crate) fn position(&self) -> usize {
         self.position

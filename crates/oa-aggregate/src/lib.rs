@@ -79,6 +79,7 @@ mod template;
 mod value;
 
 mod error;
+mod prompt_progress;
 mod quirks;
 
 pub use oa_types::wire::ServerError;

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
 use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
-use crate::ids;
+use crate::ids::MadeUpIds;
 use crate::opaque::Opaque;
 use crate::options::Options;
 use crate::quirks::ChoiceIndex;
@@ -30,6 +30,7 @@ pub(crate) struct State {
     /// The answer arrives as messages, each of which adds to it.
     messages_add: bool,
     pub(crate) calls: Calls,
+    ids: MadeUpIds,
     pub(crate) finish_reason: FinishReason,
     pub(crate) usage: Option<Usage>,
     pub(crate) problems: Vec<Problem>,
@@ -56,6 +57,7 @@ impl State {
             thinks_in_blocks: false,
             messages_add: false,
             calls: Calls::default(),
+            ids: MadeUpIds::new(options.id_seed, Vec::new()),
             finish_reason: FinishReason::Unspecified,
             usage: None,
             problems: Vec::new(),
@@ -145,6 +147,9 @@ impl State {
         }
         if self.model.is_none() {
             self.model = self.keep_word(chunk.model.as_deref())?;
+        }
+        if let Some(progress) = &chunk.prompt_progress {
+            self.speech.blocks.progress(progress, &mut self.budget)?;
         }
         for choice in chunk.choices() {
             self.take_choice(choice, chunk.detail_shape)?;
@@ -335,7 +340,7 @@ impl State {
                 // Held-back text arrived before this call.
                 self.flush()?;
                 let call = self.calls.begin(fragment);
-                self.speech.blocks.call_started(call, &mut self.budget)?;
+                self.speech.blocks.call_began(&mut self.budget)?;
                 call
             }
         };
@@ -349,7 +354,10 @@ impl State {
             return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
         }
         match assembled.arguments.append(arguments, &mut self.budget) {
-            Ok(place) => self.speech.blocks.call_grew(call, place, &mut self.budget),
+            Ok(place) if assembled.has_started => {
+                self.speech.blocks.call_grew(call, place, &mut self.budget)
+            }
+            Ok(_) => self.start_call(call),
             Err(error) => {
                 assembled.is_too_long = true;
                 Err(error)
@@ -396,7 +404,36 @@ impl State {
             )?;
         }
         let place = self.calls.take(call, fragment, arguments);
-        self.speech.blocks.call_grew(call, place, &mut self.budget)
+        if self.calls.list[call].has_started {
+            return self.speech.blocks.call_grew(call, place, &mut self.budget);
+        }
+        self.start_call(call)
+    }
+
+    /// Adds the start of a call to the deltas, and the arguments so far, once its name is settled.
+    #[inline(never)]
+    fn start_call(&mut self, call: usize) -> Result<(), Error> {
+        if self.calls.list[call].has_settled_name() { self.start_now(call) } else { Ok(()) }
+    }
+
+    fn start_now(&mut self, call: usize) -> Result<(), Error> {
+        self.calls.settle_id(call, &mut self.ids);
+        self.calls.list[call].start();
+        self.speech.blocks.call_started(call, &mut self.budget)?;
+        let arguments = (0, self.calls.list[call].arguments.len());
+        self.speech.blocks.call_grew(call, arguments, &mut self.budget)
+    }
+
+    /// Ends the input: text that was held back and calls without arguments become deltas.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        for call in 0..self.calls.list.len() {
+            let assembled = &self.calls.list[call];
+            if !assembled.has_started && assembled.name.is_some() {
+                self.start_now(call)?;
+            }
+        }
+        Ok(())
     }
 
     /// Counts members other than text and arguments; they are limited together with the text.
@@ -448,6 +485,9 @@ impl State {
     }
 
     pub(crate) fn take_answer(&mut self) -> AggregatedAnswer {
+        for call in 0..self.calls.list.len() {
+            self.calls.settle_id(call, &mut self.ids);
+        }
         let calls = mem::take(&mut self.calls.list);
         let mut calls = (!calls.is_empty()).then(|| self.finished(calls).into_iter());
         let said = mem::take(&mut self.speech.blocks).parts;
@@ -486,12 +526,10 @@ impl State {
     fn finished(&mut self, calls: Vec<Call>) -> Vec<ContentBlock> {
         let cut = self.why_an_empty_last_call_is_no_call();
         let last = calls.len() - 1;
-        let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
-        let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
         let blocks = calls.into_iter().enumerate().map(|(number, call)| {
             let cut = cut.filter(|_| number == last);
             let repair = self.options.quirks.repair;
-            match call.finish(|| ids.next_id(), cut, repair, &mut self.budget) {
+            match call.finish(cut, repair, &mut self.budget) {
                 Ok(call) => ContentBlock::ToolUse(call),
                 Err(error) => ContentBlock::ToolUseError(error),
             }
@@ -501,7 +539,7 @@ impl State {
 
     /// Returns the call of an answer that ends with calls but has none, if a payload could not be read: the call was
     /// in that payload (QUIRKS row 121).
-    fn lost_call(&self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
+    fn lost_call(&mut self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
         let unreadable = self.unreadable.as_ref()?;
         let is_call = |block: &ContentBlock| {
             matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
@@ -513,7 +551,7 @@ impl State {
         let position = unreadable.position();
         let error = format!("the call was lost: its chunk is not JSON at byte {position}");
         let mut lost = ToolUseError::new(error, unreadable.excerpt());
-        lost.id = Some(ids::MadeUpIds::new(self.options.id_seed, Vec::new()).next_id());
+        lost.id = Some(self.ids.next_id());
         Some(lost)
     }
 

@@ -322,8 +322,8 @@ impl AnswerStream {
                     Delta::Thinking(thinking) => this.thinking += thinking.len(),
                     _ => {}
                 }
-                // A problem is nothing of the answer.
-                if !matches!(delta, Delta::Problem(_)) {
+                // These are nothing of the answer.
+                if !matches!(delta, Delta::Problem(_) | Delta::PromptProgress(_)) {
                     this.watch.note_content();
                     this.beginning.note(&this.watch);
                 }
@@ -543,6 +543,12 @@ impl Arriving {
                     Delta::Problem(problem) => {
                         let problem = quotation::problem(problem, secrets_of(destination.as_ref()));
                         if let Some(picked) = pick(Delta::Problem(&problem)) {
+                            return Some(picked);
+                        }
+                        continue;
+                    }
+                    Delta::PromptProgress(progress) => {
+                        if let Some(picked) = pick(Delta::PromptProgress(progress)) {
                             return Some(picked);
                         }
                         continue;

@@ -81,8 +81,9 @@ impl AnswerDelta {
             Delta::CallArguments { call, fragment } => {
                 Self::CallArguments { call, fragment: fragment.to_owned() }
             }
-            Delta::CallStart { call, name } => {
-                Self::CallStart { call, id: None, name: name.map(str::to_owned) }
+            Delta::CallStart { call, id, name } => {
+                let (id, name) = (Some(id.to_owned()), Some(name.to_owned()));
+                Self::CallStart { call, id, name }
             }
             Delta::Refusal(text) => Self::Refusal { text: text.to_owned() },
             Delta::Text(text) => Self::Text { text: text.to_owned() },

@@ -1,19 +1,30 @@
 use std::mem::discriminant;
 use std::sync::Arc;
 
-use oa_fallback::{Dialect, Markers, React, TaggedJson};
+use oa_fallback::{Constrained, Dialect, Grammar, Markers, React, TaggedJson};
 use oa_types::ToolSpec;
+use oa_types::wire::ChatParameters;
+use serde_json::Value;
 
 /// The way the model calls tools. Two modes with a custom dialect are equal if they share it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ToolMode {
-    /// By the server's function calling; once the server says that the model does not support it, in text, as
-    /// [`TaggedJson`](Self::TaggedJson). This is remembered, and reported as
+    /// By the server's function calling; once the server says that the model does not support it, in text: as
+    /// [`Constrained`](Self::Constrained) where a [`ServerProfile`](crate::ServerProfile) says that answers keep to a
+    /// schema, and else as [`TaggedJson`](Self::TaggedJson). This is remembered, and reported as
     /// [`Refusal::Tools`](crate::Refusal::Tools). Calls and results in the conversation are then in text for that
     /// model, even if there are no tools any more.
     #[default]
     Auto,
+    /// In answers that the server holds to a JSON Schema: each is one object, a call or an answer. For the smallest
+    /// models, on llama.cpp, LM Studio, Ollama or vLLM: calls are well-formed and of tools that are offered.
+    ///
+    /// `tool_choice` decides whether the model may call, must call, or must answer; `parallel_tool_calls(true)` lets
+    /// it make several calls at once. Text streams as it is generated. The schema is sent as `response_format`. A
+    /// server that refuses it is asked for a `json_object`, then in the prompt alone, reported as
+    /// [`Refusal::Format`](crate::Refusal::Format).
+    Constrained,
     /// In text, in your own dialect.
     Custom(Arc<dyn Dialect>),
     /// In text: `[TOOL:name:argument=value]`.
@@ -35,8 +46,9 @@ pub enum ToolMode {
 
 impl ToolMode {
     /// Returns the dialect that is used from the start or as a fallback.
-    fn dialect(&self) -> Option<Arc<dyn Dialect>> {
+    fn dialect(&self, parallel: bool) -> Option<Arc<dyn Dialect>> {
         match self {
+            Self::Constrained => Some(Arc::new(Constrained::new().with_parallel_calls(parallel))),
             Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
             Self::Custom(dialect) => Some(Arc::clone(dialect)),
             Self::Markers => Some(Arc::new(Markers::new())),
@@ -69,19 +81,37 @@ pub(crate) struct TextDialect {
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The system prompt with the instructions; empty if there is neither.
     pub(crate) system_prompt: Arc<str>,
+    /// The response format that holds answers to the dialect.
+    pub(crate) format: Option<Value>,
 }
 
 impl TextDialect {
     /// Returns the dialect of a mode, even without tools: a conversation may hold earlier calls.
     pub(crate) fn new(
         mode: &ToolMode,
-        tools: &[ToolSpec],
+        parameters: &ChatParameters,
         system_prompt: Option<&str>,
     ) -> Option<Self> {
-        let dialect = mode.dialect()?;
-        let instructions = dialect.instructions(tools);
+        let dialect = mode.dialect(parameters.parallel_tool_calls == Some(true))?;
+        let instructions = dialect.instructions(&parameters.tools);
         let parts = [system_prompt.unwrap_or_default(), &*instructions];
         let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-        Some(Self { dialect, tools: tools.into(), system_prompt: parts.join("\n\n").into() })
+        let format = dialect.response_format(parameters);
+        let (tools, system_prompt) = (&*parameters.tools, parts.join("\n\n"));
+        Some(Self { dialect, tools: tools.into(), system_prompt: system_prompt.into(), format })
+    }
+    /// Returns the grammar of the calls in an answer, if there may be any. `offers_tools` is true if the request has
+    /// tools, and `is_json` if its answer has a format of the caller's.
+    pub(crate) fn grammar(
+        &self,
+        mode: &ToolMode,
+        offers_tools: bool,
+        is_json: bool,
+    ) -> Option<Box<dyn Grammar>> {
+        // Nothing can be called, and this is as it would be with a model that has function calling.
+        let is_native = !mode.is_text() && self.tools.is_empty();
+        // Without tools, such an answer is no object of the dialect.
+        let is_own = is_json && !offers_tools;
+        (!is_native && !is_own).then(|| self.dialect.grammar(Arc::clone(&self.tools)))
     }
 }

@@ -365,7 +365,7 @@ impl EndpointBuilder {
             name: profile.model,
             traits: of_model,
             lacks_tools: profile.tools == Some(false),
-            lacks_schema: profile.schema == Some(false),
+            keeps_schema: profile.schema,
         };
         Ok((traits, Some(known)))
     }

@@ -44,10 +44,11 @@ impl Offer {
 }
 
 impl Envelope {
+    /// Creates it for requests without tools, and with them.
     pub(crate) fn new(
         destination: &Destination,
         system_prompts: [Option<Arc<str>>; 2],
-        request: &ChatParameters,
+        requests: [&ChatParameters; 2],
     ) -> Result<Self> {
         let (mut chat, ()) = Request::new(()).into_parts();
         (chat.method, chat.uri) = (Method::POST, destination.at("/chat/completions")?);
@@ -55,19 +56,16 @@ impl Envelope {
         let json = HeaderValue::from_static("application/json");
         chat.headers.entry(CONTENT_TYPE).or_insert(json);
         let head = |system_prompt: Option<&str>| {
-            let mut head = request.head();
+            let mut head = requests[0].head();
             if let Some(prompt) = system_prompt {
                 write_message(&Message::system(prompt), &MessageFormat::default(), &mut head);
             }
             Bytes::from(head)
         };
-        let prompt_at = request.head().len();
+        let prompt_at = requests[0].head().len();
         let tail = |tools: bool, usage: bool| {
-            let mut request = request.clone();
+            let mut request = requests[usize::from(tools)].clone();
             request.include_usage &= usage;
-            if !tools {
-                request.tools.clear();
-            }
             Bytes::from(request.tail())
         };
         Ok(Self {

@@ -44,6 +44,8 @@ pub enum ErrorKind {
     MaxTurns,
     /// No answer was a valid structured output; [`Error::model_output`] is the last one.
     Output,
+    /// A file that keeps results could not be read or written.
+    Storage,
     /// The answer broke off, or the response was not an answer.
     Stream,
     /// A timeout expired; [`Error::timeout`] says which.

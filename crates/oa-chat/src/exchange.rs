@@ -43,9 +43,11 @@ pub(crate) async fn answer(
     request: &ChatRequest,
 ) -> Result<AnswerStream> {
     let options = request.options();
+    let dialect = options.dialect(destination).filter(|_| !request.tools().is_empty());
     let alternatives = Alternatives {
-        tools: !request.tools().is_empty() && options.dialect().is_some(),
+        tools: dialect.is_some(),
         format: options.format_fallback.is_some(),
+        held: dialect.is_some_and(|dialect| dialect.format.is_some()),
     };
     let mut negotiation = Negotiation::new(options.first_way(destination), alternatives);
     loop {
@@ -104,10 +106,11 @@ fn arriving(
     aggregator.limits = options.limits.answer;
     aggregator.quirks = options.quirks(Some(destination));
     aggregator.id_seed = request.id_seed();
-    let grammar = match options.dialect().filter(|_| way.calls_are_text) {
-        // Nothing can be called, and this is as it would be with a model that has function calling.
-        Some(text) if !options.tool_mode.is_text() && text.tools.is_empty() => None,
-        Some(text) => Some(text.dialect.grammar(Arc::clone(&text.tools))),
+    let grammar = match options.dialect(destination).filter(|_| way.calls_are_text) {
+        Some(text) => {
+            let is_json = options.parameters.response_format.is_some();
+            text.grammar(&options.tool_mode, !request.tools().is_empty(), is_json)
+        }
         None => options
             .recognize_calls
             .then(|| TaggedJson::new().grammar(options.parameters.tools.as_slice().into())),

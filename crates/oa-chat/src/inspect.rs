@@ -157,7 +157,7 @@ impl Endpoint {
     where
         F: FnMut(&Bytes) + Send + Unpin + 'static,
     {
-        let envelope = Envelope::new(&self.0, [None, None], chat.parameters)?;
+        let envelope = Envelope::new(&self.0, [None, None], [chat.parameters; 2])?;
         // The bracket is in the envelope, which takes this one for the comma before the first.
         let mut written = vec![b'['];
         for message in chat.messages {

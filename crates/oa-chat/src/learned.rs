@@ -33,7 +33,7 @@ impl Learned {
             if known.lacks_tools {
                 learned.without_tools.note(&known.name, ());
             }
-            if known.lacks_schema {
+            if known.keeps_schema == Some(false) {
                 learned.format.note(&known.name, FormatRequest::Object);
             }
         }

@@ -33,6 +33,8 @@ pub(crate) struct Alternatives {
     pub(crate) tools: bool,
     /// There is a format fallback.
     pub(crate) format: bool,
+    /// Calls in text have a format of their own, which the prompt explains.
+    pub(crate) held: bool,
 }
 
 /// Decides how a request is changed after a rejection, without I/O.
@@ -84,7 +86,7 @@ impl Negotiation {
 
     /// Takes an error; returns `true` if the request should be sent once more, in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
-        let Alternatives { tools, format } = self.alternatives;
+        let Alternatives { tools, format, held } = self.alternatives;
         // First the cheapest: without usage nothing is lost but a count (QUIRKS row 74).
         if self.way.usage && error.refuses("stream_options") {
             self.way.usage = false;
@@ -95,7 +97,7 @@ impl Negotiation {
             self.refusals.push(Refusal::Tools(error.to_string()));
             return true;
         }
-        if format
+        if (format || held && self.way.calls_are_text)
             && error.refuses_format()
             && let Some(next) = self.way.format.next()
         {
@@ -155,9 +157,10 @@ mod tests {
             calls_are_text: bool,
             tools: bool,
             format: bool,
+            held: bool,
         ) {
             let first = Way::first(calls_are_text);
-            let mut negotiation = Negotiation::new(first, Alternatives { tools, format });
+            let mut negotiation = Negotiation::new(first, Alternatives { tools, format, held });
             let mut asked_again = 0;
             for refusal in refusals {
                 let before = negotiation.way();
@@ -167,7 +170,8 @@ mod tests {
                 prop_assert!(after.usage <= before.usage);
                 prop_assert!(after.calls_are_text >= before.calls_are_text);
                 prop_assert!(after.format >= before.format);
-                prop_assert!(format || after.format == before.format);
+                let may_weaken = format || held && before.calls_are_text;
+                prop_assert!(may_weaken || after.format == before.format);
                 prop_assert!(tools || after.calls_are_text == before.calls_are_text);
                 asked_again += u32::from(again);
             }

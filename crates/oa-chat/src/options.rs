@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_transport::Timeouts;
-use oa_types::wire::ChatParameters;
+use oa_types::wire::{ChatParameters, ResultImages};
 
 use crate::dialect::ToolMode;
 use crate::pipeline::OnBadChunk;
@@ -52,12 +52,16 @@ pub struct ChatOptions {
     pub system_prompt: Option<Arc<str>>,
     /// The way the system prompt is sent.
     pub system_role: SystemRole,
+    /// Where the images of tool results are sent, unless the endpoint's provider takes them in the results.
+    pub result_images: ResultImages,
     /// The amount of thinking before the model answers. It needs an endpoint with a provider.
     pub thinking: Option<Thinking>,
     /// The way think tags in the text are read; by default, as the provider's models use them.
     pub think_tags: Option<ThinkTags>,
     /// The way broken argument JSON is repaired; by default, as the endpoint's quirks say.
     pub repair: Option<ArgumentRepair>,
+    /// True if servers that can are asked to report how far they have read the prompt.
+    pub prompt_progress: bool,
     /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,
     /// Limits on the answer, as held in memory.

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oa_aggregate::{Quirks, ThinkTags};
 use oa_types::ModelName;
+use oa_types::wire::ResultImages;
 
 use crate::destination::Destination;
-use crate::dialect::TextDialect;
+use crate::dialect::{TextDialect, ToolMode};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ struct Prepared {
     options: ChatOptions,
     /// The dialect of calls, where they are in text.
     dialect: Option<Arc<TextDialect>>,
+    /// The one for servers that are known to keep to a schema, where the mode leaves the choice.
+    held: OnceLock<Option<Arc<TextDialect>>>,
     /// The envelope for the server that is asked first, with its address.
     first: Option<(Arc<Destination>, Arc<Envelope>)>,
     others: Envelopes,
@@ -67,20 +70,23 @@ impl PreparedOptions {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the dialect of calls, where they may be in text.
-    pub(crate) fn dialect(&self) -> Option<&Arc<TextDialect>> {
-        self.0.dialect.as_ref()
+    /// Returns the dialect of calls at a server, where they may be in text.
+    pub(crate) fn dialect(&self, destination: &Destination) -> Option<&Arc<TextDialect>> {
+        self.0.dialect(destination)
     }
 
     /// Returns how the first request to a server is made, given what is known of it.
     pub(crate) fn first_way(&self, destination: &Destination) -> Way {
         let learned = &destination.learned;
         let model = self.model_at(destination);
+        let dialect = self.dialect(destination);
         let is_text = self.tool_mode.is_text()
-            || (self.0.dialect.is_some() && learned.without_tools.get(model).is_some());
+            || (dialect.is_some() && learned.without_tools.get(model).is_some());
         let mut way = Way::first(is_text);
-        if let Some(fallback) = &self.format_fallback {
-            way.format = fallback.first.max(learned.format.get(model).unwrap_or_default());
+        let is_held = is_text && dialect.is_some_and(|dialect| dialect.format.is_some());
+        let of_dialect = is_held.then(FormatRequest::default);
+        if let Some(first) = self.format_fallback.as_ref().map(|it| it.first).or(of_dialect) {
+            way.format = first.max(learned.format.get(model).unwrap_or_default());
         }
         way.usage = learned.takes_usage();
         way
@@ -117,15 +123,19 @@ impl PreparedOptions {
     /// Returns how a conversation is written for a server.
     pub(crate) fn wire_format(&self, destination: &Destination, way: Way) -> WireFormat {
         let traits = self.0.traits(destination);
-        let dialect = self.0.dialect.as_ref().filter(|_| way.calls_are_text);
+        let dialect = self.dialect(destination).filter(|_| way.calls_are_text);
         let system_prompt = || {
             let with_tools = dialect.map(|dialect| &dialect.system_prompt);
             with_tools.or(self.0.options.system_prompt.as_ref())
         };
         let is_said = self.system_role == SystemRole::User;
         let opening = || self.0.with_instructions(system_prompt(), way.format);
+        let mut messages = traits.format;
+        if self.result_images == ResultImages::Inline {
+            messages.result_images = ResultImages::Inline;
+        }
         WireFormat {
-            messages: traits.format,
+            messages,
             bridges_tool_and_user: traits.bridges_tool_and_user && dialect.is_none(),
             lets_assistant_begin: traits.lets_assistant_begin,
             user_instructs: is_said,
@@ -153,10 +163,20 @@ impl PreparedOptions {
 
 impl Prepared {
     fn new(options: ChatOptions) -> Self {
-        let tools = &options.parameters.tools;
-        let dialect = TextDialect::new(&options.tool_mode, tools, options.system_prompt.as_deref());
-        let dialect = dialect.map(Arc::new);
-        Self { options, dialect, first: None, others: Envelopes::default() }
+        let dialect = text_dialect(&options.tool_mode, &options);
+        let (held, others) = (OnceLock::new(), Envelopes::default());
+        Self { options, dialect, held, first: None, others }
+    }
+
+    fn dialect(&self, destination: &Destination) -> Option<&Arc<TextDialect>> {
+        let known = destination.known.as_ref().filter(|known| known.keeps_schema == Some(true));
+        if self.options.tool_mode == ToolMode::Auto
+            && known.is_some_and(|known| known.name == self.model_at(destination))
+        {
+            let new = || text_dialect(&ToolMode::Constrained, &self.options);
+            return self.held.get_or_init(new).as_ref();
+        }
+        self.dialect.as_ref()
     }
 
     fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
@@ -191,16 +211,17 @@ impl Prepared {
         let traits = self.traits(destination);
         let mut parameters = self.options.parameters.clone();
         self.model_at(destination).clone_into(&mut parameters.model);
-        let dialect = self.dialect.as_ref().filter(|_| way.calls_are_text);
-        if let Some(dialect) = dialect {
-            parameters.tools.clear();
-            if !dialect.tools.is_empty() {
-                parameters.stop.extend(dialect.dialect.stop());
-            }
+        let dialect = self.dialect(destination).filter(|_| way.calls_are_text);
+        if let Some(dialect) = dialect
+            && !dialect.tools.is_empty()
+        {
+            parameters.stop.extend(dialect.dialect.stop());
         }
-        way.format.apply(&mut parameters);
         parameters.include_usage = traits.asks_for_usage;
         parameters.token_limit = traits.token_limit;
+        if self.options.prompt_progress && traits.reports_prompt_progress {
+            parameters.extra_body.entry("return_progress").or_insert(true.into());
+        }
         if let Some(thinking) = &self.options.thinking {
             let set =
                 traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));
@@ -211,13 +232,31 @@ impl Prepared {
                 })
             })?;
         }
+        let mut with_tools = parameters.clone();
+        parameters.tools.clear();
+        if self.options.format_fallback.is_some() {
+            way.format.apply(&mut parameters);
+        }
+        if let Some(dialect) = dialect {
+            with_tools.tools.clear();
+            if dialect.format.is_some() {
+                with_tools.response_format.clone_from(&dialect.format);
+            }
+        }
+        way.format.apply(&mut with_tools);
+        let requests = [&parameters, &with_tools];
         let bare = self.options.system_prompt.as_ref();
         let with_tools = dialect.map_or(bare, |dialect| Some(&dialect.system_prompt));
         let is_message = self.options.system_role == SystemRole::System;
         let prompts = [bare, with_tools]
             .map(|prompt| self.with_instructions(prompt, way.format).filter(|_| is_message));
-        Envelope::new(destination, prompts, &parameters)
+        Envelope::new(destination, prompts, requests)
     }
+}
+
+fn text_dialect(mode: &ToolMode, options: &ChatOptions) -> Option<Arc<TextDialect>> {
+    let ChatOptions { parameters, system_prompt, .. } = options;
+    TextDialect::new(mode, parameters, system_prompt.as_deref()).map(Arc::new)
 }
 
 impl Deref for PreparedOptions {

@@ -134,6 +134,7 @@ impl Provider {
                 .with(no_empty_text)
                 .told_by(ThinkingField::ReasoningEffort),
             Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1")
+                .with(|traits| traits.reports_prompt_progress = true)
                 .told_by(ThinkingField::TemplateArguments),
             Self::LmStudio => row("LM Studio", "http://localhost:1234/v1").with(tags),
             // QUIRKS rows 74, 89 and 91.

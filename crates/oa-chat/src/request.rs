@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_transport::RequestBody;
-use oa_turn::repair;
+use oa_turn::{StepPlan, repair};
 use oa_types::wire::ToolChoice;
 use oa_types::{History, Message, ToolSpec};
 use tokio::time::Instant;
@@ -132,6 +132,42 @@ impl ChatRequest {
     #[must_use]
     pub fn without_tools(self) -> Self {
         Self { offers_tools: false, ..self }
+    }
+
+    /// Applies the plan of a step, except for its end. A tool choice that names a tool that is not offered is ignored.
+    #[must_use]
+    pub fn with_plan(self, plan: &StepPlan) -> Self {
+        let StepPlan { model, only_tools, tool_choice, instructions, .. } = plan;
+        let mut request = self;
+        if let Some(model) = model {
+            request = request.with_model(model);
+        }
+        if only_tools.is_some() && request.offers_tools() {
+            let tools = request.tools().iter().filter(|tool| plan.offers(&tool.name));
+            let tools = tools.cloned().collect();
+            request = request.with_tools(tools);
+        }
+        if let Some(choice) = tool_choice {
+            let is_offered = match choice {
+                ToolChoice::Tool(name) => request.tools().iter().any(|tool| tool.name == *name),
+                _ => !request.tools().is_empty(),
+            };
+            if is_offered {
+                let choice = choice.clone();
+                request =
+                    request.with_options(|options| options.parameters.tool_choice = Some(choice));
+            }
+        }
+        if let Some(instructions) = instructions {
+            request = request.with_options(|options| {
+                let prompt = match options.system_prompt.as_deref() {
+                    Some(prompt) => format!("{prompt}\n\n{instructions}"),
+                    None => instructions.clone(),
+                };
+                options.system_prompt = Some(prompt.into());
+            });
+        }
+        request
     }
 
     /// Changes the options.

@@ -14,6 +14,8 @@ pub(crate) struct Scan {
     /// The arguments of the last call, not reported yet.
     arguments: Option<String>,
     told: String,
+    /// The id of the last call.
+    id: String,
     is_finished: bool,
     /// True if text after a call is not reported.
     holds_text: bool,
@@ -30,6 +32,7 @@ impl Scan {
             calls: 0,
             arguments: None,
             told: String::new(),
+            id: String::new(),
             is_finished: false,
             holds_text,
             before: None,
@@ -73,26 +76,32 @@ impl Scan {
                 }
                 Scanned::Call(call) => {
                     let call = call.into_tool_use(self.ids.next_id());
+                    self.id.clone_from(&call.id);
                     self.arguments = Some(call.input.to_string());
                     self.told.clone_from(&call.name);
                     call.into()
                 }
                 Scanned::Malformed(call) => {
                     let error = call.into_tool_use_error(self.ids.next_id());
+                    self.id = error.id.clone().unwrap_or_default();
                     self.arguments = Some(error.raw_data.clone()).filter(|raw| !raw.is_empty());
                     self.told = error.name.clone().unwrap_or_default();
                     error.into()
                 }
                 _ => return None,
             };
-            let name = Some(&*self.told).filter(|name| !name.is_empty());
-            // Without a name there is no call that could have a result.
-            if self.holds_text && name.is_some() {
+            // Without a name there is no call that could have a result, and nothing to tell before its error.
+            let is_named = !self.told.is_empty();
+            if self.holds_text && is_named {
                 self.before.get_or_insert(self.blocks.len());
             }
             self.blocks.push(block);
             self.calls += 1;
-            return Some(Delta::CallStart { call: self.calls - 1, name });
+            if !is_named {
+                self.arguments = None;
+                continue;
+            }
+            return Some(Delta::CallStart { call: self.calls - 1, id: &self.id, name: &self.told });
         }
     }
 

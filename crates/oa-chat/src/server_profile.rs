@@ -75,8 +75,8 @@ pub struct ServerProfile {
     /// `true` if the model makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// `true` if answers keep to a schema. If `false`, structured output puts the
-    /// schema into the prompt from the start.
+    /// `true` if answers keep to a schema: [`ToolMode::Auto`](crate::ToolMode::Auto) then makes calls of a model
+    /// without tools by one. If `false`, structured output puts the schema into the prompt from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
     /// The size of the model's context, in tokens.

@@ -19,6 +19,8 @@ pub struct ServerTraits {
     pub bridges_tool_and_user: bool,
     /// True if a conversation may begin with the assistant (QUIRKS row 88).
     pub lets_assistant_begin: bool,
+    /// True if it can report how far it has read the prompt (QUIRKS row 122).
+    pub reports_prompt_progress: bool,
     /// The member that sets how much the model thinks, if there is one.
     pub thinking: Option<ThinkingField>,
 }
@@ -32,6 +34,7 @@ impl Default for ServerTraits {
             think_tags: ThinkTags::default(),
             bridges_tool_and_user: false,
             lets_assistant_begin: false,
+            reports_prompt_progress: false,
             thinking: None,
         }
     }
@@ -44,6 +47,6 @@ pub(crate) struct KnownModel {
     pub(crate) traits: ServerTraits,
     /// The server rejects requests for it with tools.
     pub(crate) lacks_tools: bool,
-    /// Its answers do not keep to a schema.
-    pub(crate) lacks_schema: bool,
+    /// Its answers keep to a schema, or do not.
+    pub(crate) keeps_schema: Option<bool>,
 }

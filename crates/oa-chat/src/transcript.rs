@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_fallback::plain_message;
-use oa_types::wire::write_message;
+use oa_types::wire::{ResultImages, images_apart, write_message};
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::wire_format::{WireFormat, instructions_of};
@@ -70,6 +70,18 @@ impl Transcript {
 
     /// Follows the conversation: serializes what is new or has changed since the last time.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
+        let WireFormat { messages, dialect, .. } = &self.format;
+        // In a dialect results are text.
+        let is_inline = messages.result_images == ResultImages::Inline && dialect.is_none();
+        let apart = (!is_inline).then(|| images_apart(history, revisions, messages)).flatten();
+        match apart {
+            Some((history, revisions)) => self.follow_sent(&history, &revisions),
+            None => self.follow_sent(history, revisions),
+        }
+    }
+
+    /// Follows the messages as they are sent.
+    fn follow_sent(&mut self, history: &[Message], revisions: &[u64]) {
         // In a dialect results are the user's words.
         let in_text = self.format.dialect.is_some();
         let is_user = |place: usize| {

@@ -1,6 +1,8 @@
 mod assembly;
 mod budgets;
+mod context;
 mod permissions;
+mod signals;
 mod steps;
 
 use std::path::Path;
@@ -20,7 +22,7 @@ use oa_tools::Tool;
 use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::Temperature;
-use oa_types::wire::ToolChoice;
+use oa_types::wire::{ResultImages, ToolChoice};
 use serde_json::Value;
 use tower::Service;
 
@@ -102,6 +104,13 @@ impl AgentOptionsBuilder {
     /// support.
     pub fn system_role(mut self, role: SystemRole) -> Self {
         self.chat.system_role = role;
+        self
+    }
+
+    /// Sets where the images of tool results are sent: by default in a user message after the results, which every
+    /// server accepts; in the results themselves if your server and its model take that.
+    pub fn result_images(mut self, place: ResultImages) -> Self {
+        self.chat.result_images = place;
         self
     }
 
@@ -231,8 +240,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a
-    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, where calls are in text, and if the tool
-    /// is not offered.
+    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, where calls are in text (but not with
+    /// [`ToolMode::Constrained`]), and if the tool is not offered.
     pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
         self.chat.parameters.tool_choice = Some(choice.into());
         self

@@ -1,5 +1,8 @@
 mod calls;
+mod checkpoint;
 mod compaction;
+#[cfg(feature = "session")]
+mod follow;
 mod history;
 mod structured;
 
@@ -22,15 +25,16 @@ use oa_types::{
 
 use crate::driver::Driver;
 use crate::error::{self, Error, Result};
-use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::reply::Reply;
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
+use oa_events::AgentEvent;
 
 pub use self::compaction::Compaction;
+pub(crate) use self::compaction::answer_text;
 pub use self::history::HistoryMut;
 
 /// A conversation with a model, with tools.
@@ -243,6 +247,24 @@ impl Client {
     /// be received.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
+        self.collect_reply().await
+    }
+
+    /// Collects the rest of the turn: the answer after [`send_message`](Self::send_message) or
+    /// [`continue_turn`](Self::continue_turn).
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ask`](Self::ask).
+    pub async fn collect_reply(&mut self) -> Result<Reply> {
         let mut text = String::new();
         while let Some(block) = self.receive().await? {
             if let ContentBlock::Text(block) = block {
@@ -262,8 +284,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds the server
-    /// errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
+    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, `Blocked` if a hook blocks an answer, and
+    /// in later rounds the server errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
     /// it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and so does
     /// [`send`](Self::send) with the same prompt.
     ///
@@ -490,7 +512,10 @@ impl Client {
         debug_assert!(idle.is_ok(), "a turn in progress was ended before");
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<()> {
+    pub(crate) fn change(
+        &mut self,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<()> {
         let mut settings = (**self.options.settings()).clone();
         change(&mut settings)?;
         self.options = AgentOptions(Arc::new(settings));

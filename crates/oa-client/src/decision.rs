@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oa_contain::contain;
-use oa_executor::Batch;
+use oa_executor::{Batch, ResultStore};
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
@@ -13,8 +13,8 @@ use oa_types::ToolUseBlock;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::event::{AgentEvent, CallDenied};
 use crate::settings::AgentConfig;
+use oa_events::{AgentEvent, CallDenied};
 
 /// An input with the tool's defaults and conversions, or as given if it does not match the schema.
 #[derive(Clone, Debug)]
@@ -144,8 +144,13 @@ impl AgentConfig {
         &self,
         batch: Batch,
         calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
+        results: Option<&ResultStore>,
     ) -> Admission {
-        let batch = batch.state(self.state.clone());
+        let state = self.state.clone();
+        let batch = batch.state(match results {
+            Some(results) => state.with(results.clone()),
+            None => state,
+        });
         let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
         for (place, call, key) in calls {
             let Call { block, input, fit, .. } = call;
@@ -284,13 +289,10 @@ impl Denial {
     pub(crate) fn to_value(&self, tool: &str) -> Value {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
     }
+
     /// Returns the event that tells about it.
     pub(crate) fn event(self, block: &ToolUseBlock, input: &Value) -> AgentEvent {
-        AgentEvent::CallDenied(Box::new(CallDenied {
-            call_id: block.id.clone(),
-            tool_name: block.name.clone(),
-            input: input.clone(),
-            reason: self.reason,
-        }))
+        let denied = CallDenied::new(&block.id, &block.name, input.clone(), self.reason);
+        AgentEvent::CallDenied(Box::new(denied))
     }
 }

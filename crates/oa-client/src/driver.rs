@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
-use oa_executor::ToolEvent;
+use oa_executor::{ResultStore, ToolEvent};
 use oa_output::Validation;
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
-use crate::error::{self, Error, Result};
-use crate::event::AgentEvent;
+use crate::cache_miss::CacheMissCheck;
+use crate::checkpoint::Checkpoints;
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
@@ -23,10 +24,10 @@ use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
-use crate::step;
 use crate::structured::Output;
 use crate::trace::Trace;
-use crate::work::{Done, Work};
+use crate::work::{self, Done, Work};
+use oa_events::AgentEvent;
 
 /// A conversation and the work in progress for it.
 pub(crate) struct Driver {
@@ -37,7 +38,7 @@ pub(crate) struct Driver {
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
-    began: bool,
+    pub(crate) began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
     /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
@@ -48,12 +49,17 @@ pub(crate) struct Driver {
     pub(crate) work: Work,
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
+    pub(crate) cache: Option<Box<CacheMissCheck>>,
+    pub(crate) checkpoints: Option<Box<Checkpoints>>,
+    /// Full results, if the model may read them.
+    pub(crate) results: Option<ResultStore>,
 }
 
 impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         let turn = settings.config.turn(turn);
+        let results = settings.result_store();
         Box::new(Self {
             settings,
             turn,
@@ -68,7 +74,10 @@ impl Driver {
             trace: None,
             work: Work::default(),
             prompt_cut: PromptCutCheck::default(),
+            cache: None,
+            checkpoints: None,
             conversation: Conversation::new(),
+            results,
         })
     }
 
@@ -109,7 +118,7 @@ impl Driver {
     }
 
     /// Performs actions until one of them has an outcome.
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.run.is_none() && self.turn.is_busy() {
             self.begin_run();
         }
@@ -122,11 +131,20 @@ impl Driver {
                 && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
                 && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
             {
-                return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
+                return Poll::Ready(Ok(Some(event)));
             }
             self.steer.enter(&mut self.turn);
+            // After a cut the run is over, and only its end is left to be told.
+            if self.run.is_some() && self.stops_at_checkpoint() {
+                return Poll::Ready(Ok(None));
+            }
             // While an answer arrives nothing is to be done but to read it.
-            let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
+            let action = if self.work.answer.is_some() {
+                None
+            } else {
+                self.share_budgets();
+                self.turn.next_action()
+            };
             match action {
                 Some(Action::Decide { call }) => {
                     if let Some(denied) = self.decide(call) {
@@ -135,15 +153,22 @@ impl Driver {
                 }
                 Some(Action::End { reason }) => {
                     self.end_run(Some(reason.clone()));
-                    return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
+                    let end = AgentEvent::TurnEnd(reason);
+                    if self.stops_at_checkpoint() {
+                        self.events.push_back(end);
+                        return Poll::Ready(Ok(None));
+                    }
+                    return Poll::Ready(Ok(Some(end)));
                 }
                 Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
                 Some(Action::Review { call }) => self.review(call),
+                Some(Action::ReviewAnswer) => self.review_answer(),
                 Some(Action::Run { calls }) => {
                     if let Some(denied) = self.run(&calls) {
                         return Poll::Ready(Ok(Some(denied)));
                     }
                 }
+                Some(Action::Shorten { .. }) => self.shorten(),
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
@@ -189,7 +214,7 @@ impl Driver {
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
             (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
-            (AgentEvent::Problem(_), None) => {}
+            (AgentEvent::Problem(_), None) | (AgentEvent::PromptProgress(_), _) => {}
             _ => self.turn.begin_answer(),
         }
     }
@@ -201,6 +226,7 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
+            Done::AnswerReview(decided) => return self.take_answer_review(decided),
             Done::Decisions(decided) => {
                 let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_decided(decided));
@@ -210,6 +236,10 @@ impl Driver {
                 self.turn.plan(plan);
             }
             Done::Prompt(outcome) => return self.take_prompt(outcome),
+            Done::Shortened(shortened) => return self.take_shortened(*shortened),
+            // Shortened, the request may fit.
+            Done::Response(Err(error))
+                if error.kind() == ErrorKind::ContextOverflow && self.turn.retry_shorter() => {}
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -218,22 +248,29 @@ impl Driver {
             }
             Done::Review(change) => {
                 let (outcome, failure) = hooks::review_outcome(change);
+                // The full result may hold what the hook has removed.
+                if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &outcome)
+                    && let Some(Action::Review { call }) = self.turn.pending_action()
+                {
+                    results.forget(&self.turn.calls()[call].block.id);
+                }
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
                     return Err(self.fail(error));
                 }
             }
             Done::Tool(event) => {
-                if let Some(trace) = &mut self.trace {
-                    trace.tool(&event);
+                if let (Some(trace), AgentEvent::Tool(event)) = (&mut self.trace, &event) {
+                    trace.tool(event);
                 }
-                if let ToolEvent::CallComplete(result) = &event {
+                if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event {
                     let mut calls = self.turn.calls().iter();
                     if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
-                        self.turn.finish_call(call, result.result.clone(), result.outcome);
+                        let (content, images) = (result.result.clone(), result.images.clone());
+                        self.turn.finish_call_with_images(call, content, images, result.outcome);
                     }
                 }
-                return Ok(Some(AgentEvent::Tool(event)));
+                return Ok(Some(event));
             }
         }
         Ok(None)
@@ -254,6 +291,7 @@ impl Driver {
         let usage = message.usage.unwrap_or_default();
         let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
+        let miss = self.check_cache(&usage);
         let validation = match failure {
             Some(_) => Validation::Unchanged,
             None => self.validate(&mut message),
@@ -263,12 +301,18 @@ impl Driver {
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
         match failure {
+            Some(failure)
+                if failure.kind() == ErrorKind::ContextOverflow
+                    && answer.blocks.is_empty()
+                    && self.turn.retry_shorter() => {}
             Some(failure) => {
                 self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
             }
             None => {
+                self.share_budgets();
                 self.take_answer(answer, validation);
+                self.share_budgets();
                 self.prepare_open_calls();
             }
         }
@@ -278,11 +322,17 @@ impl Driver {
             }
             self.events.push_back(AgentEvent::PromptCut(cut));
         }
+        if let Some(miss) = miss {
+            if let Some(trace) = &mut self.trace {
+                trace.cache_miss(miss);
+            }
+            self.events.push_back(AgentEvent::CacheMiss(miss));
+        }
         Ok(event)
     }
 
     fn tell_refusals(&mut self, answer: &mut AnswerStream) {
-        for refusal in answer.take_refusals().into_iter().map(AgentEvent::from) {
+        for refusal in answer.take_refusals().into_iter().map(work::refused) {
             if let Some(trace) = &self.trace {
                 trace.refused(&refusal);
             }
@@ -314,8 +364,9 @@ impl Driver {
             trace.request(&self.settings);
         }
         let mut request = request.hold_text(self.turn.inlines_results());
+        request = self.settings.offer_reader(request, self.results.as_ref());
         if let Some(plan) = self.turn.step_plan() {
-            request = step::planned(request, plan);
+            request = request.with_plan(plan);
         }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
         match self.work.closing.take() {

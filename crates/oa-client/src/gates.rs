@@ -14,8 +14,9 @@ use serde_json::Value;
 use crate::decision::{Admission, CallGate, Decided, Prepared, Refused, prepare};
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::AgentEvent;
+use crate::nested::RunningBatch;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 impl Driver {
     /// Decides whether a call may run.
@@ -85,13 +86,14 @@ impl Driver {
         }
         let config = &self.settings.config;
         let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
-        let Admission { blocks, batch, denied } = config.admit(batch, calls);
+        let Admission { blocks, batch, denied } = config.admit(batch, calls, self.results.as_ref());
         for Refused { place, content, event } in denied {
             self.events.push_back(event);
             self.turn.finish_call(place, content, Outcome::Blocked);
         }
         if !blocks.is_empty() {
-            let batch = self.settings.executor.execute_batch_streaming(blocks, batch);
+            let left = || self.turn.left();
+            let batch = RunningBatch::start(&self.settings, blocks, batch, left);
             self.work.batch = Some(Box::new(batch));
         }
         // The others come before anything that the batch tells.

@@ -1,9 +1,10 @@
 //! The events of hooks, and their outcomes as data.
 
-use oa_hooks::{Change, History, HookOutcome, PostToolUseEvent, UserPromptSubmitEvent};
+use oa_hooks::{
+    Change, ChangedResult, History, HookOutcome, PostToolUseEvent, UserPromptSubmitEvent,
+};
 use oa_turn::{Call, CallState, PromptOutcome, ReviewOutcome};
 use oa_types::{ContentBlock, ErrorRecord, Message};
-use serde_json::Value;
 
 use crate::error::{self, Error};
 use crate::settings::AgentConfig;
@@ -28,10 +29,12 @@ pub(crate) fn prompt_outcome(
 
 /// Returns the outcome of the hooks of a result, and the error if one of them failed.
 pub(crate) fn review_outcome(
-    change: Result<Option<Change<Value>>, oa_hooks::Error>,
+    change: Result<Option<Change<ChangedResult>>, oa_hooks::Error>,
 ) -> (ReviewOutcome, Option<Error>) {
     match change {
-        Ok(Some(change)) => (ReviewOutcome::Replace { content: change.value }, None),
+        Ok(Some(Change { value: ChangedResult { content, images, .. }, .. })) => {
+            (ReviewOutcome::Replace { content, images }, None)
+        }
         Ok(None) => (ReviewOutcome::Keep, None),
         Err(error) => (ReviewOutcome::Failed { error: record(&error) }, Some(error::hook(error))),
     }
@@ -45,13 +48,16 @@ pub(crate) fn record(error: &oa_hooks::Error) -> Box<ErrorRecord> {
 impl AgentConfig {
     /// Returns the event of a result; `None` if no hook is for its tool.
     pub(crate) fn result_event(&self, call: &Call, history: &History) -> Option<PostToolUseEvent> {
-        let Call { block, input, state, .. } = call;
+        let Call { block, input, state, images, .. } = call;
         let CallState::Answered { content, outcome, .. } = state else { return None };
         let Self { hooks, .. } = self;
         hooks.has_post_tool_use(&block.name).then(|| {
             let (name, id) = (&*block.name, &*block.id);
             let (input, content) = (input.clone(), content.clone());
-            PostToolUseEvent::new(name, input, id, content, *outcome, history.clone())
+            let history = history.clone();
+            let mut event = PostToolUseEvent::new(name, input, id, content, *outcome, history);
+            event.images.clone_from(images);
+            event
         })
     }
 }

@@ -28,8 +28,8 @@
 //! # Features
 //!
 //! `tls` adds https; `tracing` adds spans, and a line in the log when a limit ends a turn; both are off by
-//! default here, on by default in the facade. `schemars` adds structured output from types: `Client::send_for`,
-//! `query_for`.
+//! default here, on by default in the facade. `session` lets a saved session follow a client. `schemars` adds
+//! structured output from types: `Client::send_for`, `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -39,9 +39,9 @@ mod query;
 mod stream;
 
 mod client;
-mod event;
 mod interrupt;
 mod metadata;
+mod nested;
 mod reply;
 mod steer;
 mod step;
@@ -50,15 +50,19 @@ pub mod stop_when;
 
 mod structured;
 
+mod answer_review;
+mod cache_miss;
+mod checkpoint;
 mod decision;
 mod driver;
 mod gates;
 mod hooks;
 mod prompt_cut;
+mod reading;
 mod run;
 mod settings;
+mod shortening;
 mod submit;
-mod terminal;
 mod trace;
 mod work;
 
@@ -67,9 +71,9 @@ mod error;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::event::{AgentEvent, CallDenied, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
+pub use crate::nested::ParentAgent;
 pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;
@@ -80,7 +84,7 @@ pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
-pub use crate::terminal::TerminalPrompt;
+pub use oa_events::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.

@@ -236,6 +236,12 @@ impl AgentOptions {
         self.0.config.turn.final_text_only
     }
 
+    /// Returns the number of answers for one prompt that hooks may refuse and have tried again.
+    #[must_use]
+    pub fn max_answer_retries(&self) -> u32 {
+        self.0.config.turn.max_answer_retries
+    }
+
     /// Returns the mode and the limits of a turn, for [`Turn::new`](oa_turn::Turn::new).
     #[must_use]
     pub fn turn_options(&self) -> oa_turn::Options {
@@ -394,6 +400,12 @@ impl AgentOptions {
     #[must_use]
     pub fn thinking(&self) -> Option<&Thinking> {
         self.0.chat.thinking.as_ref()
+    }
+
+    /// Returns `true` if the server is asked to report how far it has read the prompt.
+    #[must_use]
+    pub fn prompt_progress(&self) -> bool {
+        self.0.chat.prompt_progress
     }
 
     /// Returns how think tags in the text are read.

@@ -17,7 +17,8 @@ pub(crate) struct PromptCutCheck {
 struct Sent {
     settings: SharedSettings,
     tools: bool,
-    bytes: Option<usize>,
+    /// The size of the request; 0 if unknown.
+    bytes: usize,
 }
 
 /// Settings compared by their address: a change makes new ones.
@@ -33,7 +34,7 @@ impl PartialEq for SharedSettings {
 impl PromptCutCheck {
     /// Records a request with this many bytes of messages.
     pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
-        let bytes = settings.chat.overhead(tools).map(|overhead| messages + overhead);
+        let bytes = settings.chat.overhead(tools).map_or(0, |overhead| messages + overhead);
         let settings = SharedSettings(Arc::clone(settings));
         self.sent = Some(Sent { settings, tools, bytes });
     }
@@ -50,7 +51,7 @@ impl PromptCutCheck {
         let mut sent = SentPrompt::new(history, revisions, &settings);
         sent.system_prompt = chat.system_prompt.as_deref();
         sent.tools = if tools { &chat.parameters.tools } else { &[] };
-        sent.bytes = bytes;
+        sent.bytes = Some(bytes).filter(|bytes| *bytes > 0);
         self.detector.check(&sent, usage)
     }
 }

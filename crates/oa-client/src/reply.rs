@@ -1,7 +1,8 @@
 use oa_types::{AssistantMessage, FinishReason, Usage};
+use serde::{Deserialize, Serialize};
 
 /// The answer to a prompt, as [`Client::ask`](crate::Client::ask) returns it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
     /// All text of the turn, from every round.

@@ -1,9 +1,11 @@
 //! Checked options, and what is derived from them.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
+use oa_context::ContextPolicy;
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
@@ -11,6 +13,7 @@ use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
+use crate::nested::OuterBudget;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
@@ -26,6 +29,11 @@ pub(crate) struct AgentConfig {
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
+    pub(crate) context: Option<ContextPolicy>,
+    /// True if the model may read full results.
+    pub(crate) keeps_results: bool,
+    /// The budget of the agent that runs this one.
+    pub(crate) outer: Option<Arc<OuterBudget>>,
 }
 
 /// Checked options. A change makes new ones, so each holder sees one state.
@@ -52,6 +60,8 @@ impl AgentConfig {
     pub(crate) fn single_turn(&self) -> oa_turn::Options {
         let mut options = oa_turn::Options::default();
         options.plan_steps = self.turn.plan_steps;
+        options.review_answers = self.turn.review_answers;
+        options.max_answer_retries = self.turn.max_answer_retries;
         options
     }
 
@@ -99,8 +109,9 @@ impl Settings {
     /// Replaces the tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();
+        let tools = self.config.with_reader(tools, options.truncation)?;
         let offered = offered(&tools, &self.config.permissions);
-        let specs = offered.specs();
+        let specs = self.config.specs(&offered);
         self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
         self.config.tools = tools;

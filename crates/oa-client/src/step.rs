@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oa_chat::{BoxFuture, ChatRequest};
+use oa_chat::BoxFuture;
 use oa_contain::{Contained, contain};
 use oa_turn::{Call, PlanStep, StepPlan};
 use oa_types::wire::ToolChoice;
@@ -122,9 +122,11 @@ impl fmt::Debug for StepContext {
 pub(crate) struct StepHooks {
     before: Vec<Arc<BeforeStep>>,
     stop: Vec<Arc<StopWhen>>,
+    pub(crate) archive: Option<Arc<Archive>>,
 }
 
 type BeforeStep = dyn Fn(StepContext) -> BoxFuture<()> + Send + Sync;
+type Archive = dyn Fn(Vec<Message>) -> BoxFuture<()> + Send + Sync;
 type StopWhen = dyn Fn(&StepContext) -> bool + Send + Sync;
 
 impl StepHooks {
@@ -133,26 +135,22 @@ impl StepHooks {
         F: Fn(StepContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
-        let plan = Arc::new(plan);
-        self.before.push(Arc::new(move |step| {
-            let plan = Arc::clone(&plan);
-            Box::pin(async move {
-                // Whatever it returns: the changes are in the step.
-                drop(plan(step).await);
-            })
-        }));
+        self.before.push(boxed(plan));
     }
 
     pub(crate) fn add_stop(&mut self, stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static) {
         self.stop.push(Arc::new(stop));
     }
 
+    /// Archives messages. A panic is an error, which ends the turn.
+    pub(crate) async fn archive(&self, messages: &[Message]) -> Result<()> {
+        let Some(archive) = self.archive.clone() else { return Ok(()) };
+        let archived = Contained::new(archive(messages.to_vec())).await;
+        archived.map_err(|panic| failed("archive_context", &panic))
+    }
+
     /// Plans a request. A panic is an error, which ends the turn.
     pub(crate) async fn plan(self, seen: PlanStep) -> Result<StepPlan> {
-        let failed = |what: &str, panic: &oa_contain::Panic| {
-            let words = panic.excerpt().unwrap_or_default();
-            Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
-        };
         let number = seen.step;
         if number > 1 {
             let over = StepContext::new(seen.clone(), number - 1);
@@ -166,10 +164,7 @@ impl StepHooks {
         }
         let step = StepContext::new(seen, number);
         for before in &self.before {
-            let before = Contained::new(Box::pin({
-                let (before, step) = (Arc::clone(before), step.clone());
-                async move { before(step).await }
-            }));
+            let before = Contained::new(before(step.clone()));
             before.await.map_err(|panic| failed("before_step", &panic))?;
             if step.plan().end.is_some() {
                 break;
@@ -185,40 +180,26 @@ impl fmt::Debug for StepHooks {
         f.debug_struct("StepHooks")
             .field("before", &self.before.len())
             .field("stop", &self.stop.len())
+            .field("archive", &self.archive.is_some())
             .finish()
     }
 }
 
-/// Applies a plan to a request.
-pub(crate) fn planned(request: ChatRequest, plan: &StepPlan) -> ChatRequest {
-    let StepPlan { model, only_tools, tool_choice, instructions, .. } = plan;
-    let mut request = request;
-    if let Some(model) = model {
-        request = request.with_model(model);
-    }
-    if only_tools.is_some() && request.offers_tools() {
-        let tools = request.tools().iter().filter(|tool| plan.offers(&tool.name));
-        let tools = tools.cloned().collect();
-        request = request.with_tools(tools);
-    }
-    if let Some(choice) = tool_choice {
-        let is_offered = match choice {
-            ToolChoice::Tool(name) => request.tools().iter().any(|tool| tool.name == *name),
-            _ => !request.tools().is_empty(),
-        };
-        if is_offered {
-            request = request
-                .with_options(|options| options.parameters.tool_choice = Some(choice.clone()));
-        }
-    }
-    if let Some(instructions) = instructions {
-        request = request.with_options(|options| {
-            let prompt = match options.system_prompt.as_deref() {
-                Some(prompt) => format!("{prompt}\n\n{instructions}"),
-                None => instructions.clone(),
-            };
-            options.system_prompt = Some(prompt.into());
-        });
-    }
-    request
+fn failed(what: &str, panic: &oa_contain::Panic) -> Error {
+    let words = panic.excerpt().unwrap_or_default();
+    Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
+}
+
+/// Erases a function, which runs when its future is polled. What it returns is dropped.
+pub(crate) fn boxed<T, F, Fut>(run: F) -> Arc<dyn Fn(T) -> BoxFuture<()> + Send + Sync>
+where
+    T: Send + 'static,
+    F: Fn(T) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: Send> + Send + 'static,
+{
+    let run = Arc::new(run);
+    Arc::new(move |seen| {
+        let run = Arc::clone(&run);
+        Box::pin(async move { drop(run(seen).await) })
+    })
 }

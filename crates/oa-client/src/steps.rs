@@ -6,22 +6,25 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
-use oa_executor::{Batch, Run, ToolEvent};
+use oa_executor::{Batch, ResultStore, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
-    Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, StepCall,
+    Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
+    StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::answer_review;
 use crate::decision::{Admission, Decided, Prepared, Refused};
-use crate::event::AgentEvent;
 use crate::hooks;
+use crate::nested::RunningBatch;
 use crate::settings::Settings;
-use crate::step::planned;
+use crate::work::refused;
+use oa_events::AgentEvent;
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///
@@ -31,7 +34,7 @@ use crate::step::planned;
 ///
 /// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
 /// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), structured output with its retries, finding out that a
-/// server cut the prompt, and the events of steered messages.
+/// server cut the prompt or lost its cache, and the events of steered messages and refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -81,11 +84,13 @@ pub struct AgentSteps {
     on_event: Option<Arc<dyn Fn(AgentEvent) + Send + Sync>>,
     asks_within_turn: bool,
     reruns: bool,
+    results: Option<ResultStore>,
 }
 
 impl AgentSteps {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
         Self {
+            results: settings.result_store(),
             settings,
             conversation: 0,
             cancel: Cancel::new(),
@@ -148,8 +153,9 @@ impl AgentSteps {
         let request = request
             .with_id_seed(self.conversation.wrapping_add(step.number))
             .hold_text(config.turn.inline_results);
+        let request = self.settings.offer_reader(request, self.results.as_ref());
         let request = match &step.plan {
-            Some(plan) => planned(request, plan),
+            Some(plan) => request.with_plan(plan),
             None => request,
         };
         if step.tools { request } else { request.without_tools() }
@@ -173,7 +179,7 @@ impl AgentSteps {
 
     fn tell_refusals(&self, answer: &mut AnswerStream) {
         for refusal in answer.take_refusals() {
-            self.tell(refusal.into());
+            self.tell(refused(refusal));
         }
     }
 
@@ -184,13 +190,15 @@ impl AgentSteps {
         let shows_text = !self.settings.config.turn.final_text_only;
         let mut has_begun = false;
         loop {
-            let next =
-                poll_fn(|cx| answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)));
+            let next = poll_fn(|cx| {
+                answer.poll_with(cx, |delta| AgentEvent::from_delta(delta, shows_text))
+            });
             match self.unless_cancelled(next).await {
                 None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
                 Some(None) => break,
                 Some(Some(event)) => {
-                    has_begun |= !matches!(event, AgentEvent::Problem(_));
+                    has_begun |=
+                        !matches!(event, AgentEvent::Problem(_) | AgentEvent::PromptProgress(_));
                     self.tell(event);
                 }
             }
@@ -233,6 +241,18 @@ impl Perform for AgentSteps {
         })
     }
 
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Infallible> {
+        let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
+            return Ok(ShortenOutcome::Keep);
+        };
+        let shortened = Arc::clone(&self.settings).shorten(plan);
+        let Some((outcome, _, event)) = self.unless_cancelled(shortened).await else {
+            return Ok(ShortenOutcome::Cut { by: CutBy::User });
+        };
+        event.into_iter().for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
+        Ok(outcome)
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
         if let Err(error) = self.settings.check_usable() {
             return Ok(failed(&error, false, Vec::new()));
@@ -266,13 +286,13 @@ impl Perform for AgentSteps {
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
-        let Settings { config, executor, .. } = &*self.settings;
+        let config = &self.settings.config;
         let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
         let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
         let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
-        let admitted = config.admit(batch, to_run);
+        let admitted = config.admit(batch, to_run, self.results.as_ref());
         let Admission { blocks, batch, denied } = admitted;
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {
@@ -282,17 +302,19 @@ impl Perform for AgentSteps {
         if blocks.is_empty() {
             return Ok(RunOutcome::new(results));
         }
-        let mut events = executor.execute_batch_streaming(blocks, batch);
-        while let Some(event) = events.next().await {
-            if let ToolEvent::CallComplete(result) = &event
+        let mut events = RunningBatch::start(&self.settings, blocks, batch, || step.left);
+        while let Some(event) = poll_fn(|cx| events.poll(cx)).await {
+            if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
             {
                 let (content, outcome) = (result.result.clone(), result.outcome);
-                results.push(CallResult::new(call.place, content, outcome));
+                let made = CallResult::new(call.place, content, outcome);
+                results.push(made.with_images(result.images.clone()));
             }
-            self.tell(AgentEvent::Tool(event));
+            self.tell(event);
         }
         let mut outcome = RunOutcome::new(results);
+        outcome.spent = events.take_spent();
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }
@@ -304,7 +326,22 @@ impl Perform for AgentSteps {
         };
         let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
         let cut = ReviewOutcome::Cut { by: CutBy::User };
-        Ok(change.map_or(cut, |change| hooks::review_outcome(change).0))
+        let reviewed = change.map_or(cut, |change| hooks::review_outcome(change).0);
+        if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &reviewed) {
+            results.forget(&step.call.call.block.id);
+        }
+        Ok(reviewed)
+    }
+
+    async fn review_answer(
+        &self,
+        step: ReviewAnswerStep,
+    ) -> Result<ReviewAnswerOutcome, Infallible> {
+        let hooks = &self.settings.config.hooks;
+        let decided = hooks.answer(answer_review::event(step), sleep);
+        let cut = ReviewAnswerOutcome::Cut { by: CutBy::User };
+        let decided = self.unless_cancelled(decided).await;
+        Ok(decided.map_or(cut, |decided| answer_review::outcome(decided).0))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

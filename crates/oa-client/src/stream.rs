@@ -9,7 +9,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::event::AgentEvent;
+use oa_events::AgentEvent;
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///

@@ -8,7 +8,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_chat::ToolMode;
 use oa_output::{FormatRequest, OutputOptions, OutputValidator};
+pub use oa_output::{OutputMode, Partial};
 use oa_turn::Mode;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
@@ -21,34 +23,8 @@ use oa_output::ResponseFormat;
 pub use crate::structured::conversation::Structured;
 
 pub(crate) use crate::structured::conversation::DriverHandle;
-pub use crate::structured::stream::{Partial, StructuredStream};
+pub use crate::structured::stream::StructuredStream;
 pub(crate) use crate::structured::validation::Output;
-
-/// The way structured output is requested from the model.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum OutputMode {
-    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not.
-    ///
-    /// Many servers cannot do both at once: Groq rejects `response_format` with `tools` (agno-agi/agno #1065),
-    /// and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the model cannot write
-    /// tool calls, and makes up their results (ollama/ollama #11185, openai/openai-agents-python #3709).
-    ///
-    /// If the server rejects the format by name, the client falls back to `json_object` with the schema in the
-    /// prompt, then to the prompt alone, as [`Prompt`](Self::Prompt) does. All users of these options share what
-    /// was learned; [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and a line in the log report
-    /// it. An error about the schema itself is returned.
-    #[default]
-    Auto,
-    /// Sends `response_format`, which many servers enforce by a grammar. A rejection is an error.
-    Format,
-    /// Puts the schema into the system prompt. Only the client's validation enforces it.
-    Prompt,
-    /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
-    /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say
-    /// [`Auto`](oa_types::wire::ToolChoice::Auto).
-    Tool,
-}
 
 /// A prompt with structured output, returned by [`Client::send_for`](crate::Client::send_for) and
 /// [`query_for`](crate::query_for). It is sent when awaited.
@@ -139,7 +115,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
-            OutputMode::Auto => !base.chat.parameters.tools.is_empty(),
+            OutputMode::Auto => {
+                let is_constrained = base.chat.tool_mode == ToolMode::Constrained;
+                !base.chat.parameters.tools.is_empty() && !is_constrained
+            }
             OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
         };

@@ -5,15 +5,15 @@ use std::ops::{Deref, DerefMut};
 
 use oa_hooks::HookOutcome;
 use oa_turn::{Action, PromptOutcome, StepOutcome};
-use oa_types::{Message, Outcome};
+use oa_types::{ImageBlock, Message, Outcome};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::AgentEvent;
 use crate::hooks;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 impl Driver {
     /// Sends a prompt and waits for its answer to begin.
@@ -68,9 +68,16 @@ impl Driver {
     }
 
     /// Takes the result of a call. The last one may continue the turn, if that was requested.
-    pub(crate) fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<()> {
+    pub(crate) fn add_result(
+        &mut self,
+        id: &str,
+        content: Value,
+        images: Vec<ImageBlock>,
+        outcome: Outcome,
+    ) -> Result<()> {
         let was_busy = self.turn.is_busy();
-        self.turn.add_result(id, content, outcome).map_err(error::turn)?;
+        let added = self.turn.add_result_with_images(id, content, images, outcome);
+        added.map_err(error::turn)?;
         if !was_busy && self.turn.is_busy() {
             self.begin_run();
         }

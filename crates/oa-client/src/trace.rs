@@ -3,13 +3,13 @@
 //! `tracing`.
 
 use oa_aggregate::Problem;
-use oa_context::PromptCut;
+use oa_context::{CacheMiss, PromptCut};
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
-use crate::event::AgentEvent;
 use crate::settings::Settings;
+use oa_events::AgentEvent;
 
 /// The spans of one turn.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ impl Trace {
     pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
 
     pub(crate) fn prompt_cut(&self, _: PromptCut) {}
+
+    pub(crate) fn cache_miss(&self, _: CacheMiss) {}
 
     pub(crate) fn problem(&self, _: &Problem) {}
 
@@ -57,6 +59,10 @@ impl Trace {
     }
 
     /// Logs a cut prompt, which would explain why the model forgets.
+    pub(crate) fn cache_miss(&self, miss: CacheMiss) {
+        self.spans.cache_miss(miss);
+    }
+
     pub(crate) fn prompt_cut(&self, cut: PromptCut) {
         self.spans.prompt_cut(cut);
     }
@@ -96,7 +102,8 @@ mod spans {
     use tracing::{Span, info_span, warn};
 
     use super::{
-        AgentEvent, AssistantMessage, Error, FinishReason, Problem, PromptCut, Settings, ToolEvent,
+        AgentEvent, AssistantMessage, CacheMiss, Error, FinishReason, Problem, PromptCut, Settings,
+        ToolEvent,
     };
 
     /// The part of a word of the server that is recorded, in characters.
@@ -168,6 +175,12 @@ mod spans {
             if let Some(failure) = failure {
                 chat.record("error.type", display(format_args!("{:?}", failure.kind())));
             }
+        }
+
+        pub(super) fn cache_miss(&self, miss: CacheMiss) {
+            let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
+            let _entered = self.turn.enter();
+            warn!(cached_before, cached_now, ?first_changed, "the prompt cache collapsed");
         }
 
         pub(super) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {

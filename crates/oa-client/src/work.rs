@@ -5,15 +5,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use oa_chat::{AnswerStream, BoxFuture, Closing};
-use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::{Change, HookOutcome};
+use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
+use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
-use serde_json::Value;
 
 use crate::decision::Decided;
 use crate::error::Result;
-use crate::event::AgentEvent;
+use crate::nested::RunningBatch;
+use crate::shortening::ShortenedTurn;
+use oa_events::AgentEvent;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Work {
     pub(crate) answer: Option<AnswerStream>,
     /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
-    pub(crate) batch: Option<Box<BatchStream>>,
+    pub(crate) batch: Option<Box<RunningBatch>>,
     /// The last bytes of the previous answer.
     pub(crate) closing: Option<Closing>,
 }
@@ -31,6 +31,8 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// An answer has ended and can be concluded.
     Answer(AnswerStream),
+    /// The hooks' decision about an answer.
+    AnswerReview(Result<AnswerDecision, oa_hooks::Error>),
     /// Decisions on calls, by index and in order; the first is for the call that was emitted.
     Decisions(Result<VecDeque<(usize, Decided)>, oa_hooks::Error>),
     /// The plan of a request.
@@ -38,9 +40,11 @@ pub(crate) enum Done {
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
+    Shortened(Box<ShortenedTurn>),
     /// Of a result.
-    Review(Result<Option<Change<Value>>, oa_hooks::Error>),
-    Tool(ToolEvent),
+    Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
+    /// Of a tool or a sub-agent.
+    Tool(AgentEvent),
 }
 
 impl Work {
@@ -52,7 +56,7 @@ impl Work {
         shows_text: bool,
     ) -> Poll<Option<AgentEvent>> {
         match &mut self.answer {
-            Some(answer) => answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)),
+            Some(answer) => answer.poll_with(cx, |delta| AgentEvent::from_delta(delta, shows_text)),
             None => Poll::Ready(None),
         }
     }
@@ -81,10 +85,10 @@ impl Work {
         Poll::Pending
     }
 
-    /// Waits for the next tool event; `None` when no tool runs.
-    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+    /// Waits for the next event of tools and sub-agents; `None` when no tool runs.
+    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         let Some(batch) = &mut self.batch else { return Poll::Ready(None) };
-        let event = ready!(futures_core::Stream::poll_next(Pin::new(&mut **batch), cx));
+        let event = ready!(batch.poll(cx));
         if event.is_none() {
             self.batch = None;
         }
@@ -113,5 +117,15 @@ impl fmt::Debug for Work {
             .field("answer", &self.answer)
             .field("batch", &self.batch)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns the event of something that the server does not support.
+pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
+    match refusal {
+        Refusal::Format(words) => AgentEvent::FormatRefused(words),
+        Refusal::Tools(words) => AgentEvent::ToolsRefused(words),
+        // One that is not known here yet.
+        other => AgentEvent::ToolsRefused(format!("{other:?}")),
     }
 }

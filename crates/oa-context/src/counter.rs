@@ -69,6 +69,11 @@ pub trait TokenCounter: Send + Sync {
                 ContentBlock::ToolResult(result) => {
                     add(costs.message.saturating_add(costs.result));
                     add(count_result(self, result));
+                    result.images.iter().for_each(|image| add(costs.image(image.detail)));
+                    // In a user message of their own, after a line that says whose they are.
+                    if !result.images.is_empty() {
+                        add(costs.message.saturating_add(IMAGES));
+                    }
                 }
                 _ => {}
             }
@@ -110,6 +115,9 @@ pub trait TokenCounter: Send + Sync {
         tools.iter().map(count).fold(costs.tools, usize::saturating_add)
     }
 }
+
+/// The tokens of the words around the images of a result, about.
+const IMAGES: usize = 24;
 
 /// Strings are sent as they are, other results as JSON.
 fn count_result<C: TokenCounter + ?Sized>(counter: &C, result: &ToolResultBlock) -> usize {

@@ -7,6 +7,9 @@
 //! [`Truncation`] drop the oldest messages in whole exchanges, so that no call loses its result.
 //! [`ContextPolicy`] decides when to do so, and whether a model should summarize the dropped messages.
 //!
+//! While a turn runs, [`ContextPolicy::shorten`] also clears old results of tools, and drops or summarizes steps of the
+//! turn whose prompt stays.
+//!
 //! Nothing here acts by itself: all functions map messages to messages or to a plan.
 //!
 //! ```
@@ -56,6 +59,7 @@ mod pieces;
 #[cfg(feature = "tiktoken")]
 mod tiktoken;
 
+mod cache_miss;
 mod calibration;
 mod prompt_cut;
 
@@ -63,12 +67,14 @@ mod exchange;
 mod truncate;
 
 mod policy;
+mod shorten;
 mod summary;
 mod transcript;
 
 #[cfg(feature = "tokenizers")]
 mod error;
 
+pub use crate::cache_miss::{CacheMiss, CacheMissDetector, ChangedPart, SentPrefix};
 pub use crate::calibration::{Calibration, Corrected, Observation};
 pub use crate::counter::{Costs, CounterFn, TokenCounter, counter_fn};
 #[cfg(feature = "tokenizers")]
@@ -80,6 +86,7 @@ pub use crate::estimate::{
 pub use crate::hugging_face::HuggingFace;
 pub use crate::policy::{ContextPolicy, Overflow, Plan};
 pub use crate::prompt_cut::{PromptCut, PromptCutDetector, SentPrompt};
+pub use crate::shorten::{ContextShortened, HowShortened, RunningTurn, Shortened, Shortening};
 pub use crate::summary::Summary;
 #[cfg(feature = "tiktoken")]
 pub use crate::tiktoken::Tiktoken;

@@ -45,6 +45,7 @@ pub struct ContextPolicy {
     target: f64,
     overflow: Overflow,
     instructions: String,
+    kept_results: usize,
 }
 
 /// The strategy for a conversation that is too long.
@@ -84,6 +85,7 @@ impl ContextPolicy {
             target: 0.5,
             overflow: Overflow::default(),
             instructions: INSTRUCTIONS.to_owned(),
+            kept_results: 3,
         }
     }
 
@@ -109,6 +111,37 @@ impl ContextPolicy {
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
         self
+    }
+
+    /// Sets the number of results of tools, the last ones, that are not cleared in a running turn. 3 by default; see
+    /// [`shorten`](Self::shorten).
+    pub fn with_kept_results(mut self, results: usize) -> Self {
+        self.kept_results = results;
+        self
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(crate) fn trigger(&self) -> f64 {
+        self.trigger
+    }
+
+    pub(crate) fn target(&self) -> f64 {
+        self.target
+    }
+
+    pub(crate) fn overflow(&self) -> Overflow {
+        self.overflow
+    }
+
+    pub(crate) fn instructions(&self) -> &str {
+        &self.instructions
+    }
+
+    pub(crate) fn kept_results(&self) -> usize {
+        self.kept_results
     }
 
     /// Returns the plan for a conversation that is sent with these tools.

@@ -4,6 +4,7 @@ mod counters;
 mod running;
 
 use oa_types::{Message, ToolSpec, Usage};
+use serde::{Deserialize, Serialize};
 
 use crate::calibration::Calibration;
 use crate::counter::TokenCounter;
@@ -28,7 +29,7 @@ use self::running::{Parts, RunningCounts};
 /// they report none, nothing is flagged while the report may be the part that is new since the last answer, or a
 /// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares
 /// its beginning with another conversation can still look cut.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptCut {
     /// A lower estimate of the tokens sent.

@@ -23,6 +23,8 @@ pub struct Summary {
     /// The token limit of the summary.
     room: usize,
     written: String,
+    /// True if the summary becomes a message of its own.
+    stands_apart: bool,
 }
 
 impl Summary {
@@ -42,7 +44,17 @@ impl Summary {
         let tokens = overheads.into_iter().fold(asked, usize::saturating_sub).max(SMALLEST_PART);
         let gone = cut.dropped().into_iter().flat_map(|range| &messages[range]);
         let parts = parts(gone, tokens, counter).into();
-        Self { cut, instructions, parts, room, written: String::new() }
+        Self { cut, instructions, parts, room, written: String::new(), stands_apart: false }
+    }
+
+    /// Makes the summary a message of its own, after the system messages.
+    pub(crate) fn standing_apart(mut self) -> Self {
+        self.stands_apart = true;
+        self
+    }
+
+    pub(crate) fn is_written(&self) -> bool {
+        !self.written.is_empty()
     }
 
     /// Returns the next request, one user message to be sent without tools; `None` when all parts are done.
@@ -87,8 +99,8 @@ impl Summary {
         let said = format!("{HEADING}\n{}\n{FOOTING}", self.written);
         let block = TextBlock::new(said).into();
         match kept.iter_mut().find(|message| is_prompt(message)) {
-            Some(prompt) => prompt.content.insert(0, block),
-            None => {
+            Some(prompt) if !self.stands_apart => prompt.content.insert(0, block),
+            _ => {
                 let place = leading_system(&kept);
                 kept.insert(place, Message::new(MessageRole::User, vec![block]));
             }
@@ -105,7 +117,7 @@ impl Summary {
 
 const HEADING: &str = "(Earlier parts of this conversation were left out. A summary of them:)";
 const FOOTING: &str = "(The conversation continues here.)";
-/// Tokens of a request other than the instructions, the summary so far and the part.
-const FRAME: usize = 60;
+/// Tokens of a request other than the instructions, the summary so far and the part; also those around a summary.
+pub(crate) const FRAME: usize = 60;
 /// Smaller parts are not worth summarizing.
 const SMALLEST_PART: usize = 100;

@@ -71,9 +71,12 @@ fn told(message: &Message) -> String {
             ContentBlock::ToolResult(result) => {
                 let of = result.name.as_deref().unwrap_or("a call");
                 let failed = if result.is_error { " (failed)" } else { "" };
+                let images = if result.images.is_empty() { "" } else { " (with images)" };
                 match &result.content {
-                    Value::String(content) => format!("result of {of}{failed}: {content}\n"),
-                    content => format!("result of {of}{failed}: {content}\n"),
+                    Value::String(content) => {
+                        format!("result of {of}{failed}: {content}{images}\n")
+                    }
+                    content => format!("result of {of}{failed}: {content}{images}\n"),
                 }
             }
             // Thinking and malformed calls are not worth remembering.

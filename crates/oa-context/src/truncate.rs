@@ -204,9 +204,13 @@ pub struct Truncated {
 }
 
 impl Truncated {
-    /// The ranges must be in order, and may be empty or adjacent.
     fn new<const N: usize>(ranges: [Range<usize>; N], length: usize) -> Self {
-        let mut kept: Vec<Range<usize>> = Vec::with_capacity(N);
+        Self::of(ranges.into(), length)
+    }
+
+    /// The ranges must be in order, and may be empty or adjacent.
+    pub(crate) fn of(ranges: Vec<Range<usize>>, length: usize) -> Self {
+        let mut kept: Vec<Range<usize>> = Vec::new();
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
             match kept.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,

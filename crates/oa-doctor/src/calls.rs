@@ -124,7 +124,7 @@ pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
     }
     // Another answer may have had several calls.
     cx.learned.parallel_calls.get_or_insert(false);
-    let seen = "one call for two cities: the others come a round later";
+    let seen = "one call for two cities; the other one would need another round";
     Finding::new(PROBE, Verdict::Warn, seen)
         .advise("allow more rounds with .max_tool_iterations(..)")
 }

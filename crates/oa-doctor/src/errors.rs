@@ -39,9 +39,9 @@ pub(crate) async fn bad_request(cx: &ProbeContext) -> Finding {
         Err(error) => return cx.failed(PROBE, &error),
     };
     if reply.is_success() {
-        let seen = format!("{} for messages that are a number", reply.status);
+        let seen = format!("{} for `messages` set to a number", reply.status);
         return Finding::new(PROBE, Verdict::Warn, seen)
-            .advise("mistakes in requests go unnoticed here");
+            .advise("this server does not report invalid requests");
     }
     judged(cx, PROBE, &reply)
 }
@@ -55,9 +55,8 @@ fn judged(cx: &ProbeContext, probe: Probe, reply: &RawResponse) -> Finding {
     }
     let seen = format!("{status}: {words}");
     if status >= 500 {
-        return Finding::new(probe, Verdict::Warn, seen).advise(
-            "a client's mistake is reported as the server's, so it may be retried in vain",
-        );
+        return Finding::new(probe, Verdict::Warn, seen)
+            .advise("client errors are reported as server errors, so they may be retried");
     }
     Finding::new(probe, Verdict::Ok, seen)
 }

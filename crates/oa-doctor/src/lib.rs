@@ -1,7 +1,7 @@
 //! Examines a server and a model before an agent relies on them.
 //!
 //! [`doctor`] sends about a dozen short requests and reports what works: tool calls, structured output, usage,
-//! the context. Its report holds a [`ServerProfile`](oa_chat::ServerProfile), which an agent's options can read.
+//! the context. Its report contains a [`ServerProfile`](oa_chat::ServerProfile), which an agent's options can load.
 //!
 //! # When to use this crate directly
 //!
@@ -42,8 +42,8 @@ use crate::context::ProbeContext;
 /// Examines a server and a model with [all probes](Probe::ALL), and reports the findings.
 ///
 /// Sends about a dozen short requests, one after the other, with the address, key, headers and model of the
-/// options, but without tools, hooks and the system prompt. A failed probe does not stop the others. [`Doctor`]
-/// chooses probes and sets limits.
+/// options, but without tools, hooks and the system prompt. A failed probe does not stop the others. Use [`Doctor`] to
+/// choose probes and set limits.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -87,7 +87,7 @@ pub async fn doctor(options: &AgentOptions) -> Result<Report> {
 
 /// Examines a server and a model, probe by probe; see [`doctor()`].
 #[derive(Debug)]
-#[must_use = "a doctor finds nothing until it examines"]
+#[must_use = "a doctor does nothing until `examine` or `next_finding` is called"]
 pub struct Doctor {
     cx: ProbeContext,
     probes: Vec<Probe>,
@@ -106,7 +106,7 @@ impl Doctor {
     pub fn new(options: &AgentOptions) -> Result<Self> {
         options.check()?;
         let Some(endpoint) = options.endpoint() else {
-            let why = "your own chat service cannot be examined: examine its servers instead";
+            let why = "a chat service of your own cannot be examined: examine its servers instead";
             return Err(Error::config(why));
         };
         Ok(Self {
@@ -131,7 +131,7 @@ impl Doctor {
         self
     }
 
-    /// Limits the time of each request; 60 seconds by default. A model that has to be loaded needs more.
+    /// Limits the time of each request; 60 seconds by default. A model that is not loaded yet needs more.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.cx.target.time_limit = limit;
         self

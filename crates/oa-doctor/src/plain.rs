@@ -108,9 +108,9 @@ pub(crate) async fn usage(cx: &mut ProbeContext) -> Finding {
     let finding =
         match observed.message.usage.filter(|usage| told(usage) || bytewise.usage.payloads > 0) {
             None if observed.is_cut() => {
-                Finding::new(PROBE, Verdict::Unknown, "the answer has no end")
+                Finding::new(PROBE, Verdict::Unknown, "the answer did not end")
             }
-            None => Finding::new(PROBE, Verdict::Warn, "none is reported").advise(advice),
+            None => Finding::new(PROBE, Verdict::Warn, "not reported").advise(advice),
             Some(usage) => {
                 let (sent, got) = (usage.prompt_tokens, usage.completion_tokens);
                 let place = match &bytewise.usage {
@@ -156,7 +156,7 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
                 Verdict::Ok,
                 match observed.bytewise.thinking {
                     Some(member) => format!("apart from the text, in `{member}`"),
-                    None => "none was seen".to_owned(),
+                    None => "none seen".to_owned(),
                 },
             );
         }
@@ -164,7 +164,7 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
     let is_expected = cx.think_tags == tags;
     let seen = match tags {
         ThinkTags::Split => "in the text, between <think> and </think>",
-        _ => "in the text, up to </think>: its first tag is in the prompt",
+        _ => "in the text, up to </think>: the opening tag is in the prompt",
     };
     let advice = cx.advice(Lack::SeparateThinking);
     cx.learned.think_tags = Some(tags);

@@ -78,8 +78,11 @@ impl Job {
                 (outcome, Err(body))
             }
         };
+        // Those of a failed attempt are dropped.
+        let images = Some(self.cx.take_images()).filter(|_| outcome == Outcome::Ok);
+        let images = images.unwrap_or_default();
         let (attempts, duration) = (self.record.attempts(), self.record.elapsed());
-        Ended { outcome, result, attempts, duration, cached: false }
+        Ended { outcome, result, images, attempts, duration, cached: false }
     }
 
     async fn attempts(&mut self) -> Result<Value, Failure> {
@@ -97,6 +100,7 @@ impl Job {
             let Some(delay) = self.pause(retry, &failure) else { return Err(failure) };
             self.tell_retry(&failure, delay);
             time::sleep(delay).await;
+            drop(self.cx.take_images());
             retry += 1;
         }
     }

@@ -2,9 +2,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oa_types::ImageBlock;
 use serde_json::Value;
 
-/// The default size limit, in bytes of JSON.
+/// The default size limit, in bytes of JSON and of image URLs.
 const BYTES: usize = 16 << 20;
 
 /// A cache for results of tools marked cacheable, keyed by name and arguments.
@@ -30,6 +31,7 @@ struct Entries {
 
 struct Entry {
     value: Value,
+    images: Vec<ImageBlock>,
     bytes: usize,
     used: u64,
 }
@@ -53,7 +55,7 @@ impl ToolCache {
         Self { capacity, max_bytes: BYTES, entries: Arc::default() }
     }
 
-    /// Sets the size limit, in bytes of JSON.
+    /// Sets the size limit, in bytes of JSON and of image URLs.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -83,18 +85,19 @@ impl ToolCache {
         *self.lock() = Entries::default();
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Value> {
+    pub(crate) fn get(&self, key: &Key) -> Option<(Value, Vec<ImageBlock>)> {
         let entries = &mut *self.lock();
         entries.clock += 1;
         let entry = entries.by_key.get_mut(key)?;
         let key = entries.by_use.remove(&entry.used)?;
         entry.used = entries.clock;
         entries.by_use.insert(entry.used, key);
-        Some(entry.value.clone())
+        Some((entry.value.clone(), entry.images.clone()))
     }
 
-    pub(crate) fn insert(&self, key: Key, value: &Value) {
-        let bytes = key.0.1.len() + value.to_string().len();
+    pub(crate) fn insert(&self, key: Key, value: &Value, images: &[ImageBlock]) {
+        let pictures: usize = images.iter().map(|image| image.url.len()).sum();
+        let bytes = key.0.1.len() + value.to_string().len() + pictures;
         if bytes > self.max_bytes {
             return;
         }
@@ -108,7 +111,8 @@ impl ToolCache {
         entries.clock += 1;
         entries.bytes += bytes;
         entries.by_use.insert(entries.clock, key.clone());
-        let entry = Entry { value: value.clone(), bytes, used: entries.clock };
+        let entry =
+            Entry { value: value.clone(), images: images.to_vec(), bytes, used: entries.clock };
         entries.by_key.insert(key, entry);
     }
 

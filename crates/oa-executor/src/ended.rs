@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use oa_contain::Panic;
 use oa_tools::{ArgumentError, ErrorBody};
-use oa_types::Outcome;
+use oa_types::{ImageBlock, Outcome};
 use serde_json::Value;
 
 /// The result of a call, before truncation. The tool's name in an error body is filled in later.
@@ -10,15 +10,17 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// The result, or an error body in its place.
     pub(crate) result: Result<Value, ErrorBody>,
+    /// The images of a successful result.
+    pub(crate) images: Vec<ImageBlock>,
     pub(crate) attempts: u32,
     pub(crate) duration: Duration,
     pub(crate) cached: bool,
 }
 
 impl Ended {
-    pub(crate) fn cached(result: Value) -> Box<Self> {
+    pub(crate) fn cached((result, images): (Value, Vec<ImageBlock>)) -> Box<Self> {
         let ended = Self::without_attempt(Outcome::Ok, Ok(result));
-        Box::new(Self { cached: true, ..ended })
+        Box::new(Self { cached: true, images, ..ended })
     }
 
     pub(crate) fn cancelled() -> Self {
@@ -45,7 +47,8 @@ impl Ended {
     }
 
     fn without_attempt(outcome: Outcome, result: Result<Value, ErrorBody>) -> Self {
-        Self { outcome, result, attempts: 0, duration: Duration::ZERO, cached: false }
+        let (images, duration) = (Vec::new(), Duration::ZERO);
+        Self { outcome, result, images, attempts: 0, duration, cached: false }
     }
 }
 

@@ -75,6 +75,9 @@ mod skip;
 mod timeout;
 mod truncation;
 
+mod reader;
+mod store;
+
 mod callbacks;
 mod event;
 mod metrics;
@@ -98,9 +101,11 @@ pub use crate::executor::ToolExecutor;
 pub use crate::metrics::BatchMetrics;
 pub use crate::options::{ExecutionMode, ExecutorOptions, Placement};
 pub use crate::rate::CallRate;
+pub use crate::reader::{READ_RESULT, read_result};
 pub use crate::result::ExecutionResult;
 pub use crate::retry::RetryPolicy;
 pub use crate::skip::SkipPolicy;
+pub use crate::store::ResultStore;
 pub use crate::stream::BatchStream;
 pub use crate::timeout::TimeoutPolicy;
 pub use crate::truncation::TruncationPolicy;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::{Message, Outcome, ToolResultBlock};
+use oa_types::{ImageBlock, Message, Outcome, ToolResultBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,10 @@ pub struct ExecutionResult {
     pub outcome: Outcome,
     /// The result for the model, possibly truncated, or `{"error", "tool", "available"?, "reason"?}`.
     pub result: Value,
-    /// True if `result` is truncated.
+    /// The images that a successful call attached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
+    /// True if `result` is truncated. Images are never cut.
     pub truncated: bool,
     /// The full result, if `result` is truncated. Not serialized.
     #[serde(skip)]
@@ -55,6 +58,7 @@ impl ExecutionResult {
         let mut block = ToolResultBlock::new(&*self.call_id, self.result.clone());
         block.is_error = self.is_error();
         block.name = Some((*self.tool_name).into());
+        block.images.clone_from(&self.images);
         block
     }
 

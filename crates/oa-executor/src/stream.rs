@@ -22,9 +22,11 @@ use crate::metrics::BatchMetrics;
 use crate::options::ExecutionMode;
 use crate::queue::{EventQueue, QueuedEvent, Sender};
 use crate::rate::Slot;
+use crate::reader::{READ_RESULT, reading_hint};
 use crate::result::{ExecutionResult, micros};
 use crate::running::RunningTasks;
 use crate::schedule::Schedule;
+use crate::store::ResultStore;
 
 /// The events of a batch, returned by [`ToolExecutor::execute_batch_streaming`].
 ///
@@ -350,14 +352,22 @@ impl BatchStream {
         let call = &mut self.calls[place];
         let mut truncated = false;
         let mut full_result = None;
+        // The reader of full results fits its pages to the limit itself.
+        let results = self.batch.state.get::<ResultStore>();
+        let is_page = results.is_some() && call.block.name == READ_RESULT;
+        let keep = |full: &Value| Some(reading_hint(&results?.keep(&call.block.id, full)?));
         let result = match ended.result {
+            Ok(full) if is_page => full,
             Ok(full) => {
                 if let (Some(cache), Some(key)) = (&options.cache, call.key.take()) {
-                    cache.insert(key, &full);
+                    cache.insert(key, &full, &ended.images);
                 }
                 match options.truncation.cut(&full) {
-                    Some(cut) => {
+                    Some(mut cut) => {
                         truncated = true;
+                        if let Some(hint) = keep(&full) {
+                            add_hint(&mut cut, &hint);
+                        }
                         full_result = Some(Arc::new(full));
                         Value::String(cut)
                     }
@@ -371,6 +381,9 @@ impl BatchStream {
                 truncated |=
                     body.reason.as_mut().is_some_and(|text| options.truncation.cut_text(text));
                 if truncated {
+                    if let Some(hint) = keep(&whole) {
+                        add_hint(body.reason.as_mut().unwrap_or(&mut body.error), &hint);
+                    }
                     full_result = Some(Arc::new(whole));
                 }
                 body.to_value()
@@ -382,6 +395,7 @@ impl BatchStream {
             input: call.block.input.clone(),
             outcome: ended.outcome,
             result,
+            images: ended.images,
             truncated,
             full_result,
             duration: micros::whole(ended.duration),
@@ -510,4 +524,14 @@ impl fmt::Debug for BatchStream {
             .field("running", &self.running)
             .finish_non_exhaustive()
     }
+}
+
+/// Adds a hint to the note at the end of a truncated text.
+fn add_hint(cut: &mut String, hint: &str) {
+    if cut.ends_with(']') {
+        cut.pop();
+    }
+    cut.push_str("; to read on, ");
+    cut.push_str(hint);
+    cut.push(']');
 }

@@ -26,7 +26,7 @@ pub struct TextCall {
 }
 
 impl TextCall {
-    /// Returns the call as a block, under an id of the caller's.
+    /// Returns the call as a block with this id.
     #[must_use]
     pub fn into_tool_use(self, id: impl Into<String>) -> ToolUseBlock {
         ToolUseBlock::new(id, self.name, Value::Object(self.input))
@@ -48,7 +48,7 @@ pub struct MalformedCall {
 }
 
 impl MalformedCall {
-    /// Returns the call as a block, under an id of the caller's.
+    /// Returns the call as a block with this id.
     #[must_use]
     pub fn into_tool_use_error(self, id: impl Into<String>) -> ToolUseError {
         let mut block = ToolUseError::new(self.error, self.raw);

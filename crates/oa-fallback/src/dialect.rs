@@ -1,7 +1,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+use oa_types::wire::ChatParameters;
+use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::Value;
 
 use crate::grammar::Grammar;
@@ -86,6 +87,19 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// Returns the result of a call of the tool `tool` as text, without surrounding line breaks.
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
+
+    /// Returns an answer as the model should have written it. With `None`, the default, its text and each call are
+    /// written on lines of their own.
+    fn write_answer(&self, _answer: &Message) -> Option<String> {
+        None
+    }
+
+    /// Returns the response format that constrains answers to this dialect, given the tools, tool choice and response
+    /// format of the request. With `None`, the default, the request keeps its response format, and its tool choice has
+    /// no effect.
+    fn response_format(&self, _parameters: &ChatParameters) -> Option<Value> {
+        None
+    }
 
     /// Returns the stop sequences for a request, which keep the model from writing results itself.
     fn stop(&self) -> Vec<String>;

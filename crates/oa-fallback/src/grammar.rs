@@ -6,7 +6,7 @@ use crate::head::{CallHead, NoMatch};
 
 /// The syntax of calls in text: where they begin, and how they are parsed.
 ///
-/// A [`Scanner`](crate::Scanner) drives it and does the rest: it splits, holds back, bounds and queues. Two rules
+/// A [`Scanner`](crate::Scanner) drives it: the scanner buffers text, enforces limits and queues items. Two rules
 /// ensure that the result does not depend on how the answer was split: the result of [`begin`](Self::begin) depends
 /// only on the text that it read through its [`CallHead`], and a [`CallBody`] reads one byte after the other.
 pub trait Grammar: fmt::Debug + Send + Sync {
@@ -38,6 +38,13 @@ pub trait CallBody: fmt::Debug + Send + Sync {
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall>;
 }
 
+/// A decoder of text for the user.
+pub trait TextBody: fmt::Debug + Send + Sync {
+    /// Reads more of the answer, and appends the decoded text to `shown`. Returns the offset at which the text ends, if
+    /// it ends in this piece. A text without an end continues to the end of the answer.
+    fn push(&mut self, text: &str, shown: &mut String) -> Option<usize>;
+}
+
 /// The position in an answer at which a call may begin.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -58,6 +65,8 @@ pub enum Match {
     Answer,
     /// The head of a call. Its body comes next.
     Call(Box<dyn CallBody>),
+    /// The start of encoded text for the user, such as a JSON string. The text after it is treated as after a call.
+    Encoded(Box<dyn TextBody>),
     /// Text that belongs to a call and is not shown, such as a closing tag.
     Skip,
 }

@@ -26,9 +26,9 @@ pub struct CallHead<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a text either can go on to match or cannot")]
 pub enum NoMatch {
-    /// More text decides.
+    /// More text is needed to decide.
     Incomplete,
-    /// The text is no call.
+    /// The text is not a call.
     Mismatch,
 }
 
@@ -147,6 +147,27 @@ impl<'a> CallHead<'a> {
             return Err(NoMatch::Mismatch);
         }
         Ok(name)
+    }
+
+    /// Reads the name of a JSON member and the colon after it, if the member has this name. Returns true if it did.
+    pub(crate) fn key(&mut self, name: &str) -> Result<bool, NoMatch> {
+        let start = self.at;
+        let mut read = || {
+            self.literal("\"")?;
+            self.literal(name)?;
+            self.literal("\"")?;
+            self.spaces()?;
+            self.literal(":")?;
+            self.spaces()
+        };
+        match read() {
+            Ok(()) => Ok(true),
+            Err(NoMatch::Mismatch) => {
+                self.at = start;
+                Ok(false)
+            }
+            Err(more) => Err(more),
+        }
     }
 
     /// Reads the opening line of a code fence, if one comes next.

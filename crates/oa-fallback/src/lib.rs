@@ -1,8 +1,8 @@
 //! Tool calls as text, for models and servers without function calling.
 //!
 //! A [`Dialect`] writes the instructions for the system prompt, finds calls in the text of an answer, and writes calls
-//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are built in; implement
-//! the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
+//! and results as text when the conversation is sent. [`React`], [`Markers`], [`TaggedJson`] and [`Constrained`] are built
+//! in; implement the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,7 +41,7 @@
 //! # Guarantees of every dialect
 //!
 //! - Calls and text do not depend on how the answer was split into pieces.
-//! - Text outside calls is emitted unchanged, once, and immediately. Only text that may be the start of a call is held
+//! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] decoded. Only text that may be the start of a call is held
 //!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
 //!   label `Final Answer:` of [`React`].
 //! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.
@@ -62,6 +62,7 @@
 
 mod dialect;
 
+mod constrained;
 mod markers;
 mod react;
 mod tagged;
@@ -87,8 +88,11 @@ mod prompt;
 mod refusal;
 
 pub use crate::call::{MalformedCall, Scanned, TextCall};
+pub use crate::constrained::Constrained;
 pub use crate::dialect::Dialect;
-pub use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position};
+pub use crate::grammar::{
+    AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
+};
 pub use crate::head::{CallHead, NoMatch};
 pub use crate::inline::inline_results;
 pub use crate::markers::Markers;
@@ -98,7 +102,7 @@ pub use crate::refusal::says_no_tools;
 pub use crate::scanner::{Limits, Scanner};
 pub use crate::tagged::{TaggedJson, recognize};
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -15,6 +15,10 @@ const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "actio
 pub(crate) fn calls(text: &str) -> Vec<ParsedCall> {
     match json(text) {
         Ok(Value::Array(list)) => list.into_iter().map(call).collect(),
+        Ok(Value::Object(mut object)) if is_list(&object) => match object.remove("calls") {
+            Some(Value::Array(list)) => list.into_iter().map(call).collect(),
+            _ => Vec::new(),
+        },
         Ok(value) => vec![call(value)],
         Err(error) => vec![ParsedCall::malformed(name_in(text).as_deref(), error)],
     }
@@ -65,6 +69,12 @@ fn call(value: Value) -> ParsedCall {
     ParsedCall::of(&name, input)
 }
 
+/// Returns true for a list of calls: `{"calls": [..]}`.
+fn is_list(object: &Map<String, Value>) -> bool {
+    object.get("calls").is_some_and(Value::is_array)
+        && !NAMES.iter().any(|name| object.contains_key(*name))
+}
+
 /// Returns true for members of a call that are not arguments.
 fn is_own(member: &str) -> bool {
     NAMES.contains(&member) || ["id", "type", "thought", "description"].contains(&member)
@@ -85,7 +95,8 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
 
 /// Returns the name in an unreadable call, if it is complete and not nested.
 fn name_in(text: &str) -> Option<String> {
-    let at = text.find("\"name\"").or_else(|| text.find("'name'"))?;
+    let names = ["\"name\"", "'name'", "\"tool\""];
+    let at = names.iter().find_map(|name| text.find(name))?;
     if text[..at].matches('{').count() != 1 {
         return None;
     }

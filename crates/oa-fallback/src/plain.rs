@@ -38,6 +38,11 @@ pub fn plain_message<'a>(
     let is_special = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolResult(_))
     };
+    if message.role == MessageRole::Assistant
+        && let Some(text) = dialect.write_answer(message)
+    {
+        return Cow::Owned(with_text(message, text));
+    }
     if message.role != MessageRole::Tool && !message.content.iter().any(is_special) {
         return Cow::Borrowed(message);
     }
@@ -73,6 +78,20 @@ pub fn plain_message<'a>(
     plain.interrupted = message.interrupted;
     plain.extra = message.extra.clone();
     Cow::Owned(plain)
+}
+
+/// Returns a message with another text, which has its calls.
+fn with_text(message: &Message, text: String) -> Message {
+    let is_other =
+        |block: &&ContentBlock| !matches!(block, ContentBlock::Text(_) | ContentBlock::ToolUse(_));
+    let mut content: Vec<ContentBlock> = message.content.iter().filter(is_other).cloned().collect();
+    if !text.is_empty() {
+        content.push(TextBlock::new(text).into());
+    }
+    let mut plain = Message::new(message.role, content);
+    plain.interrupted = message.interrupted;
+    plain.extra = message.extra.clone();
+    plain
 }
 
 /// Returns the name of a result's tool: that of the latest call with its id.

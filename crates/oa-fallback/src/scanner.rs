@@ -4,7 +4,9 @@ use std::mem;
 use oa_json::{LenientValue, held};
 
 use crate::call::{MalformedCall, Scanned, TextCall};
-use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position};
+use crate::grammar::{
+    AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
+};
 use crate::head::{CallHead, NoMatch};
 
 /// The maximum white space before a call that is held back and removed with it, in bytes.
@@ -101,6 +103,8 @@ enum State {
     Body(Box<dyn CallBody>),
     /// The rest of the answer is dropped.
     Done,
+    /// Inside text that is decoded.
+    Encoded(Box<dyn TextBody>),
     /// The rest of the answer is text.
     Plain,
     Text,
@@ -234,6 +238,15 @@ impl Scanner {
                     self.body(rest, end)
                 }
                 State::Done => return,
+                State::Encoded(body) => {
+                    let start = self.text.len();
+                    let end = body.push(rest, &mut self.text);
+                    if end.is_some() {
+                        self.state = self.behind();
+                    }
+                    self.queue_text(start);
+                    floor(rest, end.unwrap_or(rest.len()))
+                }
                 State::Plain => {
                     self.emit(rest);
                     rest.len()
@@ -272,6 +285,7 @@ impl Scanner {
         let (found, length) = self.begin(behind, position, to_come);
         match found {
             Ok(Match::Call(body)) => self.open(body, &behind[..length]),
+            Ok(Match::Encoded(body)) => self.decode(body),
             Ok(found) => {
                 self.emit(blank);
                 if matches!(found, Match::Answer) {
@@ -300,6 +314,7 @@ impl Scanner {
         let (found, length) = self.begin(rest, position, to_come);
         match found {
             Ok(Match::Call(body)) => self.open(body, &rest[..length]),
+            Ok(Match::Encoded(body)) => self.decode(body),
             Ok(Match::Skip) => {}
             Err(NoMatch::Incomplete) => return self.hold(rest),
             Ok(Match::Answer) | Err(NoMatch::Mismatch) => self.state = State::Done,
@@ -321,7 +336,9 @@ impl Scanner {
         let found = match self.grammar.begin(&mut head, position) {
             Err(NoMatch::Incomplete) if is_cut || to_come != Rest::Some => Err(NoMatch::Mismatch),
             // A match of length 0 would be found again forever.
-            Ok(Match::Skip | Match::Answer) if head.at() == 0 => Err(NoMatch::Mismatch),
+            Ok(Match::Skip | Match::Answer | Match::Encoded(_)) if head.at() == 0 => {
+                Err(NoMatch::Mismatch)
+            }
             found => found,
         };
         (found, head.at())
@@ -330,6 +347,12 @@ impl Scanner {
     fn hold(&mut self, rest: &str) -> usize {
         self.held.push_str(rest);
         rest.len()
+    }
+
+    /// Begins to decode text.
+    fn decode(&mut self, body: Box<dyn TextBody>) {
+        (self.at_start, self.at_line_start) = (false, false);
+        self.state = State::Encoded(body);
     }
 
     /// Begins to read a call, which may be complete already.
@@ -367,13 +390,18 @@ impl Scanner {
 
     /// Reads a complete body.
     fn close(&mut self) {
-        let behind = match self.grammar.after_call() {
-            AfterCall::Cut => State::Between,
-            AfterCall::Keep => State::Text,
-        };
+        let behind = self.behind();
         if let State::Body(body) = mem::replace(&mut self.state, behind) {
             let readings = self.read(&*body, BodyEnd::Closed);
             self.queue(readings);
+        }
+    }
+
+    /// Returns the state after a call.
+    fn behind(&self) -> State {
+        match self.grammar.after_call() {
+            AfterCall::Cut => State::Between,
+            AfterCall::Keep => State::Text,
         }
     }
 
@@ -463,9 +491,17 @@ impl Scanner {
             return;
         }
         self.note(text);
-        self.length += text.len();
         let start = self.text.len();
         self.text.push_str(text);
+        self.queue_text(start);
+    }
+
+    /// Queues the text that was added from `start` on.
+    fn queue_text(&mut self, start: usize) {
+        if start == self.text.len() {
+            return;
+        }
+        self.length += self.text.len() - start;
         match self.queue.back_mut() {
             Some(Event::Text(_, end)) => *end = self.text.len(),
             _ => self.queue.push_back(Event::Text(start, self.text.len())),

@@ -1,21 +1,23 @@
 use std::fmt;
 
+use oa_types::ImageBlock;
 use serde_json::Value;
 
 use crate::event::{
-    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, PostToolUseEvent,
-    PreToolUseEvent, UserPromptSubmitEvent,
+    AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
+    PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
 
 /// The decision of a hook about its event.
 ///
-/// | | before a tool | after a tool | before a prompt |
-/// | --- | --- | --- | --- |
-/// | [`allow`](Self::allow) | yes | yes | yes |
-/// | [`block`](Self::block) | yes | | yes |
-/// | [`modify_input`](HookDecision::modify_input) | yes | | |
-/// | [`modify_result`](HookDecision::modify_result) | | yes | |
-/// | [`modify_prompt`](HookDecision::modify_prompt) | | | yes |
+/// | | before a tool | after a tool | before a prompt | after an answer |
+/// | --- | --- | --- | --- | --- |
+/// | [`allow`](Self::allow) | yes | yes | yes | yes |
+/// | [`block`](Self::block) | yes | | yes | yes |
+/// | [`modify_input`](HookDecision::modify_input) | yes | | | |
+/// | [`modify_result`](HookDecision::modify_result) | | yes | | |
+/// | [`modify_prompt`](HookDecision::modify_prompt) | | | yes | |
+/// | [`retry`](HookDecision::retry) | | | | yes |
 ///
 /// # Invalid decisions do not compile
 ///
@@ -66,6 +68,18 @@ use crate::event::{
 /// Hooks::new().add_user_prompt_submit(|_| async { Some(HookDecision::modify_result("x".into(), "no")) });
 /// ```
 ///
+/// Only the model can answer again; a call, a result or a prompt cannot be tried again:
+///
+/// ```
+/// # use oa_hooks::{HookDecision, Hooks};
+/// Hooks::new().add_answer(|_| async { Some(HookDecision::retry("cite a source")) });
+/// Hooks::new().add_answer(|_| async { Some(HookDecision::block("no")) });
+/// ```
+/// ```compile_fail
+/// # use oa_hooks::{HookDecision, Hooks};
+/// Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::retry("cite a source")) });
+/// ```
+///
 /// A decision about one event is not valid for another:
 ///
 /// ```
@@ -112,7 +126,7 @@ impl<E: HookEvent> HookDecision<E> {
 }
 
 impl<E: Blockable> HookDecision<E> {
-    /// Refuses the call or prompt. The model reads the reason for a call, the user the reason for a prompt.
+    /// Refuses the call, prompt or answer. The model reads the reason for a call, the user any other.
     pub fn block(reason: impl Into<String>) -> Self {
         Self { outcome: HookOutcome::Block { reason: reason.into() } }
     }
@@ -128,9 +142,19 @@ impl HookDecision<PreToolUseEvent> {
 }
 
 impl HookDecision<PostToolUseEvent> {
-    /// Shows the model a different result. Later hooks are not asked.
+    /// Shows the model a different result, without images. Later hooks are not asked.
     pub fn modify_result(result: Value, reason: impl Into<String>) -> Self {
-        Self::modify(result, reason)
+        Self::modify(result.into(), reason)
+    }
+
+    /// Shows the model a different result with these images, such as those of
+    /// [the event](PostToolUseEvent::images). Later hooks are not asked.
+    pub fn modify_result_with_images(
+        result: Value,
+        images: Vec<ImageBlock>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::modify(ChangedResult { content: result, images }, reason)
     }
 }
 
@@ -138,6 +162,13 @@ impl HookDecision<UserPromptSubmitEvent> {
     /// Sends a different prompt. Later hooks are not asked.
     pub fn modify_prompt(prompt: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::modify(prompt.into(), reason)
+    }
+}
+
+impl HookDecision<AnswerEvent> {
+    /// Refuses the answer and asks the model again, in the same turn: it reads the reason. Later hooks are not asked.
+    pub fn retry(reason: impl Into<String>) -> Self {
+        Self::modify((), reason)
     }
 }
 
@@ -184,6 +215,51 @@ pub struct Change<T> {
     pub reason: String,
 }
 
+/// The replacement for a result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ChangedResult {
+    /// The content of the result.
+    pub content: Value,
+    /// The images that the model sees with it.
+    pub images: Vec<ImageBlock>,
+}
+
+/// A result without images.
+impl From<Value> for ChangedResult {
+    fn from(content: Value) -> Self {
+        Self { content, images: Vec::new() }
+    }
+}
+
+/// The combined decision of all hooks about an answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "callers must handle every decision")]
+pub enum AnswerDecision {
+    /// The answer must not be used, and the turn ends.
+    Block {
+        /// The hook's reason.
+        reason: String,
+    },
+    /// No hook objects.
+    Continue,
+    /// The model is to read the reason and answer again.
+    Retry {
+        /// The hook's reason.
+        reason: String,
+    },
+}
+
+impl From<HookOutcome<()>> for AnswerDecision {
+    fn from(outcome: HookOutcome<()>) -> Self {
+        match outcome {
+            HookOutcome::Allow => Self::Continue,
+            HookOutcome::Block { reason } => Self::Block { reason },
+            HookOutcome::Modify(Change { value: (), reason }) => Self::Retry { reason },
+        }
+    }
+}
+
 /// An event that hooks decide about. Sealed.
 pub trait HookEvent: sealed::Sealed + Clone + Send + 'static {
     /// The value that a decision can replace.
@@ -193,7 +269,7 @@ pub trait HookEvent: sealed::Sealed + Clone + Send + 'static {
     const NAME: &'static str;
 }
 
-/// An event that has not happened yet, so it can be blocked. Sealed.
+/// An event that has not taken effect yet, so it can be blocked. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a decision about `{Self}` cannot block, because it has already happened",
     note = "use `HookDecision::modify_result` to show the model a different result"
@@ -209,7 +285,7 @@ impl HookEvent for PreToolUseEvent {
 impl Blockable for PreToolUseEvent {}
 
 impl HookEvent for PostToolUseEvent {
-    type Changed = Value;
+    type Changed = ChangedResult;
 
     const NAME: &'static str = HOOK_POST_TOOL_USE;
 }
@@ -222,8 +298,16 @@ impl HookEvent for UserPromptSubmitEvent {
 
 impl Blockable for UserPromptSubmitEvent {}
 
+impl HookEvent for AnswerEvent {
+    /// An answer is not replaced: the model answers again.
+    type Changed = ();
+    const NAME: &'static str = HOOK_ANSWER;
+}
+
+impl Blockable for AnswerEvent {}
+
 mod sealed {
-    use super::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
+    use super::{AnswerEvent, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 
     /// The part of an event that dispatch needs.
     #[expect(unnameable_types, reason = "that is what seals it")]
@@ -241,6 +325,12 @@ mod sealed {
     impl Sealed for PostToolUseEvent {
         fn tool(&self) -> Option<&str> {
             Some(&self.tool_name)
+        }
+    }
+
+    impl Sealed for AnswerEvent {
+        fn tool(&self) -> Option<&str> {
+            None
         }
     }
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::decision::{Change, HookEvent, HookOutcome};
+use crate::decision::{AnswerDecision, Change, ChangedResult, HookEvent, HookOutcome};
 use crate::error::Error;
-use crate::event::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
+use crate::event::{AnswerEvent, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
 use crate::hooks::Hooks;
 
@@ -79,7 +79,7 @@ impl Hooks {
         &self,
         event: PostToolUseEvent,
         sleep: S,
-    ) -> Result<Option<Change<Value>>, Error>
+    ) -> Result<Option<Change<ChangedResult>>, Error>
     where
         S: Fn(Duration) -> F + Send + Sync,
         F: Future<Output = ()> + Send,
@@ -110,6 +110,44 @@ impl Hooks {
         F: Future<Output = ()> + Send,
     {
         first_outcome(&self.user_prompt_submit, event, &sleep).await
+    }
+
+    /// Asks the hooks whether a turn may end with an answer.
+    ///
+    /// # Errors
+    ///
+    /// `Failed`, `Panicked` and `TimedOut` if a hook could not decide. The answer must not be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the running hook; no further hook is asked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{pin::pin, task::{Context, Poll, Waker}};
+    /// use oa_hooks::{AnswerDecision, AnswerEvent, History, HookDecision, Hooks, Message};
+    ///
+    /// let hooks = Hooks::new().add_answer(|event| async move {
+    ///     let is_cited = event.message.text().contains("https://");
+    ///     (!is_cited).then(|| HookDecision::retry("cite a source by its address"))
+    /// });
+    ///
+    /// # let check = async {
+    /// let event = AnswerEvent::new(Message::assistant(vec![]), History::default(), 0);
+    /// let decision = hooks.answer(event, |_| std::future::pending()).await?;
+    /// assert_eq!(decision, AnswerDecision::Retry { reason: "cite a source by its address".into() });
+    /// # Ok::<(), oa_hooks::Error>(())
+    /// # };
+    /// # let polled = pin!(check).poll(&mut Context::from_waker(Waker::noop()));
+    /// # assert!(matches!(polled, Poll::Ready(Ok(()))));
+    /// ```
+    pub async fn answer<S, F>(&self, event: AnswerEvent, sleep: S) -> Result<AnswerDecision, Error>
+    where
+        S: Fn(Duration) -> F + Send + Sync,
+        F: Future<Output = ()> + Send,
+    {
+        first_outcome(&self.answer, event, &sleep).await.map(AnswerDecision::from)
     }
 }
 

@@ -1,10 +1,13 @@
-use oa_types::{History, Outcome};
+use oa_types::{History, ImageBlock, Message, Outcome};
 use serde_json::Value;
 
 /// The name of the hook point before a tool runs.
 pub const HOOK_PRE_TOOL_USE: &str = "pre_tool_use";
 /// The name of the hook point after a tool returned.
 pub const HOOK_POST_TOOL_USE: &str = "post_tool_use";
+/// The name of the hook point after a finished answer.
+pub const HOOK_ANSWER: &str = "answer";
+
 /// The name of the hook point before a prompt is sent.
 pub const HOOK_USER_PROMPT_SUBMIT: &str = "user_prompt_submit";
 
@@ -53,6 +56,8 @@ pub struct PostToolUseEvent {
     pub tool_use_id: String,
     /// The result, as the model will see it unless a hook changes it.
     pub tool_result: Value,
+    /// The images that the model will see with the result.
+    pub images: Vec<ImageBlock>,
     /// The outcome of the call.
     pub outcome: Outcome,
     /// The conversation, including the result.
@@ -60,7 +65,7 @@ pub struct PostToolUseEvent {
 }
 
 impl PostToolUseEvent {
-    /// Creates an event for one call and its result.
+    /// Creates an event for one call and its result, without images.
     #[must_use]
     pub fn new(
         tool_name: impl Into<String>,
@@ -75,6 +80,7 @@ impl PostToolUseEvent {
             tool_input,
             tool_use_id: tool_use_id.into(),
             tool_result,
+            images: Vec::new(),
             outcome,
             history: history.into(),
         }
@@ -96,5 +102,25 @@ impl UserPromptSubmitEvent {
     #[must_use]
     pub fn new(prompt: impl Into<String>, history: impl Into<History>) -> Self {
         Self { prompt: prompt.into(), history: history.into() }
+    }
+}
+
+/// An answer without calls, before the turn ends with it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AnswerEvent {
+    /// The answer, as it is in history; without content if the model said nothing.
+    pub message: Message,
+    /// The conversation before the answer.
+    pub history: History,
+    /// The number of answers in this turn that hooks have refused so far.
+    pub retries: u32,
+}
+
+impl AnswerEvent {
+    /// Creates an event for one answer.
+    #[must_use]
+    pub fn new(message: Message, history: impl Into<History>, retries: u32) -> Self {
+        Self { message, history: history.into(), retries }
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::decision::HookDecision;
 use crate::error::HookError;
-use crate::event::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
+use crate::event::{AnswerEvent, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
 
 /// The hooks of an agent, in order.
@@ -56,6 +56,7 @@ use crate::handler::Handler;
 #[derive(Clone, Debug, Default)]
 #[must_use = "hooks do nothing until an agent has them"]
 pub struct Hooks {
+    pub(crate) answer: Vec<Handler<AnswerEvent>>,
     pub(crate) post_tool_use: Vec<Handler<PostToolUseEvent>>,
     pub(crate) pre_tool_use: Vec<Handler<PreToolUseEvent>>,
     pub(crate) user_prompt_submit: Vec<Handler<UserPromptSubmitEvent>>,
@@ -151,8 +152,41 @@ impl Hooks {
         self
     }
 
-    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. Prompt hooks are not
-    /// affected.
+    /// Adds a hook that runs on each finished answer without calls, and may refuse or block it.
+    ///
+    /// [`retry`](HookDecision::retry) lets the model read the reason and answer again in the same turn, a bounded
+    /// number of times; a further retry is a block. [`block`](HookDecision::block) ends the turn with an error. An
+    /// answer that was refused or blocked is not in the conversation once the turn is over. If the hook panics, the
+    /// turn ends with an error, as by a block.
+    ///
+    /// Text is shown as it arrives, so a user may have seen an answer that is refused later, unless the agent shows
+    /// final text only.
+    #[track_caller]
+    pub fn add_answer<F, Fut>(self, handler: F) -> Self
+    where
+        F: Fn(AnswerEvent) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<HookDecision<AnswerEvent>>> + Send + 'static,
+    {
+        self.try_add_answer(move |event| {
+            let answer = handler(event);
+            async { Ok(answer.await) }
+        })
+    }
+
+    /// Adds a fallible hook that runs on each finished answer without calls. If it fails, the answer is not used, and
+    /// the turn ends with an error.
+    #[track_caller]
+    pub fn try_add_answer<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(AnswerEvent) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<HookDecision<AnswerEvent>>, HookError>> + Send + 'static,
+    {
+        self.answer.push(Handler::new(handler));
+        self
+    }
+
+    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. Hooks of prompts and answers
+    /// are not affected.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
@@ -168,6 +202,7 @@ impl Hooks {
     /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
     /// runs to its end.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.answer.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.user_prompt_submit.iter_mut().for_each(|handler| handler.limit_time(limit));
@@ -176,7 +211,8 @@ impl Hooks {
 
     /// Appends all hooks of `other`.
     pub fn merge(mut self, other: Self) -> Self {
-        let Self { post_tool_use, pre_tool_use, user_prompt_submit } = other;
+        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit } = other;
+        self.answer.extend(answer);
         self.post_tool_use.extend(post_tool_use);
         self.pre_tool_use.extend(pre_tool_use);
         self.user_prompt_submit.extend(user_prompt_submit);
@@ -186,8 +222,9 @@ impl Hooks {
     /// Returns true if there are no hooks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { post_tool_use, pre_tool_use, user_prompt_submit } = self;
-        post_tool_use.is_empty() && pre_tool_use.is_empty() && user_prompt_submit.is_empty()
+        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit } = self;
+        let has_none = post_tool_use.is_empty() && pre_tool_use.is_empty();
+        has_none && answer.is_empty() && user_prompt_submit.is_empty()
     }
 
     /// Returns true if a hook runs before this tool. If not, the event need not be created.
@@ -200,6 +237,12 @@ impl Hooks {
     #[must_use]
     pub fn has_post_tool_use(&self, tool_name: &str) -> bool {
         self.post_tool_use.iter().any(|handler| handler.concerns(Some(tool_name)))
+    }
+
+    /// Returns true if a hook runs on finished answers.
+    #[must_use]
+    pub fn has_answer(&self) -> bool {
+        !self.answer.is_empty()
     }
 
     /// Returns true if a hook runs before prompts.

@@ -1,7 +1,8 @@
-//! Hooks for agents: closures that run before a tool call, after it, and before a prompt is sent, and that may
-//! block or change it.
+//! Hooks for agents: closures that run before a tool call, after it, before a prompt is sent and on a finished
+//! answer, and that may block or change it.
 //!
-//! [`Hooks`] holds them in order and runs them with `pre_tool_use`, `post_tool_use` and `user_prompt_submit`.
+//! [`Hooks`] holds them in order and runs them with `pre_tool_use`, `post_tool_use`, `user_prompt_submit` and
+//! `answer`.
 //! The first decision wins, and a hook that fails (error, panic, timeout) never counts as consent.
 //! [`HookDecision`] is generic over its event, so a decision that does not fit the event does not compile.
 //!
@@ -49,11 +50,11 @@
 //!
 //! # Failing hooks
 //!
-//! | | before a tool | after a tool | before a prompt |
-//! | --- | --- | --- | --- |
-//! | `Err` of a fallible hook (`try_add_*`) | an error | an error, the result stays | an error |
-//! | panic | the call is blocked | an error, the result stays | an error |
-//! | timeout | an error | an error, the result stays | an error |
+//! | | before a tool | after a tool | before a prompt | on an answer |
+//! | --- | --- | --- | --- | --- |
+//! | `Err` of a fallible hook (`try_add_*`) | an error | an error, the result stays | an error | an error |
+//! | panic | the call is blocked | an error, the result stays | an error | an error |
+//! | timeout | an error | an error, the result stays | an error | an error |
 //!
 //! # Not included
 //!
@@ -67,6 +68,7 @@ mod dispatch;
 mod handler;
 mod hooks;
 
+mod nested;
 mod permission;
 mod permissions;
 mod rule;
@@ -75,11 +77,13 @@ mod error;
 
 pub use oa_types::{History, Message, MessageRole, Outcome};
 
-pub use crate::decision::{Blockable, Change, HookDecision, HookEvent, HookOutcome};
+pub use crate::decision::{
+    AnswerDecision, Blockable, Change, ChangedResult, HookDecision, HookEvent, HookOutcome,
+};
 pub use crate::error::{Error, ErrorKind, HookError};
 pub use crate::event::{
-    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, PostToolUseEvent,
-    PreToolUseEvent, UserPromptSubmitEvent,
+    AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
+    PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
 
 pub use crate::hooks::Hooks;

@@ -38,6 +38,9 @@ pub struct PermissionRequest {
     pub category: Option<String>,
     /// The conversation, ending with the assistant message that contains the call.
     pub history: History,
+    /// The sub-agents on the way to the call, the outermost first, by the names of their tools. Empty if the agent
+    /// itself makes the call.
+    pub agents: Vec<String>,
 }
 
 impl PermissionRequest {
@@ -55,7 +58,15 @@ impl PermissionRequest {
             tool_use_id: tool_use_id.into(),
             category: None,
             history: history.into(),
+            agents: Vec::new(),
         }
+    }
+
+    /// Sets the sub-agents on the way to the call, the outermost first.
+    #[must_use]
+    pub fn with_agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.agents = agents.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Sets the tool's category.

@@ -56,16 +56,20 @@ pub enum PermissionMode {
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Permissions {
-    mode: Option<PermissionMode>,
+    pub(crate) mode: Option<PermissionMode>,
     allowed: Option<Vec<Pattern>>,
-    disallowed: Vec<Pattern>,
-    rules: Vec<ToolRule>,
-    callback: Option<Callback>,
-    timeout: Option<(Duration, Permission)>,
-    asks_at_once: bool,
+    pub(crate) disallowed: Vec<Pattern>,
+    pub(crate) rules: Vec<ToolRule>,
+    pub(crate) callback: Option<Callback>,
+    pub(crate) timeout: Option<(Duration, Permission)>,
+    pub(crate) asks_at_once: bool,
+    /// The sub-agents down to the one whose permissions these are.
+    pub(crate) agents: Vec<String>,
+    /// The permissions of the agent that runs it, if those can deny a call.
+    pub(crate) outer: Option<Arc<Self>>,
 }
 
-type Callback = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
+pub(crate) type Callback = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
 
 impl Permissions {
     /// Allows everything.
@@ -137,7 +141,9 @@ impl Permissions {
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         let names = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(tool));
-        self.allowed.as_deref().is_none_or(names) && !names(&self.disallowed)
+        self.allowed.as_deref().is_none_or(names)
+            && !names(&self.disallowed)
+            && self.outer.as_ref().is_none_or(|outer| !outer.disallows(tool))
     }
 
     /// Returns true if every call runs without asking.
@@ -146,6 +152,7 @@ impl Permissions {
         self.allowed.is_none()
             && self.disallowed.is_empty()
             && self.rules.is_empty()
+            && self.outer.is_none()
             && self.effective_mode() == PermissionMode::AllowAll
     }
 
@@ -214,12 +221,10 @@ impl Permissions {
         if !self.offers(tool) {
             return Some(Permission::deny("this tool is not allowed"));
         }
-        if self.mode == Some(PermissionMode::Plan) {
-            return Some(Permission::deny("no tools run in plan mode: answer with a plan"));
+        if let Some(reason) = self.forbids(tool, input, category) {
+            return Some(Permission::deny(reason));
         }
-        let effects = self.rules.iter().filter_map(|rule| rule.effect_on(tool, category, input));
-        match (effects.max(), self.effective_mode()) {
-            (Some(Effect::Deny), _) => Some(Permission::deny("a permission rule denies this call")),
+        match (self.effect(tool, input, category), self.effective_mode()) {
             (Some(Effect::Allow), _) | (None, PermissionMode::AllowAll) => Some(Permission::Allow),
             (None, PermissionMode::AllowReads) if category == Some(CATEGORY_READ) => {
                 Some(Permission::Allow)
@@ -256,7 +261,7 @@ impl Permissions {
             return known;
         }
         let Some(callback) = &self.callback else { return Permission::Later };
-        let answer = Contained::new(callback(request));
+        let answer = Contained::new(callback(request.with_agents(&self.agents)));
         let answered = match &self.timeout {
             None => answer.await,
             Some((limit, unanswered)) => match within(answer, sleep(*limit)).await {
@@ -267,6 +272,16 @@ impl Permissions {
         answered.unwrap_or_else(|panic| {
             Permission::Deny(format!("the permission callback panicked: {}", message_of(&panic)))
         })
+    }
+
+    /// Returns the effect of the strictest rule that matches.
+    pub(crate) fn effect(
+        &self,
+        tool: &str,
+        input: &Value,
+        category: Option<&str>,
+    ) -> Option<Effect> {
+        self.rules.iter().filter_map(|rule| rule.effect_on(tool, category, input)).max()
     }
 
     /// Returns the default for calls that no rule matches, including the implied one.
@@ -288,6 +303,8 @@ impl fmt::Debug for Permissions {
             .field("asks", &self.callback.is_some())
             .field("timeout", &self.timeout)
             .field("asks_at_once", &self.asks_at_once)
+            .field("agents", &self.agents)
+            .field("outer", &self.outer)
             .finish()
     }
 }

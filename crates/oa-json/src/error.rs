@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The reason why a text could not be read.
 ///
-/// `Display` starts with the path, if the text was read that far: `` `stops[2].name`: `x` is not a JSON value ``.
+/// `Display` starts with the path of the failed value, if there is one: `` `stops[2].name`: `x` is not a JSON value ``.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error(Box<Inner>);
 
@@ -17,13 +17,13 @@ struct Inner {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The text can be read in more than one way.
+    /// The text has more than one possible meaning.
     Ambiguous,
-    /// An object has two members of one name.
+    /// An object has two members with the same name.
     Duplicate,
-    /// The text has no JSON value.
+    /// The text contains no JSON value.
     Missing,
-    /// The text is not JSON, nor close enough to it.
+    /// The text is not JSON, and not close enough to it to be repaired.
     Syntax,
     /// Arrays and objects are nested too deeply.
     TooDeep,
@@ -67,7 +67,7 @@ impl Error {
     }
 
     /// Returns the path to the member or item that could not be read, such as `city` or `stops[2].name`. It is empty
-    /// for the text as a whole, and for errors of everything but [`PartialReader`](crate::PartialReader).
+    /// for an error about the whole text. Only [`PartialReader`](crate::PartialReader) sets it.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0.path

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 
 /// One escape of a JSON string: `\n`, `\u00e9`, or a pair of surrogates such as `\ud83d\ude42`.
 ///
-/// The only decoder of escapes in these crates. Readers differ in what they make of half a pair and of a text that
-/// ends within an escape, so it reports both and decides neither.
+/// All readers in these crates decode escapes with it. It reports half a surrogate pair and a text that ends within an
+/// escape, and leaves the decision to the reader.
 ///
 /// ```
 /// use oa_json::{Escape, EscapeError};
@@ -21,17 +21,17 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Escape {
-    /// The character; `None` for a surrogate without its other half, which is no character.
+    /// The character; `None` for half a surrogate pair.
     pub character: Option<char>,
-    /// The length of the escape in bytes, backslash included: 2, 6, or 12 for a pair.
+    /// The length of the escape in bytes, including the backslash: 2, 6, or 12 for a surrogate pair.
     pub length: usize,
 }
 
-/// The reason why a text does not begin with an escape.
+/// The reason why a text does not start with an escape.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a text either can go on to be an escape or cannot")]
 pub enum EscapeError {
-    /// The text ends within the escape, or where the second half of a surrogate pair may follow.
+    /// The text ends within the escape, or after the first half of a surrogate pair.
     Incomplete,
     /// JSON has no such escape.
     Unknown,
@@ -41,11 +41,11 @@ pub enum EscapeError {
 const UNIT: usize = 6;
 
 impl Escape {
-    /// Reads the escape that `text` begins with. More text may follow.
+    /// Reads the escape at the start of `text`. More text may follow.
     ///
     /// # Errors
     ///
-    /// [`EscapeError::Incomplete`] if more text decides, [`EscapeError::Unknown`] if none can.
+    /// [`EscapeError::Incomplete`] if more text is needed, [`EscapeError::Unknown`] if the text cannot become an escape.
     pub fn read(text: &str) -> Result<Self, EscapeError> {
         let bytes = text.as_bytes();
         match bytes {
@@ -59,8 +59,8 @@ impl Escape {
         }
     }
 
-    /// Reads the escape that `text` begins with, where nothing follows `text`: the first half of a pair at its end is a
-    /// lone surrogate.
+    /// Reads the escape at the start of `text`, which no more text follows: the first half of a surrogate pair at its
+    /// end is a lone surrogate.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl std::error::Error for EscapeError {}
 ///
 /// # Errors
 ///
-/// [`Syntax`](crate::ErrorKind::Syntax) if the text is not valid between quotes: an escape that JSON does not have, a
-/// surrogate without its other half, a quote, or a control character.
+/// [`Syntax`](crate::ErrorKind::Syntax) if the text is not valid between quotes: an escape unknown to JSON, half a
+/// surrogate pair, a quote, or a control character.
 pub fn unescape(raw: &str) -> Result<Cow<'_, str>> {
     let special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
     let Some(first) = raw.bytes().position(special) else { return Ok(Cow::Borrowed(raw)) };
@@ -171,7 +171,7 @@ pub fn unescape(raw: &str) -> Result<Cow<'_, str>> {
 }
 
 /// Decodes the contents of a JSON string and appends them to `text`. It never fails: half a surrogate pair becomes
-/// U+FFFD, and an escape that JSON does not have stays as it is written.
+/// U+FFFD, and an escape unknown to JSON is kept as written.
 ///
 /// ```
 /// let mut text = String::new();
@@ -199,8 +199,8 @@ pub fn unescape_lossy(raw: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// Finds the first backslash, eight bytes at a time: most strings with escapes are short, and a call of `memchr` takes
-/// longer than they do.
+/// Finds the first backslash, eight bytes at a time. Most strings with escapes are so short that calling `memchr` takes
+/// longer.
 #[inline]
 fn backslash(raw: &[u8]) -> Option<usize> {
     const EACH: u64 = u64::from_le_bytes([1; 8]);

@@ -4,11 +4,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::partial::PartialReader;
 
-/// Finds the one JSON object in text as it arrives.
+/// Finds the only JSON object in a text while it arrives.
 ///
 /// Models put prose and code fences around the JSON that they were asked for. Text before the first `{` and after the
-/// object is skipped. Another `{` after the object makes the text ambiguous, and no object is found. Text that begins
-/// with `<think>` is read from `</think>` on. Nothing is repaired inside the object.
+/// object is skipped. Another `{` after the object makes the text ambiguous, which is an error. If the text starts with
+/// `<think>`, everything up to `</think>` is skipped. The object itself must be valid JSON.
 ///
 /// ```
 /// use oa_json::ObjectFinder;
@@ -86,7 +86,7 @@ impl ObjectFinder {
         }
     }
 
-    /// Returns the reader of the object, which has its value so far.
+    /// Returns the reader of the object, which provides its value so far.
     #[must_use]
     pub fn object(&self) -> &PartialReader {
         &self.object
@@ -153,7 +153,7 @@ impl ObjectFinder {
     }
 }
 
-/// Finds the one JSON object in a text, as [`ObjectFinder`] does.
+/// Finds the only JSON object in a text, as [`ObjectFinder`] does.
 ///
 /// ```
 /// use oa_json::{ErrorKind, Limits, find_object};

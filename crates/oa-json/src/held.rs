@@ -1,7 +1,7 @@
-//! The memory that JSON takes once it is a [`Value`].
+//! Upper bounds on the memory that JSON takes as a [`Value`].
 //!
-//! A value is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 bytes in an array. To bound
-//! JSON that somebody else wrote, compare these figures with a limit, not the length of the text.
+//! A value takes more memory than its text: `0,` is two bytes of text and 32 to 144 bytes in an array. To limit
+//! untrusted JSON, compare these bounds with a limit, not the length of the text.
 //!
 //! All functions return upper bounds, whichever kind of map `serde_json` is built with.
 
@@ -47,7 +47,7 @@ pub const MEMBER: usize = if IS_ORDERED { 2 * ENTRY + 4 * BUCKET } else { OBJECT
 /// The most memory that one byte of JSON can take.
 pub const MAX_PER_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
 
-/// Returns an upper bound, in bytes, on the memory of the value that `json` spells.
+/// Returns an upper bound, in bytes, on the memory that `json` takes as a value.
 ///
 /// For text that is not valid JSON, the bound covers what a parser builds before it notices.
 ///
@@ -92,9 +92,9 @@ pub fn by_json(json: &str) -> usize {
     held
 }
 
-/// Returns true if the value that `json` spells takes at most `bytes` bytes of memory.
+/// Returns true if `json` takes at most `bytes` bytes of memory as a value.
 ///
-/// Text that fits by far is not read: its length decides, or the number of its brackets, commas and colons.
+/// Fast for small texts, which are judged by their length or by their number of brackets, commas and colons.
 #[must_use]
 pub fn fits(json: &str, bytes: usize) -> bool {
     json.len() <= bytes / MAX_PER_BYTE || by_signs(json) <= bytes || by_json(json) <= bytes

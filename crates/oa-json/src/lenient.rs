@@ -5,23 +5,23 @@ use crate::limits::Limits;
 use crate::syntax::{Build, Doubt, Syntax};
 use crate::value::given_twice;
 
-/// A value as it was written, before anybody decided what its bare words are: a schema may want text where there is
-/// `007`, and a number where there is `"3"`.
+/// A value as written, before unquoted words are given a type. A schema may require a string for `007`, or a number for
+/// `"3"`.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "there is nothing else that a value can be written as")]
+#[expect(clippy::exhaustive_enums, reason = "a value can be written in no other way")]
 pub enum LenientValue {
     /// `[..]`.
     Array(Vec<Self>),
-    /// `{..}`, in the order in which it was written. No name comes twice.
+    /// `{..}`, with its members in order. Names are unique.
     Object(Vec<(String, Self)>),
     /// Text in quotes.
     Quoted(String),
-    /// Text without quotes, which may be a number, `true` or `None`: see [`literal`](crate::literal()).
+    /// Unquoted text, which may be a number, `true` or `None`: see [`literal`](crate::literal()).
     Word(String),
 }
 
 impl LenientValue {
-    /// Reads one value that is the whole text, with the words of JSON and Python.
+    /// Reads a text that is exactly one value, with the words of JSON and Python.
     ///
     /// # Errors
     ///
@@ -33,11 +33,11 @@ impl LenientValue {
         Ok(value)
     }
 
-    /// Returns the value that it is without a schema.
+    /// Converts to a JSON value by notation alone, without a schema.
     ///
     /// # Errors
     ///
-    /// [`Syntax`](crate::ErrorKind::Syntax) for a word that [`literal`](crate::literal()) does not know.
+    /// [`Syntax`](crate::ErrorKind::Syntax) for an unquoted word that [`literal`](crate::literal()) does not know.
     pub fn into_value(self) -> Result<Value> {
         Ok(match self {
             Self::Array(items) => {
@@ -81,7 +81,7 @@ impl Build for LenientValue {
     }
 
     fn object(members: Self::Members, _: Doubt) -> Result<Self> {
-        // Sorted, so that many members cost no square of it.
+        // Sorted, because comparing each name with all others would take quadratic time.
         let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
         names.sort_unstable();
         match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -99,11 +99,11 @@ impl Build for LenientValue {
     }
 }
 
-/// A reader of values as people and models write them, and of the text between them, from left to right.
+/// A reader for loosely written JSON values and the text between them, from left to right.
 ///
 /// Besides JSON, it accepts single quotes, line breaks in strings, `\'`, trailing commas, unquoted names, and unquoted
-/// words. Ambiguity is an error: open values are not closed, duplicate members are rejected, escapes are not guessed.
-/// To read a truncated value, use [`repair`](crate::repair()).
+/// words. Ambiguity is an error: unclosed values, duplicate members and unknown escapes are rejected. To read a truncated
+/// value, use [`repair`](crate::repair()).
 ///
 /// ```
 /// use oa_json::{LenientReader, LenientValue};
@@ -134,7 +134,7 @@ impl<'a> LenientReader<'a> {
         Self(Syntax::new(text, Doubt::Refuse, limits))
     }
 
-    /// Sets the characters of words without quotes. White space at their ends is dropped.
+    /// Sets the characters that unquoted words may contain. White space around a word is dropped.
     ///
     /// ```
     /// use oa_json::{LenientReader, LenientValue};
@@ -149,21 +149,21 @@ impl<'a> LenientReader<'a> {
         self
     }
 
-    /// Returns the rest after white space.
+    /// Skips white space and returns the rest of the text.
     pub fn rest(&mut self) -> &'a str {
         self.0.rest()
     }
 
-    /// Reads a character if it comes next, and returns whether it did.
+    /// Reads a character if it comes next, after white space. Returns true if it did.
     pub fn take(&mut self, wanted: char) -> bool {
         self.0.take(wanted)
     }
 
-    /// Reads a name if one comes next: letters, digits, `_`, `-`, `$` and `.`, or text in quotes.
+    /// Reads a name if one comes next: letters, digits, `_`, `-`, `$` and `.`, or a quoted string.
     ///
     /// # Errors
     ///
-    /// As [`value`](Self::value), for text in quotes.
+    /// As [`value`](Self::value), for a quoted string.
     pub fn name(&mut self) -> Result<Option<String>> {
         self.0.name()
     }
@@ -172,19 +172,19 @@ impl<'a> LenientReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Unfinished`](crate::ErrorKind::Unfinished) where the text ends too early,
-    /// [`Duplicate`](crate::ErrorKind::Duplicate) for a name that comes twice, [`TooDeep`](crate::ErrorKind::TooDeep)
-    /// and [`TooLarge`](crate::ErrorKind::TooLarge) where a limit is exceeded, and
-    /// [`Syntax`](crate::ErrorKind::Syntax) for everything else. What follows an error is undefined.
+    /// [`Unfinished`](crate::ErrorKind::Unfinished) if the text ends too early,
+    /// [`Duplicate`](crate::ErrorKind::Duplicate) for a repeated name, [`TooDeep`](crate::ErrorKind::TooDeep) and
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) if a limit is exceeded, and [`Syntax`](crate::ErrorKind::Syntax) for
+    /// everything else. After an error, the position in the text is unspecified.
     pub fn value(&mut self) -> Result<LenientValue> {
         self.0.value()
     }
 
-    /// Makes sure that nothing but white space is left.
+    /// Checks that only white space is left.
     ///
     /// # Errors
     ///
-    /// [`Ambiguous`](crate::ErrorKind::Ambiguous) if something is.
+    /// [`Ambiguous`](crate::ErrorKind::Ambiguous) if anything else is.
     pub fn end(&mut self) -> Result<()> {
         self.0.end()
     }
@@ -204,8 +204,8 @@ impl<'a> LenientReader<'a> {
 ///
 /// # Errors
 ///
-/// As [`LenientReader::value`] and [`LenientReader::end`], and [`Syntax`](crate::ErrorKind::Syntax) for words that are
-/// no value.
+/// As [`LenientReader::value`] and [`LenientReader::end`], and [`Syntax`](crate::ErrorKind::Syntax) for an unquoted word
+/// that [`literal`](crate::literal()) does not know.
 pub fn read_lenient(text: &str, limits: Limits) -> Result<Value> {
     let mut syntax = Syntax::new(text, Doubt::Refuse, limits);
     let value = syntax.value()?;

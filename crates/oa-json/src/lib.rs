@@ -1,16 +1,16 @@
-//! JSON that is not finished or not quite right: as it streams in, cut off, slightly broken, or in the middle of prose.
+//! Reads JSON that is incomplete or slightly broken: while it streams in, truncated, almost valid, or embedded in prose.
 //!
-//! serde_json reads a text that is complete and correct. What a language model writes is often neither, and what can be
-//! made of it depends on what it is for:
+//! serde_json requires text that is complete and valid. Language models often write neither. Choose a reader by the
+//! text:
 //!
-//! | the text | what reads it | what it does with doubt |
+//! | text | reader | handling of problems |
 //! | --- | --- | --- |
-//! | arrives in pieces | [`PartialReader`] | strict as serde_json; at any moment there is the value so far |
+//! | arrives in pieces | [`PartialReader`] | as strict as serde_json; the value so far is always available |
 //! | has an object somewhere in prose | [`ObjectFinder`], [`find_object`] | a second object is an error |
-//! | is nearly JSON, and complete | [`LenientReader`], [`read_lenient`] | an error: nothing is guessed |
-//! | is nearly JSON, and cut off | [`repair`](repair()) | closes what is open, drops what has no value |
+//! | almost valid and complete | [`LenientReader`], [`read_lenient`] | ambiguity is an error; nothing is guessed |
+//! | almost valid and truncated | [`repair`](repair()) | closes open values, drops members without a value |
 //!
-//! [`Escape`] is the one decoder of escapes and surrogates, [`held`] knows how much memory a value takes.
+//! [`Escape`] decodes escapes and surrogate pairs for all of them, and [`held`] bounds the memory that a value takes.
 //!
 //! ```
 //! use oa_json::PartialReader;
@@ -25,20 +25,20 @@
 //! # Ok::<(), oa_json::Error>(())
 //! ```
 //!
-//! # What holds for every reader
+//! # Guarantees of every reader
 //!
-//! - What is read does not depend on how the text was cut into pieces.
-//! - JSON that is valid is read as serde_json reads it, or refused for a reason that the reader documents.
-//! - No text panics. Depth is bounded by [`MAX_DEPTH`], memory by [`Limits`], and time is linear in the text.
+//! - The result does not depend on how the text was split into pieces.
+//! - Valid JSON gives the same value as with serde_json, or an error that the reader documents.
+//! - No text causes a panic. Depth is bounded by [`MAX_DEPTH`] and memory by [`Limits`]; time is linear in the text.
 //!
 //! # When to use this crate directly
 //!
 //! Use it to show structured output or the arguments of a tool call while they stream, or to extract
 //! JSON from the text of a model. To run an agent, use the facade `open-agent`.
 //!
-//! # Not in it
+//! # Out of scope
 //!
-//! No I/O, no schemas, no types but [`Value`](serde_json::Value), and no writer.
+//! No I/O, no schemas, no types other than [`Value`](serde_json::Value), and no writer.
 
 mod find;
 mod lenient;
@@ -63,7 +63,7 @@ pub use crate::partial::PartialReader;
 pub use crate::repair::repair;
 pub use crate::value::literal;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,7 +1,7 @@
 /// The maximum nesting depth of arrays and objects, as in serde_json.
 pub const MAX_DEPTH: usize = 127;
 
-/// Bounds on what a text can make a reader hold.
+/// Bounds on the memory that a text can make a reader hold.
 ///
 /// ```
 /// use oa_json::{ErrorKind, Limits, repair};
@@ -14,11 +14,11 @@ pub const MAX_DEPTH: usize = 127;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The memory of a value, in bytes: lists and objects take many times their text (see [`held`](crate::held)).
-    /// 64 MiB by default.
+    /// The memory of a value, in bytes. Lists and objects take many times the size of their text (see
+    /// [`held`](crate::held)). 64 MiB by default.
     pub held_bytes: usize,
-    /// The names of the members that enclose one value, in bytes, all levels together. It bounds the work per
-    /// value, because [`PartialReader`](crate::PartialReader) follows the path for each. 4,096 by default.
+    /// The total length of the names on the path to one value, in bytes. It bounds the work per value, because
+    /// [`PartialReader`](crate::PartialReader) follows the path to each one. 4,096 by default.
     pub path_bytes: usize,
 }
 

@@ -8,16 +8,15 @@ use crate::escape::{Escape, EscapeError, lone_surrogate, unescaped, unknown_esca
 use crate::excerpt::quoted;
 use crate::limits::{Limits, MAX_DEPTH};
 
-/// Reads JSON text as it arrives: at any moment there is the value of what has arrived.
+/// Reads JSON text while it arrives, and provides the value so far at any time.
 ///
-/// Feed it text with [`push`](Self::push), look at [`value`](Self::value) whenever you like, and end with
-/// [`finish`](Self::finish). A value only grows: strings get longer, arrays and objects get more at their end, and
-/// what is complete never changes. Numbers, `true`, `false` and `null` appear once they are complete, a member once
-/// its value begins. What is read does not depend on how the text is cut, and each byte is looked at once.
+/// Feed it text with [`push`](Self::push), read [`value`](Self::value) at any time, and end with
+/// [`finish`](Self::finish). A value only grows: strings get longer, arrays and objects get more items and members at
+/// their end, and complete parts never change. Numbers, `true`, `false` and `null` appear once they are complete, a
+/// member once its value starts. The result does not depend on how the text is split. Time is linear in the text.
 ///
-/// It accepts what serde_json accepts, as the same value, except for what would make a value shrink or the work more
-/// than linear: a member that an object has already, more than [`MAX_DEPTH`] levels, and what
-/// exceeds its [`Limits`].
+/// It accepts the same texts as serde_json and gives the same values, with three exceptions that keep values growing and
+/// time linear: it rejects duplicate members, more than [`MAX_DEPTH`] levels, and whatever exceeds its [`Limits`].
 ///
 /// ```
 /// use oa_json::PartialReader;
@@ -89,8 +88,8 @@ impl PartialReader {
         Self { limits, ..Self::default() }
     }
 
-    /// Reads more text. Returns what follows the value once that is complete; until then, nothing. Text after an error
-    /// is ignored.
+    /// Reads more text. Returns the text after the value once the value is complete, and an empty text until then. Text
+    /// after an error is ignored.
     pub fn push<'a>(&mut self, text: &'a str) -> &'a str {
         let mut rest = text;
         loop {
@@ -107,14 +106,14 @@ impl PartialReader {
         }
     }
 
-    /// Returns the value so far, if it has begun.
+    /// Returns the value so far; `None` until it starts.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         self.root.as_ref()
     }
 
-    /// Returns whether the value is complete. A number at the end of the text is not, because more digits may come:
-    /// [`finish`](Self::finish) says that none do.
+    /// Returns true if the value is complete. A number at the end of the text is incomplete until
+    /// [`finish`](Self::finish), because more digits may follow.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete)
@@ -139,8 +138,8 @@ impl PartialReader {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if no value began, [`Unfinished`](ErrorKind::Unfinished) if it is not
-    /// complete, and otherwise the error that stopped the reader.
+    /// [`Missing`](ErrorKind::Missing) if there is no value, [`Unfinished`](ErrorKind::Unfinished) if it is incomplete,
+    /// and otherwise the error that stopped the reader.
     pub fn finish(mut self) -> Result<Value> {
         if matches!(self.state, State::Word(_)) && self.path.depth() == 0 {
             // As if something followed it.

@@ -6,12 +6,12 @@ use crate::syntax::{Doubt, Syntax};
 
 /// Reads truncated or slightly broken JSON whose meaning is unambiguous.
 ///
-/// At the end of the text, open strings, arrays and objects are closed; a member without its value is dropped. Besides
+/// At the end of the text, open strings, arrays and objects are closed; a member without a value is dropped. Besides
 /// JSON, it accepts code fences around the value, comments, extra commas, single quotes, unquoted names, line breaks in
 /// strings, `\'`, half a surrogate pair (as U+FFFD), and Python's `True`, `False` and `None`. Valid JSON gives the same
 /// value as with serde_json.
 ///
-/// Everything else is ambiguous and an error: an escape that JSON does not have (`C:\Temp`), unquoted text, a missing
+/// Everything else is ambiguous and an error: an escape unknown to JSON (`C:\Temp`), unquoted text, a missing
 /// comma, a truncated word (`tru`), anything but white space and fences after the value. Time is linear in the text.
 ///
 /// ```

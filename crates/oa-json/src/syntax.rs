@@ -1,4 +1,4 @@
-//! JSON as people and models write it, in one grammar for [`LenientReader`](crate::LenientReader) and
+//! The grammar of loosely written JSON, shared by [`LenientReader`](crate::LenientReader) and
 //! [`repair`](crate::repair()).
 
 use crate::error::{Error, ErrorKind, Result};
@@ -203,7 +203,7 @@ impl<'a> Syntax<'a> {
                         escape.length
                     }
                     Err(EscapeError::Incomplete) => return self.unclosed(string),
-                    // A path, or a pattern: whether its backslash was meant is anybody's guess.
+                    // A path or a pattern: the backslash may or may not be literal.
                     Err(EscapeError::Unknown) => return Err(unknown_escape(rest)),
                 }
             };

@@ -1,4 +1,4 @@
-//! The grammar's way to build [`Value`]s.
+//! Builds [`Value`]s from the grammar.
 
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
@@ -58,8 +58,8 @@ pub(crate) fn given_twice(name: &str) -> Error {
     Error::new(ErrorKind::Duplicate, format!("{} appears twice", quoted(name)))
 }
 
-/// Returns the value that a word without quotes is in JSON or in Python: a number, or one of `true`, `false`, `null`,
-/// `True`, `False` and `None`. An integer that would lose digits is none.
+/// Returns the value of an unquoted word in JSON or Python: a number, `true`, `false`, `null`, `True`, `False` or
+/// `None`. Returns `None` for any other word, and for an integer that would lose digits.
 ///
 /// ```
 /// use oa_json::literal;

@@ -17,12 +17,16 @@
 
 mod error;
 mod format_fallback;
+mod mode;
+mod partial;
 mod reader;
 mod response_format;
 mod validator;
 
 pub use crate::error::{Error, ErrorKind};
 pub use crate::format_fallback::{FormatFallback, FormatRequest, refuses_format};
+pub use crate::mode::OutputMode;
+pub use crate::partial::Partial;
 pub use crate::reader::OutputReader;
 pub use crate::response_format::ResponseFormat;
 pub use crate::validator::{OutputCheck, OutputOptions, OutputValidator, Validation};

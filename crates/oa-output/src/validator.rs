@@ -91,9 +91,10 @@ enum ProblemKind {
     Unfit,
 }
 
-/// What follows an answer.
+/// The next step after an answer was validated.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[must_use]
+#[must_use = "it says what to do next"]
+#[expect(clippy::exhaustive_enums, reason = "each of them needs an answer from the caller")]
 pub enum Validation {
     /// The answer matches, or nothing more can be done about it: the turn goes on as without structured output.
     Unchanged,

@@ -19,7 +19,7 @@ use tower::util::rng::HasherRng;
 
 use crate::server_set::ServerSet;
 
-/// A balancer that is asked for a server rather than for an answer.
+/// A balancer that chooses a server instead of forwarding requests.
 ///
 /// Its services are the servers' indices and respond immediately. Before each choice it is told which servers
 /// are available, as discovery events. So nothing waits in it, nothing is buffered, and no error can be lost.

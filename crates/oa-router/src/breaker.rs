@@ -91,20 +91,20 @@ impl Default for BreakerConfig {
 /// once per pass.
 ///
 /// - *Closed*: requests pass. [`BreakerConfig::failures`] in a row, or one with a `Retry-After`, open it. A
-///   complete answer ends a row of failures if it was requested after the row began, because a failing server
-///   may still finish earlier answers.
+///   complete answer resets the count if it was requested after the first of these failures, because a failing
+///   server may still finish earlier answers.
 /// - *Open*: no request passes. The time doubles from [`open_for`](BreakerConfig::open_for) to
 ///   [`max_open`](BreakerConfig::max_open); a `Retry-After` replaces it, up to its own limit.
 /// - *Half open*, when the time is up: one request passes as a trial. If it fails, the circuit opens again for
-///   twice as long; if it is given up, the next request is the trial; once its answer starts, the circuit
+///   twice as long; if it is given up, the next request becomes the trial; once its answer starts, the circuit
 ///   closes.
 ///
 /// A recovering server is not flooded: it may have two concurrent requests, plus one for each answer that
 /// starts, up to 32, when the limit is removed. Until one answer completes, a single failure opens the circuit
 /// again, for twice as long.
 ///
-/// Requests that passed before the circuit last opened say nothing about its current state and change nothing,
-/// except that their `Retry-After` may extend the time.
+/// Requests that passed before the circuit last opened do not affect it, except that their `Retry-After` may extend
+/// the time.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -153,7 +153,7 @@ enum State {
 
 /// The permission for one request, from [`Breaker::permit`].
 #[derive(Clone, Copy, Debug)]
-#[must_use = "tell the breaker by `done` how it went"]
+#[must_use = "report the outcome of the request with `Breaker::done`"]
 pub struct Pass {
     generation: u64,
     number: u64,

@@ -19,7 +19,7 @@ const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// A builder for [`Router`]. Mistakes are reported by [`build`](Self::build).
 #[derive(Clone, Debug, Default)]
-#[must_use = "a router comes into being by `build`"]
+#[must_use = "builders do nothing unless built"]
 pub struct RouterBuilder {
     servers: Vec<Server>,
     policy: Policy,
@@ -39,7 +39,7 @@ enum Sticky {
 }
 
 impl Router {
-    /// Begins without a server.
+    /// Returns a builder without servers.
     pub fn builder() -> RouterBuilder {
         RouterBuilder::default()
     }
@@ -85,8 +85,8 @@ impl RouterBuilder {
         self
     }
 
-    /// Bounds how long a request may wait; then it is an error of kind `Unavailable`. 300 seconds by
-    /// default, as for a model to load.
+    /// Sets the longest time that a request may wait for a server; after it, the request fails with an error of
+    /// kind `Unavailable`. 300 seconds by default, enough for most models to load.
     pub fn longest_wait(mut self, wait: impl Into<Timeout>) -> Self {
         self.longest_wait = Some(wait.into());
         self
@@ -107,9 +107,9 @@ impl RouterBuilder {
         self
     }
 
-    /// Says how long a conversation waits for room at its own server while others have room; after that it
-    /// moves, and stays where it moved to. 2 seconds by default, about what it takes to read a prompt of
-    /// some thousand tokens again. With 0 it does not wait.
+    /// Sets how long a conversation waits for a slot at its own server while other servers have room. After that
+    /// it moves to another server and stays there. 2 seconds by default, about the time to process a prompt of a
+    /// few thousand tokens again. With 0 it does not wait.
     pub fn patience(mut self, wait: impl Into<Timeout>) -> Self {
         self.patience = Some(wait.into());
         self

@@ -65,8 +65,8 @@
 //! | anything after the first piece of the answer was delivered | no | yes, unless caused by the request |
 //!
 //! There is no delay between servers. The agent's [`RetryConfig`](oa_chat::RetryConfig) wraps the whole
-//! router: when all servers have failed, it waits and tries again, knowing when the first server will be
-//! available.
+//! router: when all servers have failed, it waits until the first server is expected to be available, and tries
+//! again.
 //!
 //! # Health
 //!

@@ -1,4 +1,4 @@
-//! One request on its way through the servers: tried at one after the other until one answers.
+//! One request, sent to one server after the other until one answers.
 
 use std::pin::Pin;
 use std::sync::Arc;

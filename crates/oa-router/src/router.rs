@@ -17,9 +17,9 @@ use crate::status::ServerStatus;
 ///
 /// # Errors
 ///
-/// If no server answers, returns the most relevant error, with one line of what each server said; of kind
-/// `Unavailable` if no server could be used. It is retryable if one of them is, and says how long until a
-/// server is available. An error caused by the request is returned unchanged.
+/// If no server answers, returns the most relevant error, whose message lists the servers and their errors. The
+/// kind is `Unavailable` if no server could be used. The error is retryable if that of any server is, and its
+/// `retry_after` is the time until a server becomes available. An error caused by the request is returned unchanged.
 ///
 /// # Cancel safety
 ///
@@ -28,7 +28,7 @@ use crate::status::ServerStatus;
 pub struct Router(pub(crate) Arc<Shared>);
 
 impl Router {
-    /// Returns the status of each server, in the order in which they were named.
+    /// Returns the status of each server, in the order in which they were added.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
         self.0.dispatcher.with(|scheduler, now| {

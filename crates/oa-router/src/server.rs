@@ -19,7 +19,7 @@ use tower::Service;
 /// # }
 /// ```
 #[derive(Clone)]
-#[must_use = "a server is asked only as part of a router"]
+#[must_use = "a server does nothing until it is added to a router"]
 pub struct Server {
     pub(crate) service: AnyChat,
     pub(crate) name: Option<String>,

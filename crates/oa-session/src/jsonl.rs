@@ -4,6 +4,7 @@ mod folder;
 mod fresh;
 mod lines;
 mod lock;
+mod locked;
 mod log;
 mod name;
 mod private;
@@ -25,6 +26,8 @@ use crate::timestamp::Timestamp;
 use crate::worker::Worker;
 
 use self::folder::Folder;
+
+pub use self::locked::LockedFile;
 
 /// A store with one text file per session, in its own folder.
 ///

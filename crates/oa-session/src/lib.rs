@@ -2,7 +2,7 @@
 //!
 //! [`SessionStore`] is the trait, [`MemoryStore`] keeps sessions in memory, [`JsonlStore`] in text files in a
 //! folder; `oa-session-sqlite` adds a database. [`SavedSession`] does what a program needs: it opens a session
-//! and saves new messages of its history.
+//! and saves new messages of its history, or [follows](SavedSession::follow) a turn and saves after each step.
 //!
 //! ```
 //! # oa_session::contract::block_on(async {
@@ -63,6 +63,7 @@ mod list;
 mod pending;
 mod session;
 
+mod follow;
 mod saved;
 mod store;
 
@@ -80,8 +81,9 @@ pub mod contract;
 
 pub use crate::append::Append;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::follow::{Follow, FollowError, FollowProgress, Following};
 pub use crate::id::SessionId;
-pub use crate::jsonl::JsonlStore;
+pub use crate::jsonl::{JsonlStore, LockedFile};
 pub use crate::limits::Limits;
 pub use crate::list::{Cursor, List, SessionPage, UnreadableSession};
 pub use crate::memory::MemoryStore;

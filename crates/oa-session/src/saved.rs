@@ -167,8 +167,8 @@ impl SavedSession {
     }
 
     /// Writes a conversation whose last turn is waiting, for permission or results: earlier messages like
-    /// [`save`](Self::save), and the turn as [`Pending`] with the first of its open calls. If nothing is
-    /// waiting, it is the same as `save`.
+    /// [`save`](Self::save), and the turn as [`Pending`] with the first of its open calls. Messages of the turn that
+    /// were saved before stay where they are. If nothing is waiting, it is the same as `save`.
     ///
     /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///
@@ -181,8 +181,10 @@ impl SavedSession {
     /// The same as [`save`](Self::save); the waiting turn may be missing.
     pub async fn save_waiting(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         let open = open_calls(history)?;
-        let calls = history.iter().flat_map(|message| &message.content);
-        let mut calls = calls.filter_map(|block| match block {
+        let is_answer = |message: &Message| message.role == MessageRole::Assistant;
+        let answer = history.iter().rposition(is_answer).unwrap_or_default();
+        let blocks = history.get(answer).map_or(&[][..], |answer| &answer.content);
+        let mut calls = blocks.iter().filter_map(|block| match block {
             ContentBlock::ToolUse(call) => Some(call),
             _ => None,
         });
@@ -190,7 +192,11 @@ impl SavedSession {
             return self.save(history, at).await;
         };
         let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
-        let (complete, turn) = history.split_at(prompt.unwrap_or_default());
+        // What is saved stays saved: a step that is complete must not be lost between the two writes.
+        let saved = self.session.messages.iter().zip(history);
+        let same = saved.take_while(|(saved, now)| saved == now).count();
+        let split = prompt.unwrap_or_default().max(same.min(answer));
+        let (complete, turn) = history.split_at(split);
         self.save(complete, at).await?;
         let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
         self.set_pending(Some(pending), at).await

@@ -82,7 +82,7 @@ impl<'a> Event<'a> {
         event_type(self.name)
     }
 
-    /// Returns whether the event's type is this one, byte for byte.
+    /// Returns true if the event type equals `event`, byte for byte.
     #[inline]
     #[must_use]
     pub fn is_named(&self, event: &str) -> bool {

@@ -128,8 +128,8 @@ impl Parser {
         self.lines.push(chunk);
     }
 
-    /// Lets go of the last chunk if all of it was read, so that its memory can be used again before more
-    /// input comes.
+    /// Releases the last chunk if all of it was read, so that its memory can be reused before more input
+    /// arrives.
     #[inline]
     pub fn release(&mut self) {
         if !self.lines.is_spent() || self.lines.chunk.is_empty() {
@@ -141,10 +141,10 @@ impl Parser {
         self.lines.set_chunk(Bytes::new(), 0);
     }
 
-    /// Accepts the next chunk of input from a buffer that the caller goes on using, and copies it.
+    /// Accepts the next chunk of input by copying it, so that the caller can reuse its buffer.
     ///
     /// The events are the same as with [`push`](Self::push). Cheaper if reads are much smaller than events: the
-    /// middle of a line is copied straight to its destination, without a `Bytes` of its own.
+    /// middle of a line is copied straight to its destination, without creating a `Bytes`.
     #[inline]
     pub fn push_slice(&mut self, chunk: &[u8]) {
         if !self.is_in_line() {

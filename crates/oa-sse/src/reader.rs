@@ -6,8 +6,7 @@ use crate::budget::PollBudget;
 use crate::error::ReadError;
 use crate::parser::Parser;
 
-/// A parser, and what is known of the source that it is fed from: the part of both readers that does not depend on
-/// the kind of source.
+/// A parser and the state of its source: the part of both readers that does not depend on the kind of source.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub(crate) parser: Parser,
@@ -22,8 +21,8 @@ impl Reader {
         Self { parser, ..Self::default() }
     }
 
-    /// Moves the next piece into the parser, or the end. It is pending where the budget is spent, too, and then the
-    /// task has been woken already.
+    /// Moves the next piece or the end of the input into the parser. Also returns `Pending` if the budget is spent,
+    /// after waking the task.
     pub(crate) fn poll_read<E>(
         &mut self,
         cx: &mut Context<'_>,

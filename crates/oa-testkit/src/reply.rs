@@ -48,7 +48,7 @@ use crate::speech::{Part, Speech, Usage};
 /// let broken = Reply::text("Hello, world").reset_after(300);
 /// ```
 #[derive(Clone)]
-#[must_use = "a reply says nothing until it is part of a script"]
+#[must_use = "a reply does nothing until it is part of a script"]
 pub struct Reply {
     pub(crate) closing: Closing,
     pub(crate) content: Content,

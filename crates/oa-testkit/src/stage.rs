@@ -111,7 +111,7 @@ impl Stage {
                 scene
             }
             (None, Some(scene)) => {
-                request.answered_by("the reply otherwise");
+                request.answered_by("the default reply");
                 scene
             }
             (None, None) => {

@@ -13,8 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
 
-/// A check of chat requests, as strict as all servers together: what it lets pass is understood
-/// everywhere.
+/// Checks chat requests as strictly as all servers combined: a request that passes is accepted by every server.
 ///
 /// Servers reject different things, each only in some situations, so a client that works with one may fail with
 /// the next. This check knows nothing about how requests are built; it reads the JSON and requires:
@@ -67,6 +66,7 @@ pub struct Strict {
     nameless_results: bool,
     nine_letters: bool,
     repeated_ids: bool,
+    result_images: bool,
     repeated_roles: bool,
     text_parts: bool,
     word_between: bool,
@@ -112,6 +112,12 @@ impl Strict {
     /// Allows later assistant messages to reuse earlier ids.
     pub fn allow_repeated_ids(mut self) -> Self {
         self.repeated_ids = true;
+        self
+    }
+
+    /// Allows images in tool messages (QUIRKS row 97).
+    pub fn allow_result_images(mut self) -> Self {
+        self.result_images = true;
         self
     }
 

@@ -2,11 +2,13 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
+use oa_types::ImageBlock;
 use serde_json::Value;
 
 use crate::cancel::Cancel;
 use crate::emission::{Emission, Emitter, LogLevel, Progress};
 use crate::idempotency::IdempotencyKey;
+use crate::images::{Images, MAX_IMAGE_BYTES, MAX_IMAGES};
 use crate::state::State;
 use crate::tool_error::ToolError;
 
@@ -34,18 +36,29 @@ struct Inner {
     emitter: Option<Arc<dyn Emitter>>,
 }
 
-/// The names of a call, shared by the contexts of its attempts.
+/// The names of a call and its images, shared by the contexts of its attempts.
 struct Names {
     call_id: String,
     tool_name: String,
+    images: Images,
 }
 
 impl ToolContext {
+    /// The largest number of images that one call may attach: 16.
+    pub const MAX_IMAGES: usize = MAX_IMAGES;
+
+    /// The largest size of all images that one call attaches: 32 MiB, counted in their URLs.
+    pub const MAX_IMAGE_BYTES: usize = MAX_IMAGE_BYTES;
+
     /// Creates a context that is never canceled and has no listener.
     #[must_use]
     pub fn new(call_id: impl Into<String>, tool_name: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
-            names: Arc::new(Names { call_id: call_id.into(), tool_name: tool_name.into() }),
+            names: Arc::new(Names {
+                call_id: call_id.into(),
+                tool_name: tool_name.into(),
+                images: Images::default(),
+            }),
             key: None,
             cancel: Cancel::new(),
             state: State::new(),
@@ -160,6 +173,36 @@ impl ToolContext {
     #[must_use]
     pub fn shared(&self) -> &State {
         &self.0.state
+    }
+
+    /// Attaches an image to the result of the call, such as a screenshot: the model sees it with the result, after
+    /// images attached before. Attach before the tool returns. The images of a failed attempt are dropped.
+    ///
+    /// ```
+    /// use oa_tools::tool;
+    /// use oa_types::ImageBlock;
+    /// use serde_json::json;
+    ///
+    /// let screenshot = tool("screenshot", "Shows the screen").build_with_context(|_, cx| async move {
+    ///     cx.attach_image(ImageBlock::from_file_path("screen.png")?)?;
+    ///     Ok(json!("This is the screen."))
+    /// });
+    /// # drop(screenshot);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the call has [`MAX_IMAGES`](Self::MAX_IMAGES) images already, their URLs would be longer than
+    /// [`MAX_IMAGE_BYTES`](Self::MAX_IMAGE_BYTES) together, or the call was canceled. Running the tool again does not
+    /// help.
+    pub fn attach_image(&self, image: ImageBlock) -> Result<(), ToolError> {
+        self.0.names.images.add(image, &self.0.cancel)
+    }
+
+    /// Takes the images attached so far, for code that runs calls itself.
+    #[must_use]
+    pub fn take_images(&self) -> Vec<ImageBlock> {
+        self.0.names.images.take()
     }
 
     /// Returns true if output of the running tool has a receiver.

@@ -63,6 +63,7 @@ mod cancel;
 mod context;
 mod emission;
 mod idempotency;
+mod images;
 mod state;
 
 mod registry;

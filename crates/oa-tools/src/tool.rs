@@ -109,6 +109,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns true if the tool runs an agent. The client then gives its calls what a sub-agent needs from the agent
+    /// that called it: a `ParentAgent` in the context's [state](ToolContext::state).
+    fn is_agent(&self) -> bool {
+        false
+    }
+
     /// Checks that the tool can be offered to a model.
     ///
     /// # Errors
@@ -215,6 +221,10 @@ macro_rules! pass_on {
 
             fn is_external(&self) -> bool {
                 (**self).is_external()
+            }
+
+            fn is_agent(&self) -> bool {
+                (**self).is_agent()
             }
 
             fn check(&self) -> Result<(), Error> {

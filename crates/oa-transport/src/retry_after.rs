@@ -1,4 +1,4 @@
-//! The wait that a server asks for in its headers.
+//! The delay that a server asks for in its headers.
 
 use std::time::{Duration, SystemTime};
 

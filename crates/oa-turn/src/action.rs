@@ -33,6 +33,18 @@ pub enum Action {
         /// The index of the call.
         call: usize,
     },
+    /// Review an answer without calls before the turn ends with it; [`answer_review`](crate::Turn::answer_review) returns
+    /// it. Then call [`keep_answer`](crate::Turn::keep_answer), [`retry_answer`](crate::Turn::retry_answer) or
+    /// [`block_answer`](crate::Turn::block_answer). Returned only if
+    /// [`review_answers`](crate::Options::review_answers) is set.
+    ReviewAnswer,
+    /// Shorten the conversation if it is too long for the model; then call [`take`](crate::Turn::take) with
+    /// [`StepOutcome::Shorten`](crate::StepOutcome::Shorten). [`shorten_step`](crate::Turn::shorten_step) has the data.
+    /// Returned only if [`shorten`](crate::Options::shorten) is set.
+    Shorten {
+        /// True if the server has refused the conversation as too long.
+        is_overflow: bool,
+    },
     /// Show a block to the caller: a call or its error, a result, or the final text.
     Show {
         /// The block to show.

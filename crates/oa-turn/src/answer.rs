@@ -3,7 +3,7 @@ use std::mem;
 
 use oa_types::{
     AssistantMessage, ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock,
-    ToolUseBlock, ToolUseError,
+    ToolUseBlock, ToolUseError, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,6 +27,10 @@ pub struct Answer {
     /// The number of tokens used; 0 if unknown.
     #[serde(default)]
     pub tokens: u64,
+    /// The number of tokens that a request would have that repeats this one and ends with the answer: those of the
+    /// request, and of the answer without thinking; 0 if unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub context_tokens: u64,
     /// The cost in money; zero if unknown.
     #[serde(default)]
     pub cost: Cost,
@@ -41,6 +45,7 @@ impl Answer {
             finish_reason: FinishReason::Unspecified,
             extra: Extra::default(),
             tokens: 0,
+            context_tokens: 0,
             cost: Cost::ZERO,
         }
     }
@@ -53,9 +58,21 @@ impl From<&AssistantMessage> for Answer {
             finish_reason: message.finish_reason.clone(),
             extra: message.extra.clone(),
             tokens: message.usage.and_then(|usage| usage.total()).unwrap_or_default(),
+            context_tokens: message.usage.as_ref().map_or(0, context_tokens),
             cost: message.usage.and_then(|usage| usage.cost).unwrap_or_default(),
         }
     }
+}
+
+/// Returns the tokens of a request and its answer without thinking; 0 unless both are reported.
+fn context_tokens(usage: &Usage) -> u64 {
+    let thinking = usage.reasoning_tokens.unwrap_or_default();
+    let both = usage.prompt_tokens.filter(|tokens| *tokens > 0).zip(usage.completion_tokens);
+    both.map_or(0, |(prompt, answer)| prompt.saturating_add(answer.saturating_sub(thinking)))
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The blocks of an answer, sorted by their use.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use oa_types::{Outcome, ToolUseBlock};
+use oa_types::{ImageBlock, Outcome, ToolUseBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,6 +24,9 @@ pub struct Call {
     /// True if the call is of an external tool: it does not run, and the caller adds its result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_external: bool,
+    /// The images of the result, once there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
 }
 
 /// The result of checking a call's input against its tool.
@@ -85,7 +88,8 @@ impl Call {
         let input = block.input.clone();
         let (state, fit) = (CallState::Undecided, Fit::default());
         let block = Arc::new(block);
-        Self { block, input, fit, state, is_approved: false, is_external: false }
+        let (is_approved, is_external) = (false, false);
+        Self { block, input, fit, state, is_approved, is_external, images: Vec::new() }
     }
 
     /// Returns the call with the input that it runs with.

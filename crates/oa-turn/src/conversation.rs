@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::ops::Range;
 
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
@@ -6,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The number of earlier messages searched for each new message, so that replacing a long conversation takes linear
 /// time, not quadratic.
 const REACH: usize = 64;
+
+/// The same for a conversation that is shortened, which happens seldom and only to what fits into a model's context.
+const FAR_REACH: usize = 4_096;
 
 /// The messages and their revisions. A revision changes when its message does.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -25,6 +29,13 @@ impl Conversation {
         self.revisions.pop();
     }
 
+    pub(crate) fn remove(&mut self, places: Range<usize>) {
+        if !places.is_empty() {
+            self.messages.make_mut().drain(places.clone());
+            self.revisions.drain(places);
+        }
+    }
+
     pub(crate) fn insert(&mut self, place: usize, message: Message) {
         let revision = self.revision();
         self.messages.make_mut().insert(place, message);
@@ -39,6 +50,16 @@ impl Conversation {
     /// Replaces the messages. Messages that were here before, in the same order, keep their revisions; but where many
     /// were removed and others changed, some unchanged messages may get new ones.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
+        self.set_within(messages, REACH);
+    }
+
+    /// Replaces the messages with fewer of them. Unlike [`set`](Self::set) it finds unchanged messages after many that
+    /// were removed.
+    pub(crate) fn shorten_to(&mut self, messages: Vec<Message>) {
+        self.set_within(messages, FAR_REACH);
+    }
+
+    fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
         let same = |(old, new): &(&Message, &Message)| old == new;
         let start = self.messages.iter().zip(&messages).take_while(same).count();
         let (old, new) = (&self.messages[start..], &messages[start..]);
@@ -46,7 +67,7 @@ impl Conversation {
         let mut old = &old[..old.len() - end];
         let mut revisions = self.revisions[..start].to_vec();
         for message in &new[..new.len() - end] {
-            match old.iter().take(REACH).position(|old| old == message) {
+            match old.iter().take(reach).position(|old| old == message) {
                 Some(place) => {
                     let gone = self.messages.len() - end - old.len();
                     revisions.push(self.revisions[gone + place]);
@@ -61,6 +82,11 @@ impl Conversation {
         revisions.extend_from_slice(&self.revisions[self.revisions.len() - end..]);
         self.revisions = revisions;
         self.messages = messages.into();
+    }
+
+    /// Returns the revision of the message that changed last.
+    pub(crate) fn last_revision(&self) -> u64 {
+        self.next_revision
     }
 
     pub(crate) fn messages(&self) -> &History {

@@ -9,10 +9,11 @@ use crate::action::Decision;
 use crate::call::Fit;
 use crate::plan::StepPlan;
 use crate::repair::unanswered;
+use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
-    PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
-    StepOutcome,
+    PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome,
+    ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
 };
 use crate::turn::Turn;
 
@@ -119,6 +120,16 @@ pub trait Perform {
         async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
     }
 
+    /// Shortens the conversation if it is too long for the model. It is called before each request if
+    /// [`shorten`](crate::Options::shorten) is set, and once more if [`ask`](Self::ask) failed with the kind
+    /// `context_overflow`. By default, it is sent as it is.
+    fn shorten(
+        &self,
+        _step: ShortenStep,
+    ) -> impl Future<Output = Result<ShortenOutcome, Self::Error>> {
+        async { Ok(ShortenOutcome::Keep) }
+    }
+
     /// Asks the model.
     fn ask(&self, step: AskStep) -> impl Future<Output = Result<AskOutcome, Self::Error>>;
 
@@ -167,6 +178,15 @@ pub trait Perform {
         _step: ReviewStep,
     ) -> impl Future<Output = Result<ReviewOutcome, Self::Error>> {
         async { Ok(ReviewOutcome::Keep) }
+    }
+
+    /// Reviews an answer without calls before the turn ends with it. It is called if
+    /// [`review_answers`](crate::Options::review_answers) is set. By default, answers are kept.
+    fn review_answer(
+        &self,
+        _step: ReviewAnswerStep,
+    ) -> impl Future<Output = Result<ReviewAnswerOutcome, Self::Error>> {
+        async { Ok(ReviewAnswerOutcome::Keep) }
     }
 
     /// Completes and checks the input of a call, as soon as the answer is complete. It is also called in replays, so
@@ -223,7 +243,11 @@ pub async fn drive<P: Perform>(
             Step::Decide(step) => perform.decide(step).await.map(StepOutcome::Decide),
             Step::Plan(step) => perform.plan(step).await.map(StepOutcome::Plan),
             Step::Review(step) => perform.review(step).await.map(StepOutcome::Review),
+            Step::ReviewAnswer(step) => {
+                perform.review_answer(step).await.map(StepOutcome::ReviewAnswer)
+            }
             Step::Run(step) => perform.run(step).await.map(StepOutcome::Run),
+            Step::Shorten(step) => perform.shorten(step).await.map(StepOutcome::Shorten),
             Step::SubmitPrompt(step) => {
                 perform.submit_prompt(step).await.map(StepOutcome::SubmitPrompt)
             }

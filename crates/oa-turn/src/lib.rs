@@ -16,7 +16,9 @@
 //!
 //! A turn can be changed while it runs. [`Turn::steer`] queues messages that enter before the next request.
 //! [`Options::plan_steps`] hands out each request to be planned: another model, fewer tools, the end. Calls of
-//! [external tools](Turn::set_external_tools) end the turn until their results are added.
+//! [external tools](Turn::set_external_tools) end the turn until their results are added. [`Options::shorten`] hands out
+//! the conversation to be shortened before a request. [`Options::review_answers`] hands out each answer without calls to
+//! be kept, refused or blocked. [`Turn::checkpoint`] marks the moments at which the conversation is worth saving.
 //!
 //! A turn survives its process in two ways. Its outcomes are taken again in the same order, from a journal;
 //! or it leaves as a [`TurnSnapshot`] and is restored. Either way [`Turn::call_key`] names a call wherever it runs.
@@ -54,6 +56,7 @@ mod step;
 
 mod action;
 mod answer;
+mod budget;
 mod call;
 mod conversation;
 mod guard;
@@ -62,11 +65,13 @@ mod options;
 mod plan;
 mod repair;
 mod round;
+mod shorten;
 
 mod error;
 
 pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
+pub use crate::budget::{BudgetLedger, BudgetLeft, Spent};
 pub use crate::call::{Call, CallState, Fit};
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
@@ -74,12 +79,13 @@ pub use crate::key::CallKey;
 pub use crate::options::{Mode, Options, SteerAfterEnd};
 pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
+pub use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, Step, StepCall, StepOutcome,
+    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall, StepOutcome,
 };
-pub use crate::turn::{Turn, TurnSnapshot};
+pub use crate::turn::{Checkpoint, Turn, TurnSnapshot};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -44,10 +44,25 @@ pub struct Options {
     /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
+    /// True if each answer without calls is reviewed before the turn ends with it, by
+    /// [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub review_answers: bool,
+    /// The maximum number of answers per prompt that a review refuses and asks for again. 2 by default.
+    #[serde(skip_serializing_if = "is_two")]
+    pub max_answer_retries: u32,
+    /// True if the conversation may be shortened before each request, by [`Action::Shorten`](crate::Action::Shorten),
+    /// and once more if a server refuses it as too long. False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shorten: bool,
     /// The use of messages that were [steered](crate::Turn::steer) into a turn after its last request.
     /// [`SteerAfterEnd::Continue`] by default.
     #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
     pub steer_after_end: SteerAfterEnd,
+}
+
+fn is_two(number: &u32) -> bool {
+    *number == 2
 }
 
 impl SteerAfterEnd {
@@ -90,6 +105,9 @@ impl Default for Options {
             final_text_only: false,
             inline_results: false,
             plan_steps: false,
+            shorten: false,
+            review_answers: false,
+            max_answer_retries: 2,
             steer_after_end: SteerAfterEnd::Continue,
         }
     }

@@ -1,6 +1,8 @@
 use std::collections::VecDeque;
+use std::mem;
+use std::ops::Range;
 
-use oa_types::{ContentBlock, Message, Outcome, ToolUseBlock, ToolUseError};
+use oa_types::{ContentBlock, ImageBlock, Message, Outcome, ToolUseBlock, ToolUseError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,6 +57,15 @@ impl Round {
         Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
     }
 
+    /// Follows a history from which messages were removed that are none of these calls and results.
+    pub(crate) fn removed(&mut self, messages: &Range<usize>) {
+        if self.results_at >= messages.end {
+            self.results_at -= messages.len();
+        } else {
+            self.results_at = self.results_at.min(messages.start);
+        }
+    }
+
     /// Returns the call with this id, if its result awaits review.
     pub(crate) fn unreviewed(&self, id: &str) -> Option<&Call> {
         self.calls.iter().find(|call| call.block.id == id && call.awaits_review())
@@ -66,24 +77,34 @@ impl Round {
         to: &mut Conversation,
         call: usize,
         content: Value,
+        images: Vec<ImageBlock>,
         outcome: Outcome,
     ) {
         let place = self.place_of(call);
-        let block = &self.calls[call].block;
-        to.insert(place, result_message(block, content.clone(), outcome.is_error()));
+        self.calls[call].images = images;
+        to.insert(place, message_of(&self.calls[call], content.clone(), outcome));
         self.calls[call].state = CallState::Answered { content, outcome, reviewed: false };
         self.reviews.push_back(call);
     }
 
-    /// Marks a result as reviewed and sets its final content.
-    pub(crate) fn reviewed(&mut self, to: &mut Conversation, call: usize, content: Value) {
+    /// Marks a result as reviewed and sets its final content, and its images unless they stay.
+    pub(crate) fn reviewed(
+        &mut self,
+        to: &mut Conversation,
+        call: usize,
+        content: Value,
+        images: Option<Vec<ImageBlock>>,
+    ) {
         let place = self.place_of(call);
-        let Call { block, state, .. } = &mut self.calls[call];
+        let Call { state, images: shown, .. } = &mut self.calls[call];
         let CallState::Answered { content: old, outcome, reviewed } = state else { return };
         *reviewed = true;
-        if *old != content {
+        let images = images.filter(|images| images != shown);
+        if *old != content || images.is_some() {
             old.clone_from(&content);
-            to.replace(place, result_message(block, content, outcome.is_error()));
+            *shown = images.unwrap_or_else(|| mem::take(shown));
+            let outcome = *outcome;
+            to.replace(place, message_of(&self.calls[call], content, outcome));
         }
     }
 
@@ -94,7 +115,7 @@ impl Round {
         }
         for call in 0..self.calls.len() {
             if let CallState::Refused { content, outcome } = self.calls[call].state.clone() {
-                self.record(to, call, content, outcome);
+                self.record(to, call, content, Vec::new(), outcome);
             }
         }
     }
@@ -104,7 +125,7 @@ impl Round {
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() {
                 let content = unanswered(&self.calls[call].block.name, error);
-                self.record(to, call, content, outcome);
+                self.record(to, call, content, Vec::new(), outcome);
             }
         }
         self.record_refused(to);
@@ -231,6 +252,22 @@ impl Round {
         }
     }
 
+    /// Returns the index of the answer that made these calls.
+    pub(crate) fn answer_place(&self) -> Option<usize> {
+        self.results_at.checked_sub(1).filter(|_| !self.calls.is_empty())
+    }
+
+    /// Follows messages that have moved from the index `from` to the index `to`. Returns false if the calls are of an
+    /// earlier message.
+    pub(crate) fn shift(&mut self, from: usize, to: usize) -> bool {
+        if self.results_at > from {
+            self.results_at = self.results_at - from + to;
+            return true;
+        }
+        self.results_at = 0;
+        self.calls.is_empty()
+    }
+
     /// Returns the answer that made these calls.
     pub(crate) fn answer_in<'a>(&self, history: &'a [Message]) -> Option<&'a Message> {
         history.get(self.results_at.checked_sub(1)?)
@@ -296,6 +333,15 @@ fn show_result(call: &Call, out: &mut VecDeque<ContentBlock>) {
         (error.id, error.name) = (Some(call.block.id.clone()), Some(call.block.name.clone()));
         out.push_back(error.into());
     }
-    let message = result_message(&call.block, content.clone(), outcome.is_error());
+    let message = message_of(call, content.clone(), *outcome);
     out.extend(message.content);
+}
+
+/// Returns the message of a call's result, with its images.
+fn message_of(call: &Call, content: Value, outcome: Outcome) -> Message {
+    let mut message = result_message(&call.block, content, outcome.is_error());
+    if let [ContentBlock::ToolResult(result)] = &mut message.content[..] {
+        result.images.clone_from(&call.images);
+    }
+    message
 }

@@ -1,14 +1,18 @@
 //! The steps of a turn and their outcomes, as data.
 
-use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, History, Message, Outcome};
+use oa_types::{
+    ContentBlock, Cost, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::Decision;
 use crate::answer::Answer;
+use crate::budget::{BudgetLeft, Spent};
 use crate::call::{Call, Fit};
 use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
+use crate::shorten::{ShortenOutcome, ShortenStep};
 
 /// The next step to perform: an [`Action`](crate::Action) with all the data that it needs, so that another process can
 /// perform it.
@@ -33,8 +37,12 @@ pub enum Step {
     Plan(PlanStep),
     /// Review the result of a call.
     Review(ReviewStep),
+    /// Review an answer without calls.
+    ReviewAnswer(ReviewAnswerStep),
     /// Run calls.
     Run(RunStep),
+    /// Shorten the conversation if it is too long for the model.
+    Shorten(ShortenStep),
     /// Show a block to the caller. This step has no outcome.
     Show {
         /// A call or its error, a result, or the final text.
@@ -59,8 +67,12 @@ pub enum StepOutcome {
     Plan(PlanOutcome),
     /// The outcome of [`Step::Review`].
     Review(ReviewOutcome),
+    /// The outcome of [`Step::ReviewAnswer`].
+    ReviewAnswer(ReviewAnswerOutcome),
     /// The outcome of [`Step::Run`].
     Run(RunOutcome),
+    /// The outcome of [`Step::Shorten`].
+    Shorten(ShortenOutcome),
     /// The outcome of [`Step::SubmitPrompt`].
     SubmitPrompt(PromptOutcome),
 }
@@ -284,6 +296,9 @@ pub enum ApprovalOutcome {
 pub struct RunStep {
     /// The calls, in call order. They may run concurrently.
     pub calls: Vec<StepCall>,
+    /// What is left of the budgets, for sub-agents among the calls.
+    #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
+    pub left: BudgetLeft,
 }
 
 /// The outcome of running calls.
@@ -297,6 +312,9 @@ pub struct RunOutcome {
     /// The early end of the turn that cut the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
+    /// What sub-agents among the calls have spent.
+    #[serde(default, skip_serializing_if = "Spent::is_zero")]
+    pub spent: Spent,
 }
 
 /// The result of one call.
@@ -309,6 +327,9 @@ pub struct CallResult {
     pub content: Value,
     /// The outcome of the call.
     pub outcome: Outcome,
+    /// The images that the model sees with the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
 }
 
 /// A result to review.
@@ -342,6 +363,51 @@ pub enum ReviewOutcome {
     Replace {
         /// The new content of the result.
         content: Value,
+        /// The new images of the result; none unless they are given here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageBlock>,
+    },
+}
+
+/// An answer without calls to review.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ReviewAnswerStep {
+    /// The answer; without content if the model said nothing.
+    pub answer: Message,
+    /// The number of answers of this turn that were refused before it.
+    pub retries: u32,
+    /// The conversation before the answer.
+    pub history: History,
+}
+
+/// The outcome of reviewing an answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReviewAnswerOutcome {
+    /// The answer leaves the conversation, and the turn fails; see [`Turn::block_answer`](crate::Turn::block_answer).
+    Block {
+        /// The reason, for the caller.
+        reason: String,
+    },
+    /// The turn ended early. The answer stays as an interrupted one, if its text was shown as it arrived.
+    Cut {
+        /// The reason.
+        by: CutBy,
+    },
+    /// The review failed: the answer leaves the conversation, and the turn fails.
+    Failed {
+        /// The failure.
+        error: Box<ErrorRecord>,
+    },
+    /// The turn ends with the answer.
+    Keep,
+    /// The model reads the reason and answers again; see [`Turn::retry_answer`](crate::Turn::retry_answer). If no retry
+    /// is left, the answer is blocked.
+    Retry {
+        /// The reason, for the model.
+        reason: String,
     },
 }
 
@@ -363,7 +429,14 @@ impl CallResult {
     /// Creates the result of a call.
     #[must_use]
     pub fn new(place: usize, content: Value, outcome: Outcome) -> Self {
-        Self { place, content, outcome }
+        Self { place, content, outcome, images: Vec::new() }
+    }
+
+    /// Sets the images of the result.
+    #[must_use]
+    pub fn with_images(mut self, images: Vec<ImageBlock>) -> Self {
+        self.images = images;
+        self
     }
 
     /// Creates the result of a call that had started and whose own result was lost. The model reads that it may have
@@ -378,7 +451,7 @@ impl RunOutcome {
     /// Creates the outcome of calls with these results.
     #[must_use]
     pub fn new(results: Vec<CallResult>) -> Self {
-        Self { results, cut: None }
+        Self { results, cut: None, spent: Spent::default() }
     }
 }
 

@@ -1,5 +1,8 @@
+mod answered;
 mod approval;
 mod brought;
+mod checkpoint;
+mod continued;
 mod correct;
 mod cut;
 mod external;
@@ -13,25 +16,32 @@ mod phase;
 mod plan;
 mod progress;
 mod prompt;
+mod shared;
+mod shorten;
 mod snapshot;
 mod steer;
 mod steps;
 
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use oa_types::{
-    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
+    ContentBlock, Cost, FinishReason, History, ImageBlock, Message, Outcome, TextBlock,
+    ToolUseError,
 };
 use serde_json::{Value, json};
 
+pub use self::checkpoint::Checkpoint;
 use self::failed::{Failure, SubmittedPrompt};
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
+use self::shorten::ShortenState;
 pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, lost_call, recorded};
+use crate::budget::Spent;
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
@@ -70,13 +80,18 @@ pub struct Turn {
     requests: u64,
     key_seed: Arc<str>,
     /// The tool whose calls are answers.
-    output_tool: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "few have one, and a turn is to be small")]
+    output_tool: Option<Box<String>>,
     /// The tools whose results come from outside.
     external_tools: Box<[String]>,
     /// The messages that enter before the next request.
     steered: VecDeque<Message>,
     /// The plan of the request in progress, if it was planned.
     plan: Option<Box<StepPlan>>,
+    /// Known if conversations are shortened.
+    shortening: Option<Box<ShortenState>>,
+    /// The answers of this turn that were refused, each with what was said about it, as places in history.
+    refused: Vec<Range<usize>>,
 }
 
 impl Turn {
@@ -101,84 +116,15 @@ impl Turn {
             external_tools: Box::default(),
             steered: VecDeque::new(),
             plan: None,
+            shortening: None,
+            refused: Vec::new(),
         }
-    }
-
-    /// Sets the prefix of call keys; see [`call_key`](Self::call_key).
-    #[must_use]
-    pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
-        self.set_key_seed(seed);
-        self
-    }
-
-    /// Sets the prefix of call keys from now on, and counts answers anew: the last one becomes number 0, the next one
-    /// number 1. Two turns with equal messages and equal seeds then give their open calls equal keys, whatever happened
-    /// before. See [`call_key`](Self::call_key).
-    pub fn set_key_seed(&mut self, seed: impl Into<String>) {
-        self.key_seed = seed.into().into();
-        (self.answers, self.round.number) = (0, 0);
     }
 
     /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
     /// Their results are not reviewed: no [`Action::Review`] is returned for them.
     pub fn set_output_tool(&mut self, name: Option<String>) {
-        self.output_tool = name.map(String::into_boxed_str);
-    }
-
-    /// Continues the conversation from its current state, with fresh budgets.
-    ///
-    /// # Errors
-    ///
-    /// - `Busy` while a turn is in progress.
-    /// - `OpenCalls` if calls have no result, or wait for permission; the message names their ids.
-    /// - `NothingToContinue` unless the last message is a user's message or a result. Answers are never prefilled.
-    /// - `InvalidHistory`, as [`check_history`](Self::check_history).
-    pub fn continue_turn(&mut self) -> Result<(), Error> {
-        let open = self.round.open_ids();
-        let answered = match self.phase {
-            Phase::Calling { .. } => !self.has_unshown(),
-            // The last result has set it going, as was wished.
-            Phase::Continuing { prompt } => prompt.is_none() && self.round.handed.is_none(),
-            _ => false,
-        };
-        if self.options.mode == Mode::Auto || !answered {
-            self.must_be_idle()?;
-        }
-        if self.phase.awaits_approval() {
-            return self.go_on_with_calls();
-        }
-        if !open.is_empty() {
-            let message = format!("calls have no result yet: {}", open.join(", "));
-            return Err(Error::new(ErrorKind::OpenCalls, message));
-        }
-        let last = self.history().last();
-        if !last.is_some_and(|last| matches!(last.role, MessageRole::Tool | MessageRole::User)) {
-            return Err(Error::nothing_to_continue(last));
-        }
-        self.check_history()?;
-        self.begin(None);
-        Ok(())
-    }
-
-    /// Continues the turn now, or once the last open call is answered. Returns true if it continues now.
-    ///
-    /// Works like [`continue_turn`](Self::continue_turn), except in manual mode while calls are still being shown: then
-    /// the request is remembered until all of them have results.
-    ///
-    /// # Errors
-    ///
-    /// As [`continue_turn`](Self::continue_turn).
-    pub fn continue_when_answered(&mut self) -> Result<bool, Error> {
-        if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
-            match &mut self.phase {
-                Phase::Calling { continues, .. } => *continues = true,
-                Phase::Ending { rest, .. } => *rest = Rest::Results,
-                // It goes on already.
-                _ => {}
-            }
-            return Ok(false);
-        }
-        self.continue_turn().map(|()| true)
+        self.output_tool = name.map(Box::new);
     }
 
     /// Records that the answer has begun. From now on, a failure does not remove its prompt from history.
@@ -194,9 +140,8 @@ impl Turn {
             return;
         }
         self.failure = None;
-        let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
-        self.progress.budget.tokens = self.progress.budget.tokens.saturating_add(tokens);
-        self.progress.budget.cost += cost;
+        let Answer { blocks, finish_reason, extra, tokens, context_tokens, cost } = answer;
+        self.spend(Spent::new(0, tokens, cost));
         let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
@@ -205,9 +150,11 @@ impl Turn {
         if self.options.final_text_only {
             self.final_text = message.text().into();
         }
+        let place = self.history().len();
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
+        self.note_reported(context_tokens);
         self.answers = self.answers.saturating_add(u64::from(!calls.is_empty()));
         self.round = Round::new(calls, pieces, self.history().len(), self.answers);
         if self.options.final_text_only {
@@ -228,7 +175,7 @@ impl Turn {
         self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
             let reason = self.progress.last.take().map_or(finish_reason, |last| last.reason);
-            self.phase = Phase::ending(reason);
+            self.end_answered(reason, place);
             if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
                 self.tell_lost_call(&error);
             }
@@ -278,10 +225,22 @@ impl Turn {
     /// Records the result of a call, after [`Action::Run`]. Returns false, and changes nothing, if the call already
     /// has a result or is not running.
     pub fn finish_call(&mut self, call: usize, content: Value, outcome: Outcome) -> bool {
+        self.finish_call_with_images(call, content, Vec::new(), outcome)
+    }
+
+    /// Records the result of a call with images that the model sees with it; otherwise like
+    /// [`finish_call`](Self::finish_call).
+    pub fn finish_call_with_images(
+        &mut self,
+        call: usize,
+        content: Value,
+        images: Vec<ImageBlock>,
+        outcome: Outcome,
+    ) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
             && self.round.calls.get(call).is_some_and(|call| call.is_open() && !call.is_external);
         if running {
-            self.record(call, content, outcome);
+            self.record(call, content, images, outcome);
         }
         running
     }
@@ -294,15 +253,24 @@ impl Turn {
         self.finish_call(call, content, Outcome::Unknown)
     }
 
-    /// Sets the final result of a call, after [`Action::Review`].
+    /// Sets the final result of a call, after [`Action::Review`]. Its images stay.
     pub fn review(&mut self, call: usize, content: Value) {
+        self.review_with(call, content, None);
+    }
+
+    /// Sets the final result of a call and its images, after [`Action::Review`].
+    pub fn review_with_images(&mut self, call: usize, content: Value, images: Vec<ImageBlock>) {
+        self.review_with(call, content, Some(images));
+    }
+
+    fn review_with(&mut self, call: usize, content: Value, images: Option<Vec<ImageBlock>>) {
         let handed = self.round.handed == Some(call);
         if !handed || !self.round.calls[call].awaits_review() {
             return;
         }
         self.round.handed = None;
-        let content = self.guarded(call, content);
-        self.round.reviewed(&mut self.conversation, call, content);
+        let content = self.guarded(call, content, images.as_deref());
+        self.round.reviewed(&mut self.conversation, call, content, images);
         if matches!(self.phase, Phase::Calling { .. }) {
             self.round.show_results(&mut self.out);
         }
@@ -315,6 +283,22 @@ impl Turn {
     ///
     /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it does not wait for a result.
     pub fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<(), Error> {
+        self.add_result_with_images(id, content, Vec::new(), outcome)
+    }
+
+    /// Answers a call on behalf of the caller, with images that the model sees with the result; otherwise like
+    /// [`add_result`](Self::add_result).
+    ///
+    /// # Errors
+    ///
+    /// As [`add_result`](Self::add_result).
+    pub fn add_result_with_images(
+        &mut self,
+        id: &str,
+        content: Value,
+        images: Vec<ImageBlock>,
+        outcome: Outcome,
+    ) -> Result<(), Error> {
         let Some(call) = self.round.calls.iter().position(|call| call.block.id == id) else {
             let message = format!("no call of the last answer has the id {id:?}");
             return Err(Error::new(ErrorKind::UnknownCall, message));
@@ -334,7 +318,7 @@ impl Turn {
             // Nobody needs to decide about it any more.
             self.round.handed = None;
         }
-        self.record(call, content, outcome);
+        self.record(call, content, images, outcome);
         self.round.record_refused(&mut self.conversation);
         if self.phase == (Phase::Idle { rest: Rest::Results }) && !self.round.has_open() {
             self.begin(None);
@@ -370,11 +354,15 @@ impl Turn {
                     }
                     return self.steered_action();
                 }
+                Phase::Shortening { .. } => return self.shorten_action(),
                 Phase::Planning { handed, .. } => {
                     if mem::replace(handed, true) {
                         return None;
                     }
                     return Some(Action::Plan { step: self.next_step_number() });
+                }
+                Phase::Answered { handed, .. } => {
+                    return (!mem::replace(handed, true)).then_some(Action::ReviewAnswer);
                 }
                 Phase::Ending { reason, rest } => {
                     if !self.final_text.is_empty() {
@@ -410,17 +398,15 @@ impl Turn {
                             self.begin(None);
                         } else {
                             let rest = if continues { Rest::Results } else { Rest::Done };
-                            self.phase = Phase::Ending { reason, rest };
+                            self.end(reason, rest);
                         }
                     } else if self.round.has_asked() {
                         return None;
                     } else if self.round.has_waiting() {
-                        let reason = FinishReason::ApprovalPending;
-                        self.phase = Phase::Ending { reason, rest: Rest::Approval };
+                        self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
                         let open = self.round.open().len() as u32;
-                        let budget = &mut self.progress.budget;
-                        budget.calls = budget.calls.saturating_add(open);
+                        self.spend(Spent::new(open, 0, Cost::ZERO));
                         let calls = self.round.to_run();
                         if !calls.is_empty() {
                             return Some(Action::Run { calls });
@@ -463,9 +449,13 @@ impl Turn {
                 Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
             }
             Phase::Steering { handed: true, .. } => self.steered_action(),
+            &Phase::Shortening { handed: true, is_overflow, .. } => {
+                Some(Action::Shorten { is_overflow })
+            }
             Phase::Planning { handed: true, .. } => {
                 Some(Action::Plan { step: self.next_step_number() })
             }
+            Phase::Answered { handed: true, .. } => Some(Action::ReviewAnswer),
             _ => {
                 let calls = self.running();
                 (!calls.is_empty()).then_some(Action::Run { calls })
@@ -526,16 +516,17 @@ impl Turn {
         }
     }
 
-    /// Begins a request: steered messages enter first, then it is planned.
+    /// Begins a request: steered messages enter first, then the conversation may be shortened and the request planned.
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
-        self.phase = if !self.steered.is_empty() {
-            Phase::Steering { handed: false, prompt }
-        } else if self.options.plan_steps && self.progress.last.is_none() {
-            Phase::Planning { handed: false, prompt }
+        if self.is_used_up_by_others() {
+            return;
+        }
+        if self.steered.is_empty() {
+            self.before_request(prompt);
         } else {
-            Phase::Requesting { sent: false, prompt }
-        };
+            self.phase = Phase::Steering { handed: false, prompt, ended: None };
+        }
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {
@@ -554,7 +545,8 @@ impl Turn {
     /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
-        self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
+        self.progress = self.progress.next(prompt.is_some());
+        self.note_prompt();
     }
 
     /// Returns the next call whose result needs a review.
@@ -562,7 +554,7 @@ impl Turn {
         loop {
             let call = self.round.next_review()?;
             let call_made = &self.round.calls[call];
-            if self.output_tool.as_deref() != Some(&*call_made.block.name) {
+            if self.output_tool.as_deref() != Some(&call_made.block.name) {
                 return Some(call);
             }
             let content = call_made.content().cloned().unwrap_or_default();
@@ -574,19 +566,20 @@ impl Turn {
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
+        let place = self.history().len();
         if self.put_inline() {
-            self.phase = Phase::ending(FinishReason::Stop);
+            self.end_answered(FinishReason::Stop, place);
             return;
         }
         match &self.progress.last {
-            Some(last) if !self.may_ask(last) => self.phase = Phase::ending(last.reason.clone()),
+            Some(last) if !self.may_ask(last) => self.end(last.reason.clone(), Rest::Done),
             _ => self.request(None),
         }
     }
 
     /// Records a result in history.
-    fn record(&mut self, call: usize, content: Value, outcome: Outcome) {
-        self.round.record(&mut self.conversation, call, content, outcome);
+    fn record(&mut self, call: usize, content: Value, images: Vec<ImageBlock>, outcome: Outcome) {
+        self.round.record(&mut self.conversation, call, content, images, outcome);
     }
 
     fn answer_open_calls(&mut self, error: &str, outcome: Outcome) {

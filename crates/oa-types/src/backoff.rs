@@ -7,8 +7,7 @@ use std::time::Duration;
 /// from 0, and a seed. Equal seeds give equal delays; different seeds spread the retries of callers that failed
 /// together.
 ///
-/// It is a shared word because requests (`oa-chat`) and tools (`oa-executor`) are retried with the same delays, and
-/// neither of the two crates depends on the other.
+/// Used for requests (`oa-chat`) and tools (`oa-executor`), two crates that do not depend on each other.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,7 +25,7 @@ use std::time::Duration;
 pub struct Backoff {
     /// The upper bound of the delay before the first retry; it doubles with each.
     pub initial_delay: Duration,
-    /// The upper bound of any delay, also of the first.
+    /// The upper bound of every delay, including the first.
     pub max_delay: Duration,
 }
 

@@ -146,12 +146,16 @@ pub struct ToolResultBlock {
     /// The tool's name, which some servers require in addition to the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
+    /// Images that the model sees with the result, in the order in which the tool attached them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
 }
 
 impl ToolResultBlock {
     /// Creates the result of a successful call.
     #[must_use]
     pub fn new(tool_use_id: impl Into<String>, content: Value) -> Self {
-        Self { tool_use_id: tool_use_id.into(), content, is_error: false, name: None }
+        let tool_use_id = tool_use_id.into();
+        Self { tool_use_id, content, is_error: false, name: None, images: Vec::new() }
     }
 }

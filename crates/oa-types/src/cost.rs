@@ -69,6 +69,12 @@ impl Cost {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Returns the difference, or zero if `other` is larger.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     pub(crate) fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Further members of a JSON object, which only its server understands: a map that is read like any other.
+/// Extra members of a JSON object that only its server understands. Derefs to a map.
 ///
-/// Most objects have none, and a map that keeps the order of its members is large. This takes the space of a pointer
-/// until there is a member, so that whatever contains it stays cheap to move.
+/// Most objects have none. Until there is a member, it takes only the space of a pointer, so that types that contain it
+/// stay cheap to move.
 ///
 /// ```
 /// use oa_types::Extra;
@@ -26,7 +26,7 @@ pub struct Extra(
 );
 
 impl Extra {
-    /// Adds a member, in the place of one of the same name.
+    /// Adds a member, replacing one with the same name.
     pub fn insert(&mut self, name: String, value: Value) {
         self.0.get_or_insert_default().insert(name, value);
     }

@@ -167,8 +167,8 @@ impl fmt::Display for FinishReason {
     }
 }
 
-/// As a word. Each reason is read as the same: a server's word that is spelled like a reason of another kind is
-/// written after `other:`.
+/// Serialized as a word that deserializes to the same reason. A server's word that equals the name of another reason
+/// gets the prefix `other:`.
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -29,6 +29,7 @@ mod cost;
 mod finish;
 mod outcome;
 mod price;
+mod prompt_progress;
 mod tool;
 mod usage;
 
@@ -58,6 +59,7 @@ pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;
+pub use crate::prompt_progress::PromptProgress;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
 

@@ -120,3 +120,17 @@ impl Message {
         self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
 }
+
+/// A user message with this text.
+impl From<&str> for Message {
+    fn from(text: &str) -> Self {
+        Self::user(text)
+    }
+}
+
+/// A user message with this text.
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Self::user(text)
+    }
+}

@@ -54,7 +54,7 @@ impl BaseUrl {
         Self::of(url.as_ref().trim())
     }
 
-    /// Compiled once, whatever the address is given as.
+    /// Not generic, so it is compiled once.
     fn of(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| Err(Error::config(format!("the base URL {why}: {}", shown(url))));
         if url.contains(|character: char| character.is_control() || character.is_whitespace()) {

@@ -22,11 +22,11 @@ pub struct Price {
 }
 
 impl Price {
-    /// Creates a price from that of a million tokens of requests, and of answers.
+    /// Creates a price from the prices of a million request tokens and of a million answer tokens.
     ///
     /// # Errors
     ///
-    /// `Config` if one of them is negative or not a finite number.
+    /// `Config` if either is negative or not a finite number.
     pub fn per_million(input: f64, output: f64) -> Result<Self, Error> {
         let of_one = |amount: f64| {
             Cost::new(amount / 1e6).map_err(|_| {

@@ -4,6 +4,7 @@
 //! the messages; [`write_message`] encodes each message once, however often it is sent.
 
 mod error;
+mod images;
 mod message;
 mod overflow;
 mod request;
@@ -11,7 +12,8 @@ mod retry_words;
 mod tool_name;
 
 pub use self::error::ServerError;
+pub use self::images::images_apart;
 pub use self::message::{
-    CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message,
+    CallIds, EmptyContent, MessageFormat, ResultImages, ThinkingReplay, instructions, write_message,
 };
 pub use self::request::{ChatParameters, TokenLimit, ToolChoice};

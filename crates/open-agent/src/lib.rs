@@ -36,12 +36,16 @@
 //!
 //! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
 //! - [`guide::small_models`]: models without function calling, and small contexts
+//! - `guide::batches` (feature `session`): thousands of prompts, several servers, and resuming
 //! - [`guide::doctor`]: what a server and a model can do
+//! - [`guide::agents`]: agents that work for an agent, and events as JSON
 //! - [`guide::steps`]: requests planned one by one, messages while it works, calls answered from outside
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - `guide::mcp` (feature `mcp`): tools of MCP servers
+//! - [`guide::images`]: images in prompts and from tools
+//! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
 //! - [`guide::quirks`]: what servers do differently (the "QUIRKS rows" of the documentation)
 //! - [`guide::testing`]: scripted servers and recordings
@@ -56,7 +60,8 @@
 //!
 //! - `tls` (default): https by rustls. Local servers need plain HTTP only.
 //! - `tracing` (default): spans with OpenTelemetry's names.
-//! - `session`: conversations in text files; `session-sqlite`: in a database.
+//! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database file; `session-postgres`:
+//!   in PostgreSQL.
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
@@ -69,6 +74,9 @@
 
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
+#[cfg(feature = "session")]
+pub use oa_batch::BatchLog;
+pub use oa_batch::{BatchOptions, BatchProgress, BatchStream, run_batch, run_batch_stream};
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
     ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,
@@ -78,13 +86,13 @@ pub use oa_chat::{
 pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
-    ClientStream, Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply,
-    ResponseFormat, SendFor, SteerHandle, StepContext, Structured, StructuredStream,
-    TerminalPrompt, TurnMetadata, query, query_for_format, stop_when,
+    ClientStream, Compaction, HistoryMut, InterruptHandle, NestedEvent, OutputMode, ParentAgent,
+    Partial, Reply, ResponseFormat, SendFor, SteerHandle, StepContext, Structured,
+    StructuredStream, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
-    ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
-    truncate_messages,
+    CacheMiss, ChangedPart, ContextPolicy, ContextShortened, HowShortened, Overflow, PromptCut,
+    TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
 };
 pub use oa_doctor::{
     Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,
@@ -93,23 +101,24 @@ pub use oa_executor::{
     Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
 };
 pub use oa_hooks::{
-    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, HookDecision, HookError, Hooks,
-    Permission, PermissionMode, PermissionRequest, PostToolUseEvent, PreToolUseEvent, ToolRule,
-    UserPromptSubmitEvent,
+    AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
+    HookDecision, HookError, Hooks, Permission, PermissionMode, PermissionRequest,
+    PostToolUseEvent, PreToolUseEvent, ToolRule, UserPromptSubmitEvent,
 };
 #[cfg(feature = "macros")]
 pub use oa_macros::tool;
+pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
-pub use oa_turn::SteerAfterEnd;
-pub use oa_types::wire::ToolChoice;
+pub use oa_turn::{Checkpoint, SteerAfterEnd};
+pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
-    MessageRole, Price, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
-    Usage,
+    MessageRole, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
+    ToolUseError, Usage,
 };
 #[doc(no_inline)]
 pub use serde_json::{Value, json};
@@ -122,6 +131,8 @@ pub use oa_chat as chat;
 pub use oa_client as client;
 #[doc(inline)]
 pub use oa_context as context;
+#[doc(inline)]
+pub use oa_events as events;
 #[doc(inline)]
 pub use oa_executor as executor;
 #[doc(inline)]
@@ -143,6 +154,9 @@ pub use oa_router as router;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use oa_session as session;
+#[cfg(feature = "session-postgres")]
+#[doc(inline)]
+pub use oa_session_postgres as session_postgres;
 #[cfg(feature = "session-sqlite")]
 #[doc(inline)]
 pub use oa_session_sqlite as session_sqlite;
@@ -159,12 +173,22 @@ pub use oa_types as types;
 
 /// Pages of a manual.
 pub mod guide {
+    #[doc = include_str!("guide/agents.md")]
+    pub mod agents {}
+
     #[cfg(feature = "session")]
     #[doc = include_str!("guide/approvals.md")]
     pub mod approvals {}
 
+    #[cfg(feature = "session")]
+    #[doc = include_str!("guide/batches.md")]
+    pub mod batches {}
+
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
+
+    #[doc = include_str!("guide/images.md")]
+    pub mod images {}
 
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
@@ -178,6 +202,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
+
+    #[cfg(feature = "session-postgres")]
+    #[doc = include_str!("guide/sessions_postgres.md")]
+    pub mod sessions_postgres {}
 
     #[doc = include_str!("guide/small_models.md")]
     pub mod small_models {}

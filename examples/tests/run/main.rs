@@ -322,6 +322,20 @@ fn mcp() {
 }
 
 #[test]
+fn batch() {
+    let expected = [
+        "0: positive",
+        "and stopped",
+        "replies from the log",
+        "40 done, 0 to come",
+        "40 replies, 0 failed",
+        "desk: ",
+        "spare: ",
+    ];
+    check(&mut example("batch"), &expected);
+}
+
+#[test]
 fn sessions() {
     let folder = tempfile::tempdir().expect("there is room");
     let run = || {
@@ -345,6 +359,27 @@ fn sessions() {
     check(run().arg("Write down: call Bob."), &["is waiting for permission", "14 messages saved"]);
     check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages saved"]);
     refuse(run().arg("--approve"), "no call is waiting for permission");
+}
+
+#[cfg(feature = "session-postgres")]
+#[test]
+fn shared_sessions() {
+    let mut program = example("shared_sessions");
+    let output = program.env_remove("OPEN_AGENT_POSTGRES_URL").output().expect("it is built");
+    if String::from_utf8_lossy(&output.stdout).contains("Skipped: no database.") {
+        assert!(!services::is_required(), "the server is installed in CI");
+        return;
+    }
+    let expected = [
+        "I shall remember it.",
+        "At 10:05.",
+        "load it again",
+        "Loaded again: 4 messages.",
+        "Stored: The ferry, 4 messages.",
+    ];
+    check(&mut program, &expected);
+    let gone = ["--url", "postgresql://ada:secret@127.0.0.1:1/chats"];
+    refuse(program.args(gone), "cannot connect to PostgreSQL at 127.0.0.1:1");
 }
 
 #[test]

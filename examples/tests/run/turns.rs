@@ -44,6 +44,22 @@ fn steps() {
 }
 
 #[test]
+fn long_run() {
+    let expected = [
+        "> Read the whole log, and say how often the door opened.",
+        "results cleared",
+        "messages became a summary",
+        "The door opened 60 times.",
+        "messages were archived",
+        "> How loud was it at noon?",
+        "read_result(",
+        "12:00 30 dB",
+        "At noon it was 30 dB loud.",
+    ];
+    check(&mut example("long_run"), &expected);
+}
+
+#[test]
 fn steering() {
     let expected = [
         r#"paint(color: "red")"#,
@@ -54,6 +70,21 @@ fn steering() {
         "finish reason: stop",
     ];
     check(&mut example("steering"), &expected);
+}
+
+#[test]
+fn sub_agents() {
+    let expected = [
+        "I ask both.",
+        r#"[rivers] calls look_up {"what":"longest river"}"#,
+        "[rivers] says: the Volga, 3,531 km",
+        "[rivers] is done: stop",
+        "and its highest mountain Mount Elbrus, 5,642 m.",
+        "finish reason: stop",
+    ];
+    check(&mut example("sub_agents"), &expected);
+    let expected = ["[mountains] says: Mount Elbrus", "[mountains] is done: stop"];
+    check(&mut example("sub_agents"), &expected);
 }
 
 #[test]

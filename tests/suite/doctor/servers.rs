@@ -137,7 +137,7 @@ async fn usage_that_is_not_told_is_a_warning() {
     others_are_ok(&report.findings, &[Probe::Usage]);
     assert_eq!(report.profile.ask_for_usage, Some(true), "asking does no harm");
     assert_snapshot!(report.finding(Probe::Usage).unwrap(), @r"
-    usage           warn     none is reported
+    usage           warn     not reported
                              -> rely on estimates: token budgets cannot work without reported usage
     ");
 }
@@ -452,8 +452,7 @@ async fn whose_errors_say_nothing() {
     let blames_itself = server(|_| Reply::error(500, "list index out of range"));
     assert_snapshot!(only(Probe::BadRequest, blames_itself).await, @"
     bad request     warn     500: list index out of range
-                             -> a client's mistake is reported as the server's, so it may be retried in
-                                vain
+                             -> client errors are reported as server errors, so they may be retried
     ");
     let takes_all = || server(|_| Reply::text("Hello"));
     assert_eq!(only(Probe::BadRequest, takes_all()).await.verdict, Verdict::Warn);

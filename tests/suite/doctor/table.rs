@@ -18,7 +18,7 @@ async fn of_a_healthy_server() {
     context         ok       40960 tokens
     streaming       ok       12 deltas within 220 ms, then [DONE]
     usage           ok       in a separate last chunk: 24 tokens sent, 24 received
-    thinking        ok       none was seen
+    thinking        ok       none seen
     idle            ok       silence for 40 ms before the first token
     speed           ok       first token after 40 ms, then 105 tokens a second
     token limit     ok       `max_tokens` stops after 16 tokens

@@ -1,3 +1,5 @@
 //! The promises of `oa-agents`, through its public surface alone.
 
+mod budgets;
 mod keys;
+mod nested;

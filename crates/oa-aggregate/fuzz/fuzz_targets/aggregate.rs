@@ -6,7 +6,7 @@
 
 #![no_main]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use libfuzzer_sys::fuzz_target;
 use oa_aggregate::{
@@ -20,14 +20,13 @@ enum Block {
     Text(String),
     Thinking(String),
     Refusal(String),
-    Call(String),
 }
 
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     blocks: Vec<Block>,
-    /// The positions of the calls among the blocks.
-    calls: Vec<usize>,
+    /// The id, the name and the arguments of each call that started.
+    calls: HashMap<usize, (String, String, String)>,
     problems: usize,
 }
 
@@ -43,19 +42,16 @@ impl Told {
             (Delta::Text(text), _) => self.blocks.push(Block::Text(text.to_owned())),
             (Delta::Thinking(text), _) => self.blocks.push(Block::Thinking(text.to_owned())),
             (Delta::Refusal(text), _) => self.blocks.push(Block::Refusal(text.to_owned())),
-            (Delta::CallStart { call, .. }, _) => {
-                assert_eq!(call, self.calls.len(), "calls are counted in order");
-                self.calls.push(self.blocks.len());
-                self.blocks.push(Block::Call(String::new()));
+            (Delta::CallStart { call, id, name }, _) => {
+                let started = (id.to_owned(), name.to_owned(), String::new());
+                assert!(self.calls.insert(call, started).is_none(), "a call starts once");
             }
             (Delta::CallArguments { call, fragment }, _) => {
-                let Block::Call(arguments) = &mut self.blocks[self.calls[call]] else {
-                    panic!("no call stands there")
-                };
                 assert!(!fragment.is_empty());
-                arguments.push_str(fragment);
+                self.calls.get_mut(&call).expect("the call has started").2.push_str(fragment);
             }
             (Delta::Problem(_), _) => self.problems += 1,
+            (Delta::PromptProgress(_), _) => {}
             _ => unreachable!("a delta this target does not know"),
         }
     }
@@ -146,36 +142,56 @@ fuzz_target!(|data: &[u8]| {
     let templates = aggregator.take_templates();
     let answer = aggregator.into_answer();
     check_after(templates, options, &data, &answer);
-    assert_eq!(answer.blocks.len(), told.blocks.len());
-    let mut refusal = String::new();
-    let mut ids = HashSet::new();
-    for (block, told) in answer.blocks.iter().zip(&told.blocks) {
-        match (block, told) {
-            (ContentBlock::Text(block), Block::Text(text)) => assert_eq!(block.text, *text),
-            (ContentBlock::Text(block), Block::Refusal(text)) => {
-                assert_eq!(block.text, *text);
-                refusal.push_str(text);
+    let (mut refusal, mut text, mut thinking) = (String::new(), String::new(), String::new());
+    let (mut refused, mut said, mut thought) = (String::new(), String::new(), String::new());
+    for told in &told.blocks {
+        match told {
+            Block::Text(more) => text += more,
+            Block::Refusal(more) => {
+                text += more;
+                refusal += more;
             }
-            (ContentBlock::Thinking(block), Block::Thinking(text)) => {
-                assert_eq!(block.thinking, *text);
-            }
-            (ContentBlock::ToolUse(call), Block::Call(_)) => {
-                assert!(call.input.is_object());
-                assert!(!call.name.is_empty());
-                assert!(ids.insert(call.id.clone()), "two calls have the id {}", call.id);
-            }
-            (ContentBlock::ToolUseError(call), Block::Call(arguments)) => {
-                let id = call.id.clone().expect("calls have ids");
-                assert!(ids.insert(id), "two calls have an id");
-                let same = call.raw_data.starts_with(&**arguments)
-                    || arguments.starts_with(&*call.raw_data);
-                assert!(same, "{:?} and {arguments:?}", call.raw_data);
-                if within_limits {
-                    assert!(arguments.starts_with(&*call.raw_data));
-                }
-            }
-            (block, told) => panic!("{block:?} where the deltas told of {told:?}"),
+            Block::Thinking(more) => thinking += more,
         }
     }
-    assert_eq!(answer.refusal.unwrap_or_default(), refusal);
+    let mut ids = HashSet::new();
+    let mut number = 0;
+    for block in &answer.blocks {
+        let (id, name) = match block {
+            ContentBlock::Text(block) => {
+                said += &block.text;
+                continue;
+            }
+            ContentBlock::Thinking(block) => {
+                thought += &block.thinking;
+                continue;
+            }
+            ContentBlock::ToolUse(call) => {
+                assert!(call.input.is_object());
+                assert!(!call.name.is_empty());
+                (call.id.clone(), Some(call.name.clone()))
+            }
+            ContentBlock::ToolUseError(call) => {
+                let id = call.id.clone().expect("calls have ids");
+                if let Some((.., arguments)) = told.calls.get(&number) {
+                    let same = call.raw_data.starts_with(&**arguments)
+                        || arguments.starts_with(&*call.raw_data);
+                    assert!(same, "{:?} and {arguments:?}", call.raw_data);
+                    if within_limits {
+                        assert!(arguments.starts_with(&*call.raw_data));
+                    }
+                }
+                (id, call.name.clone())
+            }
+            block => panic!("{block:?} in an answer"),
+        };
+        match told.calls.get(&number) {
+            Some(started) => assert_eq!((&started.0, Some(&started.1)), (&id, name.as_ref())),
+            None => assert!(name.is_none() || !within_limits, "call {number} did not start"),
+        }
+        assert!(ids.insert(id), "two calls have an id");
+        number += 1;
+    }
+    refused += &answer.refusal.unwrap_or_default();
+    assert_eq!((said, thought, refused), (text, thinking, refusal));
 });

@@ -150,7 +150,7 @@ impl TemplateCache {
         payload: &[u8],
         chunk: &mut Chunk<'_>,
         notes: &Notes<'_>,
-        skipped: &[Slot],
+        skipped: &mut Vec<Slot>,
     ) {
         self.clock += 1;
         let times = (self.clock, self.answer);

@@ -51,7 +51,7 @@ impl ChunkTemplate {
         payload: &[u8],
         chunk: &mut Chunk<'_>,
         notes: &Notes<'_>,
-        skipped: &[Slot],
+        skipped: &mut Vec<Slot>,
         (number, answer): (u64, u64),
         scope: Scope,
     ) -> Option<Self> {
@@ -60,7 +60,7 @@ impl ChunkTemplate {
         if payload.len() > LARGEST || !is_plain {
             return None;
         }
-        let (mut shape, words) = ChunkShape::of(chunk, notes, scope)?;
+        let (mut shape, words) = ChunkShape::of(chunk, notes, skipped, scope)?;
         let mut slots = Vec::with_capacity(skipped.len() + 2);
         if let Some(words) = words {
             slots.push(Slot::new(words.start, words.end(), SlotKind::Words)?);

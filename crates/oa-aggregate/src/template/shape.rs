@@ -6,6 +6,7 @@ use crate::chunk::{Chunk, Fragment};
 use crate::details::DetailShape;
 use crate::json::Str;
 use crate::template::notes::Notes;
+use crate::template::slot::Slot;
 
 /// The meaning of a chunk except for its text and numbers.
 #[derive(Debug)]
@@ -39,10 +40,11 @@ pub(crate) enum Scope {
 }
 
 impl ChunkShape {
-    /// Returns the shape of a chunk with at most one string of content, and that string.
+    /// Returns the shape of a chunk with at most one string of content, and that string. Leaves `skipped` as it is.
     pub(crate) fn of<'a>(
         chunk: &Chunk<'_>,
         notes: &Notes<'a>,
+        skipped: &mut Vec<Slot>,
         scope: Scope,
     ) -> Option<(Self, Option<Str<'a>>)> {
         if chunk.error.is_some() || !chunk.more.is_empty() || notes.is_ambiguous {
@@ -59,7 +61,7 @@ impl ChunkShape {
         let detail = match &choice.rare {
             None => None,
             Some(rare) if rare.has_one_detail() => {
-                Some(Box::new(DetailShape::new(notes.detail?.raw)?))
+                Some(Box::new(DetailShape::new(notes.detail?.raw, skipped)?))
             }
             Some(_) => return None,
         };

@@ -3,14 +3,17 @@
 mod allocations;
 mod endings;
 mod laws;
+mod prompt_progress;
 mod repair;
 mod rules;
 
+use std::collections::HashSet;
 use std::mem::take;
 
 use oa_aggregate::{
     AggregatedAnswer, Aggregator, ContentBlock, Delta, ErrorKind, Options, Problem, TemplateCache,
 };
+use oa_types::PromptProgress;
 
 /// A delta that can be kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +21,11 @@ pub(crate) enum Told {
     Text(String),
     Thinking(String),
     Refusal(String),
-    CallStart(usize, Option<String>),
+    /// The number, the id and the name.
+    CallStart(usize, String, String),
     CallArguments(usize, String),
     Problem(Problem),
+    PromptProgress(PromptProgress),
 }
 
 impl From<Delta<'_>> for Told {
@@ -29,11 +34,14 @@ impl From<Delta<'_>> for Told {
             Delta::Text(text) => Self::Text(text.to_owned()),
             Delta::Thinking(text) => Self::Thinking(text.to_owned()),
             Delta::Refusal(text) => Self::Refusal(text.to_owned()),
-            Delta::CallStart { call, name } => Self::CallStart(call, name.map(str::to_owned)),
+            Delta::CallStart { call, id, name } => {
+                Self::CallStart(call, id.to_owned(), name.to_owned())
+            }
             Delta::CallArguments { call, fragment } => {
                 Self::CallArguments(call, fragment.to_owned())
             }
             Delta::Problem(problem) => Self::Problem(problem.clone()),
+            Delta::PromptProgress(progress) => Self::PromptProgress(progress),
             _ => panic!("a delta this suite does not know"),
         }
     }
@@ -67,6 +75,39 @@ impl Outcome {
 
     fn joined(&self, of: impl Fn(&Told) -> Option<&String>) -> String {
         self.told.iter().filter_map(of).map(String::as_str).collect()
+    }
+
+    /// Checks that the first delta of each call has the id and the name of its block, and that a call without a name
+    /// has no deltas. Returns the calls that started.
+    pub(crate) fn check_starts(&self) -> Vec<usize> {
+        let call = |block: &ContentBlock| match block {
+            ContentBlock::ToolUse(call) => Some((call.id.clone(), Some(call.name.clone()))),
+            ContentBlock::ToolUseError(call) => {
+                Some((call.id.clone().unwrap_or_default(), call.name.clone()))
+            }
+            _ => None,
+        };
+        let calls: Vec<(String, Option<String>)> =
+            self.answer.blocks.iter().filter_map(call).collect();
+        let mut started = Vec::new();
+        for told in &self.told {
+            match told {
+                Told::CallStart(call, id, name) => {
+                    assert_eq!((id, Some(name)), (&calls[*call].0, calls[*call].1.as_ref()));
+                    assert!(!started.contains(call), "call {call} starts once");
+                    started.push(*call);
+                }
+                Told::CallArguments(call, _) => assert!(started.contains(call)),
+                _ => {}
+            }
+        }
+        if self.error.is_none() {
+            let named = calls.iter().filter(|(_, name)| name.is_some()).count();
+            assert_eq!(started.len(), named, "every call with a name starts");
+        }
+        let ids: HashSet<&String> = calls.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), calls.len(), "ids differ");
+        started
     }
 
     /// The blocks, one per line.

@@ -8,6 +8,7 @@ use oa_aggregate::{
     ThinkTags,
 };
 use oa_types::ContentBlock;
+use serde_json::json;
 
 use crate::{Outcome, Told, delta, finish, fragment, run, text};
 
@@ -21,11 +22,10 @@ fn story(outcome: &Outcome) -> String {
         Told::Text(text) => format!("+ text {text:?}"),
         Told::Thinking(text) => format!("+ thinking {text:?}"),
         Told::Refusal(text) => format!("+ refusal {text:?}"),
-        Told::CallStart(call, name) => {
-            format!("+ call {call} begins: {}", name.as_deref().unwrap_or("?"))
-        }
+        Told::CallStart(call, id, name) => format!("+ call {call} begins: {id} {name}"),
         Told::CallArguments(call, fragment) => format!("+ call {call}: {fragment}"),
         Told::Problem(problem) => format!("! {problem}"),
+        Told::PromptProgress(progress) => format!("{progress:?}"),
     };
     let mut lines: Vec<String> = outcome.told.iter().map(line).collect();
     lines.push(outcome.blocks());
@@ -208,9 +208,9 @@ fn a_chunk_with_everything_is_told_in_order() {
     + thinking "Hm."
     + text "Let me see."
     + refusal "I would rather not."
-    + call 0 begins: f
+    + call 0 begins: a f
     + call 0: {}
-    + call 1 begins: g
+    + call 1 begins: b g
     + call 1: {}
     thinking "Hm."
     text "Let me see."

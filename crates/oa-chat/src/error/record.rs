@@ -55,7 +55,7 @@ impl From<ErrorRecord> for Error {
     }
 }
 
-const KINDS: [ErrorKind; 15] = {
+const KINDS: [ErrorKind; 16] = {
     use ErrorKind as E;
     [
         E::Api,
@@ -69,6 +69,7 @@ const KINDS: [ErrorKind; 15] = {
         E::Limit,
         E::MaxTurns,
         E::Output,
+        E::Storage,
         E::Stream,
         E::Timeout,
         E::Tool,

@@ -4,9 +4,9 @@ use oa_chat::{
     AnyChat, ChatOptions, ChatRequest, Conversation, Endpoint, PreparedOptions, Provider,
 };
 use oa_chat::{Retry, RetryConfig, SystemRole, ToolMode};
-use oa_testkit::{MemoryServer, Reply, Script};
-use oa_types::wire::ToolChoice;
-use oa_types::{Message, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock};
+use oa_testkit::{MemoryServer, Reply, Script, Strict};
+use oa_types::wire::{ResultImages, ToolChoice};
+use oa_types::{ImageBlock, Message, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock};
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::runtime;
@@ -16,6 +16,8 @@ use tokio::runtime;
 enum Exchange {
     Words(String, String),
     Call(String, String),
+    /// Two calls, with so many images.
+    Look(String, usize, usize),
 }
 
 /// A change by a middleware, and what the same is for options or messages.
@@ -39,6 +41,8 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     prop_oneof![
         (words(), words()).prop_map(|(prompt, answer)| Exchange::Words(prompt, answer)),
         (words(), words()).prop_map(|(prompt, result)| Exchange::Call(prompt, result)),
+        (words(), 0..3_usize, 0..3_usize)
+            .prop_map(|(prompt, one, other)| Exchange::Look(prompt, one, other)),
     ]
 }
 
@@ -69,6 +73,23 @@ fn messages(exchanges: &[Exchange]) -> Vec<Message> {
                 let mut answer = ToolResultBlock::new(&call.id, json!(result));
                 answer.name = Some("look".into());
                 messages.push(Message::tool(answer));
+            }
+            Exchange::Look(prompt, one, other) => {
+                let call =
+                    |half| ToolUseBlock::new(format!("look_{place}_{half}"), "look", json!({}));
+                let calls = [call(1), call(2)];
+                messages.push(Message::user(prompt));
+                messages.push(Message::assistant(
+                    calls.iter().map(|call| call.clone().into()).collect(),
+                ));
+                for (call, images) in calls.iter().zip([one, other]) {
+                    let mut answer = ToolResultBlock::new(&call.id, json!("Seen."));
+                    answer.name = Some("look".into());
+                    let urls =
+                        (0..*images).map(|image| format!("https://host/{place}_{image}.png"));
+                    answer.images = urls.filter_map(|url| ImageBlock::from_url(url).ok()).collect();
+                    messages.push(Message::tool(answer));
+                }
             }
         }
     }
@@ -163,6 +184,7 @@ proptest! {
         in_text: bool,
         as_user: bool,
         chosen: bool,
+        inline: bool,
     ) {
         let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
@@ -175,12 +197,18 @@ proptest! {
             options.parameters.tools = vec![spec("look")];
             options.system_prompt = Some("Be brief.".into());
             if in_text {
-                options.tool_mode = ToolMode::TaggedJson;
-            } else if chosen {
+                // The choice is a part of what answers are held to.
+                options.tool_mode =
+                    if chosen { ToolMode::Constrained } else { ToolMode::TaggedJson };
+            }
+            if chosen {
                 options.parameters.tool_choice = Some(ToolChoice::Tool("look".into()));
             }
             if as_user {
                 options.system_role = SystemRole::User;
+            }
+            if inline {
+                options.result_images = ResultImages::Inline;
             }
             let history = messages(&exchanges);
             let revisions: Vec<u64> = (0..history.len() as u64).collect();
@@ -202,6 +230,60 @@ proptest! {
             retry.ask(scratch.request()).await.unwrap().message().await.unwrap();
             let [changed, made] = &server.requests()[..] else { panic!("two were sent") };
             prop_assert_eq!(changed.body(), made.body());
+            Ok(())
+        })?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Wherever the images of results go, the strictest servers take the request.
+    #[test]
+    fn strict_servers_take_images_of_results(
+        exchanges in prop::collection::vec(exchange(), 1..6),
+        in_text: bool,
+        inline: bool,
+        mistral: bool,
+    ) {
+        let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let mut rules = Strict::new();
+            if inline {
+                rules = rules.allow_result_images();
+            }
+            if mistral {
+                rules = rules.refuse_user_after_tool().require_nine_letter_ids();
+            }
+            let server = MemoryServer::new(Script::new().strict_by(rules).otherwise(Reply::text("Yes.")));
+            let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+            let endpoint = if mistral { endpoint.provider(Provider::Mistral) } else { endpoint };
+            let mut options = ChatOptions::new("first");
+            options.parameters.tools = vec![spec("look")];
+            if in_text {
+                options.tool_mode = ToolMode::TaggedJson;
+            }
+            if inline {
+                options.result_images = ResultImages::Inline;
+            }
+            let request = ChatRequest::from_options(options, messages(&exchanges));
+            let retry = Retry::new(AnyChat::from(endpoint.build().unwrap()), RetryConfig::none());
+            retry.ask(request).await.unwrap().message().await.unwrap();
+            server.verify();
+            // No image is lost, and none is in a tool message that must be text.
+            let wanted: usize = exchanges.iter().map(|exchange| match exchange {
+                Exchange::Look(_, one, other) => one + other,
+                _ => 0,
+            }).sum();
+            let requests = server.requests();
+            let parts = |message: &serde_json::Value| -> usize {
+                let parts = message["content"].as_array().into_iter().flatten();
+                parts.filter(|part| part["type"] == "image_url").count()
+            };
+            prop_assert_eq!(requests[0].messages().iter().map(parts).sum::<usize>(), wanted);
+            let in_results = requests[0].messages().iter().filter(|message| message["role"] == "tool");
+            let in_results = in_results.map(parts).sum::<usize>();
+            prop_assert_eq!(in_results, if inline && !in_text { wanted } else { 0 });
             Ok(())
         })?;
     }

@@ -53,6 +53,7 @@ fn options(flags: u8, server: &MemoryServer) -> AgentOptions {
         2 => options.tool_mode(ToolMode::React),
         3 => options.tool_mode(ToolMode::Markers),
         4 => options.recognize_calls(true),
+        6 => options.tool_mode(ToolMode::Constrained),
         5 if flags & 1 != 0 => options.tool_mode(ToolMode::MarkersInline),
         _ => options,
     };

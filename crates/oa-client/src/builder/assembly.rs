@@ -54,8 +54,11 @@ impl AgentOptionsBuilder {
         {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
+        let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
+        self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;
         let offered = offered(&self.config.tools, &self.config.permissions);
-        self.chat.parameters.tools = offered.specs();
+        self.chat.parameters.tools = self.config.specs(&offered);
+        self.config.turn.review_answers = self.config.hooks.has_answer();
         self.check_effects()?;
         self.adopt_profile()?;
         // An environment that cannot be used is not read again.
@@ -104,6 +107,7 @@ impl AgentOptionsBuilder {
         let tool_choice = self.chat.parameters.tool_choice.is_some();
         let parallel = self.chat.parameters.parallel_tool_calls.is_some();
         let is_text = self.chat.tool_mode.is_text();
+        let is_free = is_text && !matches!(self.chat.tool_mode, ToolMode::Constrained);
         for (is_vain, message) in [
             (
                 self.chat.parameters.stop.iter().any(String::is_empty),
@@ -111,8 +115,14 @@ impl AgentOptionsBuilder {
             ),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
-            (tool_choice && is_text, "tool_choice has no effect when calls are text"),
-            (parallel && is_text, "parallel_tool_calls has no effect when calls are text"),
+            (tool_choice && is_free, "tool_choice has no effect when calls are text"),
+            (parallel && is_free, "parallel_tool_calls has no effect when calls are text"),
+            (
+                self.config.turn.max_answer_retries
+                    != oa_turn::Options::default().max_answer_retries
+                    && !self.config.turn.review_answers,
+                "max_answer_retries has no effect without a hook of answers",
+            ),
             (
                 self.chat.recognize_calls && is_text,
                 "recognize_calls has no effect when calls are text",
@@ -128,6 +138,13 @@ impl AgentOptionsBuilder {
         if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
+        }
+        if self.config.steps.archive.is_some() && self.config.context.is_none() {
+            return Err(Error::config("archive_context has no effect without context"));
+        }
+        // Sub-agents have prices and tools of their own.
+        if self.config.has_agents() {
+            return self.config.permissions.check().map_err(Error::config);
         }
         if self.config.turn.max_cost.is_some()
             && self.config.price.is_none_or(|price| price.is_free())

@@ -49,7 +49,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price); without a price
-    /// it is an error at [`build`](Self::build). Once it is used up, calls are no longer run, and the turn ends
+    /// and without sub-agents it is an error at [`build`](Self::build). Once it is used up, calls are no longer run, and the turn ends
     /// with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without token counts are
     /// not limited.
     pub fn max_run_cost(mut self, amount: f64) -> Self {

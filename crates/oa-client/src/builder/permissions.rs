@@ -68,7 +68,7 @@ impl AgentOptionsBuilder {
     ///
     /// Hooks still see one call after another, before the first question. Decisions are reported in call order,
     /// once all are made. A callback that needs a person's full attention, like
-    /// [`TerminalPrompt`](crate::TerminalPrompt), still asks one question at a time.
+    /// `TerminalPrompt` of `oa-terminal`, still asks one question at a time.
     pub fn can_use_tool_at_once(mut self, at_once: bool) -> Self {
         self.config.permissions = self.config.permissions.ask_at_once(at_once);
         self.auto_only("can_use_tool_at_once")

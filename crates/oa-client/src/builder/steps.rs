@@ -52,6 +52,14 @@ impl AgentOptionsBuilder {
         self.auto_only("stop_when")
     }
 
+    /// Limits how often, for one prompt, hooks of finished answers
+    /// ([`Hooks::add_answer`](oa_hooks::Hooks::add_answer)) may refuse an answer and let the model try again; 2 by
+    /// default. Then a further retry is a block: an error of kind `Blocked`.
+    pub fn max_answer_retries(mut self, retries: u32) -> Self {
+        self.config.turn.max_answer_retries = retries;
+        self
+    }
+
     /// Sets the use of messages that were [steered](crate::SteerHandle) into a turn after its last request: by
     /// default the turn continues with them.
     pub fn steer_after_end(mut self, after_end: SteerAfterEnd) -> Self {

@@ -1,7 +1,7 @@
 //! Calls that wait for the caller: for a result, or for approval.
 
 use oa_turn::{Call, Decision};
-use oa_types::{Outcome, ToolUseBlock};
+use oa_types::{ImageBlock, Outcome, ToolUseBlock};
 use serde_json::{Value, json};
 
 use super::Client;
@@ -16,7 +16,23 @@ impl Client {
     ///
     /// `InvalidInput` if no call of the last answer has this id, or it does not wait for a result.
     pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
-        self.driver.add_result(id, content, Outcome::Ok)
+        self.add_tool_result_with_images(id, content, Vec::new())
+    }
+
+    /// Adds the result of a pending call with images that the model sees with it, such as those of
+    /// [`ToolContext::take_images`](oa_tools::ToolContext::take_images); otherwise like
+    /// [`add_tool_result`](Self::add_tool_result).
+    ///
+    /// # Errors
+    ///
+    /// As [`add_tool_result`](Self::add_tool_result).
+    pub fn add_tool_result_with_images(
+        &mut self,
+        id: &str,
+        content: Value,
+        images: Vec<ImageBlock>,
+    ) -> Result<()> {
+        self.driver.add_result(id, content, images, Outcome::Ok)
     }
 
     /// Adds an error as the result of one of the [`pending_calls`](Self::pending_calls); the model reads it.
@@ -29,7 +45,7 @@ impl Client {
         let call = calls.iter().find(|call| call.block.id == id);
         let name = call.map_or("", |call| &call.block.name);
         let content = json!({ "error": error.into(), "tool": name });
-        self.driver.add_result(id, content, Outcome::Failed)
+        self.driver.add_result(id, content, Vec::new(), Outcome::Failed)
     }
 
     /// Returns the calls that wait for a result from the caller, with the input that they are to run with: in manual

@@ -12,8 +12,8 @@ use oa_types::{ContentBlock, FinishReason, Message, Usage};
 use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::event::AgentEvent;
 use crate::settings::Settings;
+use oa_events::AgentEvent;
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,28 +138,18 @@ impl Client {
         })
     }
 
-    /// Has the model answer the prompts of a summary; `None` after an interrupt.
+    /// Has the model write a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
-        let settings = Arc::new(self.driver.settings.for_summaries()?);
-        let run = self.driver.interrupt.running();
-        let mut sum = Usage::default();
-        while let Some(request) = summary.next_request() {
-            for message in request {
-                let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
-                let text = run.unless_interrupted(answer_text(&mut driver, message)).await;
-                let Some(text) = text.transpose()? else { return Ok(None) };
-                let usage = driver.metadata.usage.unwrap_or_default();
-                sum.add(&usage);
-                self.driver.metadata.total_usage.add(&usage);
-                summary.push(text);
-            }
-        }
-        Ok(Some((summary, sum)))
+        let (settings, run) = (Arc::clone(&self.driver.settings), self.driver.interrupt.running());
+        let mut used = Usage::default();
+        let written = run.unless_interrupted(settings.write_summary(&mut summary, &mut used)).await;
+        self.driver.metadata.total_usage.add(&used);
+        Ok(written.transpose()?.map(|()| (summary, used)))
     }
 }
 
 /// Sends a prompt and returns the text of the answer.
-async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
+pub(crate) async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
     driver.submit(prompt).await?;
     let mut text = String::new();
     while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
@@ -185,8 +175,9 @@ async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
 
 impl Settings {
     /// Returns these settings, changed for a model that writes a summary.
-    fn for_summaries(&self) -> Result<Self> {
+    pub(crate) fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
+        settings.config.keeps_results = false;
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {

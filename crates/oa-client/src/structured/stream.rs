@@ -1,18 +1,15 @@
 use std::fmt;
 use std::future::poll_fn;
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
-
-use oa_types::{ContentBlock, FinishReason, Message};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::conversation::{DriverHandle, Structured};
 use super::validation::Output;
 use crate::error::{self, Error, Result};
-use crate::event::AgentEvent;
 use crate::settings::Settings;
-use oa_output::{OutputReader, ResponseFormat};
+use oa_events::AgentEvent;
+use oa_output::{OutputReader, Partial, ResponseFormat};
+use oa_types::{ContentBlock, FinishReason, Message};
+use serde::de::DeserializeOwned;
 
 /// A stream of partial values of a typed answer, returned by [`SendFor::stream`](crate::SendFor::stream).
 ///
@@ -174,7 +171,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     pub fn partial(&self) -> Option<Partial<'_, T>> {
         let object = self.reader.json().value()?;
         let (value, format) = (self.format.wanted(object)?, &self.format);
-        Some(Partial { object, value, format, answer: self.reader.answer(), of: PhantomData })
+        Some(Partial::new(object, value, format, self.reader.answer()))
     }
 
     /// Reads to the end and returns the answer.
@@ -232,6 +229,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     fn read(&mut self, event: &AgentEvent) -> bool {
         match (event, &self.tool) {
             (AgentEvent::AnswerStart, _) => self.reader.begin_answer(),
+            // What the refused answer was is no answer any more.
+            (AgentEvent::AnswerRetry(_), _) => {
+                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
             (AgentEvent::Block(ContentBlock::Text(text)), None) => {
                 self.reader.push_text(&text.text);
             }
@@ -298,40 +299,5 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
             .field("driver", &*self.driver)
             .field("reader", &self.reader)
             .finish_non_exhaustive()
-    }
-}
-
-/// The part of an answer that has arrived.
-///
-/// Within one answer values only grow: texts get longer, lists and objects get more items at the end, and
-/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). A server that repeats the
-/// arguments of a call may break this; the final answer is right anyway.
-#[derive(Debug)]
-pub struct Partial<'a, T> {
-    object: &'a Value,
-    value: &'a Value,
-    format: &'a ResponseFormat,
-    answer: u32,
-    of: PhantomData<T>,
-}
-
-impl<T: DeserializeOwned> Partial<'_, T> {
-    /// Returns the value so far.
-    #[must_use]
-    pub fn value(&self) -> &Value {
-        self.value
-    }
-
-    /// Deserializes the value so far; the type needs defaults or options for missing members. This copies the
-    /// whole value: call it sparingly on a long one.
-    #[must_use]
-    pub fn get(&self) -> Option<T> {
-        serde_json::from_value(self.format.complete(self.object)).ok()
-    }
-
-    /// Returns the number of this answer in the turn, counted from 1. When it changes, the value starts over.
-    #[must_use]
-    pub fn answer(&self) -> u32 {
-        self.answer
     }
 }

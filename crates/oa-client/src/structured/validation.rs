@@ -1,7 +1,5 @@
 //! The driver's part of structured output: validates answers before the turn takes them.
 
-use std::ops::Range;
-
 use oa_output::{OutputValidator, Validation};
 use oa_turn::{Answer, AskOutcome, StepOutcome};
 use oa_types::{AssistantMessage, Message, MessageRole};
@@ -11,8 +9,8 @@ use crate::driver::Driver;
 /// Structured output of the turn in progress.
 pub(crate) struct Output {
     pub(super) validator: OutputValidator,
-    /// Ranges in history of invalid answers and their corrections.
-    failed: Vec<Range<usize>>,
+    /// The revisions of invalid answers and their corrections. Places would change when a refused answer leaves.
+    failed: Vec<u64>,
 }
 
 impl Output {
@@ -46,7 +44,7 @@ impl Driver {
         let is_told = last.is_some_and(|last| last.role == MessageRole::User);
         let goes_on = is_failed || is_corrected && is_told;
         if let (true, Some(output)) = (goes_on, &mut self.output) {
-            output.failed.push(begin..self.turn.history().len());
+            output.failed.extend_from_slice(&self.turn.revisions()[begin..]);
         }
     }
 
@@ -59,9 +57,9 @@ impl Driver {
         if output.failed.is_empty() || waits {
             return;
         }
-        let history = self.turn.history().iter().cloned().enumerate();
-        let stays = |place: &usize| !output.failed.iter().any(|range| range.contains(place));
-        let messages = history.filter(|(place, _)| stays(place)).map(|(_, message)| message);
+        let history = self.turn.history().iter().zip(self.turn.revisions());
+        let messages = history.filter(|(_, revision)| !output.failed.contains(revision));
+        let messages = messages.map(|(message, _)| message.clone());
         let messages = messages.collect();
         let idle = self.turn.set_history(messages);
         debug_assert!(idle.is_ok(), "the turn was ended before");

@@ -1,6 +1,15 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod answers;
+mod constrained;
+mod context;
+mod events;
+#[cfg(feature = "session")]
+mod follow;
+mod images;
 mod keys;
 mod opened;
+mod reading;
+mod signals;
 mod steps;

@@ -170,6 +170,21 @@ fn what_is_not_sent_costs_nothing() {
 }
 
 #[test]
+fn images_of_results_have_their_costs() {
+    let count = |images: &[ImageDetail]| {
+        let mut result = ToolResultBlock::new("call_1", json!("Here."));
+        for detail in images {
+            let image = ImageBlock::from_url("https://example.com/a.png").unwrap();
+            result.images.push(image.with_detail(*detail));
+        }
+        Estimator::new().count_message(&Message::tool(result))
+    };
+    let (none, one) = (count(&[]), count(&[ImageDetail::Low]));
+    assert!((none + 85..none + 85 + 40).contains(&one), "{none} without, {one} with an image");
+    assert_eq!(count(&[ImageDetail::Low, ImageDetail::High]), one + 1_105);
+}
+
+#[test]
 fn images_calls_results_and_tools_have_their_costs() {
     let costs = Costs::default();
     let image = |detail| {

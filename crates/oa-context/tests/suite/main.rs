@@ -1,5 +1,6 @@
 //! Estimates, exact counters, truncation and the policy.
 
+mod cache_miss;
 mod texts;
 
 mod accuracy;
@@ -9,4 +10,5 @@ mod counters;
 mod estimates;
 mod policy;
 mod prompt_cut;
+mod shorten;
 mod truncation;

@@ -6,11 +6,13 @@ mod dependencies;
 mod emissions;
 mod events;
 mod failures;
+mod images;
 mod laws;
 mod limits;
 mod modes;
 mod prepared;
 mod rate;
+mod reading;
 mod retry;
 mod skip;
 

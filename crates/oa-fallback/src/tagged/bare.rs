@@ -23,13 +23,13 @@ pub(super) fn begin(
     }
     head.literal("{")?;
     head.spaces()?;
-    if key(head, "type")? {
+    if head.key("type")? {
         head.literal("\"function\"")?;
         head.spaces()?;
         head.literal(",")?;
         head.spaces()?;
     }
-    if !key(head, "name")? {
+    if !head.key("name")? {
         return Err(NoMatch::Mismatch);
     }
     head.literal("\"")?;
@@ -38,30 +38,9 @@ pub(super) fn begin(
     head.spaces()?;
     head.literal(",")?;
     head.spaces()?;
-    if !tools.knows(name) || !(key(head, "arguments")? || key(head, "parameters")?) {
+    if !tools.knows(name) || !(head.key("arguments")? || head.key("parameters")?) {
         return Err(NoMatch::Mismatch);
     }
     head.go_back(start);
     Ok(Match::Call(Box::new(Objects::new())))
-}
-
-/// Reads the name of a member and the colon after it, if the member has this name.
-fn key(head: &mut CallHead<'_>, name: &str) -> Result<bool, NoMatch> {
-    let start = head.at();
-    let mut read = || {
-        head.literal("\"")?;
-        head.literal(name)?;
-        head.literal("\"")?;
-        head.spaces()?;
-        head.literal(":")?;
-        head.spaces()
-    };
-    match read() {
-        Ok(()) => Ok(true),
-        Err(NoMatch::Mismatch) => {
-            head.go_back(start);
-            Ok(false)
-        }
-        Err(more) => Err(more),
-    }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocation_counter::measure;
 use oa_fallback::{
-    AfterCall, BodyEnd, CallBody, CallHead, Dialect, Grammar, Limits, Markers, Match, NoMatch,
-    ParsedCall, Position, React, Scanner, TaggedJson,
+    AfterCall, BodyEnd, CallBody, CallHead, Constrained, Dialect, Grammar, Limits, Markers, Match,
+    NoMatch, ParsedCall, Position, React, Scanned, Scanner, TaggedJson,
 };
 
 use crate::{Written, bounded, dialects, read, scanner, tools};
@@ -127,11 +127,12 @@ fn a_long_answer_is_not_kept() {
 
 #[test]
 fn a_call_of_ten_megabytes_is_given_up() {
-    let openings: [(&dyn Dialect, &str); 7] = [
+    let openings: [(&dyn Dialect, &str); 8] = [
         (&React::new(), "Action: search(query=\""),
         (&React::new(), "Action: search\nAction Input: "),
         (&Markers::new(), "[TOOL:search:query=\""),
         (&TaggedJson::new(), "<tool_call>{\"name\": \"search\", \"arguments\": {\"query\": \""),
+        (&Constrained::new(), "{\"tool\": \"search\", \"arguments\": {\"query\": \""),
         (&TaggedJson::new(), "<tool_call>search<arg_key>query</arg_key><arg_value>"),
         (&TaggedJson::new(), "<function=search><parameter=query>"),
         (&TaggedJson::new(), "[TOOL_CALLS]search[ARGS]{\"query\": \""),
@@ -149,6 +150,27 @@ fn a_call_of_ten_megabytes_is_given_up() {
         assert_eq!(error, "the call is longer than 4194304 bytes");
         assert_eq!(raw.len(), 4096);
         assert_eq!(found.text, "");
+    }
+}
+
+/// A decoded answer of any length is handed on, and not kept.
+#[test]
+fn a_long_encoded_answer_is_not_kept() {
+    let text = format!("{{\"answer\": \"{}\"}}", "w\\u00f6rd \\ud83d\\ude42".repeat(LONG / 20));
+    for size in [1, 1000] {
+        let mut scanner = scanner(&Constrained::new());
+        let mut shown = 0;
+        let cost = measure(|| {
+            for piece in pieces(&text, size) {
+                scanner.push(piece);
+                while let Some(Scanned::Text(text)) = scanner.next_item() {
+                    shown += text.len();
+                }
+            }
+            scanner.finish();
+        });
+        assert_eq!(shown, "wörd 🙂".len() * (LONG / 20));
+        assert!(cost.bytes_max < 64 << 10, "{}", cost.bytes_max);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The instructions for the model.
 
-use oa_fallback::{Dialect, Markers, React, Scanned, TaggedJson};
+use oa_fallback::{Constrained, Dialect, Markers, React, Scanned, TaggedJson};
 use oa_types::ToolSpec;
 use serde_json::json;
 
@@ -107,6 +107,26 @@ fn tagged_json_tells_its_form_and_the_tools() {
 
     For several calls at once, write several such pairs of tags. The next message has the results between <tool_response> tags; never write those yourself. When you need no tool, answer in plain text.
     "#);
+}
+
+#[test]
+fn constrained_answers_are_explained() {
+    insta::assert_snapshot!(Constrained::new().instructions(&tool()[1..]), @r#"
+    Answer with one JSON object. To use a tool:
+
+    {"tool": "name", "arguments": {"argument": "value"}}
+
+    The next message has its result. If no tool fits, or you have the result: {"answer": "..."}
+
+    Tools:
+
+    clock()
+    "#);
+    let several = Constrained::new().with_parallel_calls(true).instructions(&tool()[1..]);
+    assert!(
+        several.contains(r#"{"calls": [{"tool": "name", "arguments": {"argument": "value"}}]}"#)
+    );
+    assert!(several.contains("The list may have several calls."));
 }
 
 #[test]

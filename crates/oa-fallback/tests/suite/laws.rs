@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oa_fallback::{AfterCall, Dialect, Scanned, Scanner};
+use oa_types::wire::ChatParameters;
 use oa_types::{ToolSpec, ToolUseBlock};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{Written, bounded, dialects, read, read_cut_off, scanner};
 
 /// Pieces of what models write, and of what looks like it.
-const FRAGMENTS: [&str; 80] = [
+const FRAGMENTS: [&str; 90] = [
     "Action: ",
     "Action:",
     "\nAction: ",
@@ -86,6 +87,16 @@ const FRAGMENTS: [&str; 80] = [
     "</arg_key>",
     "<arg_value>",
     "</arg_value>",
+    "{\"answer\": \"",
+    "{\"answer\": {",
+    "{\"answer\":",
+    "{\"tool\": \"add\", \"arguments\": {",
+    "{\"tool\": \"",
+    "{\"calls\": [",
+    "\\ud83d",
+    "\\ude42",
+    "\\u00",
+    "\\n",
     "Oslo",
     "3.5",
     "True",
@@ -233,6 +244,13 @@ fn goes_on(dialect: &dyn Dialect) -> bool {
     dialect.grammar(Arc::new([])).after_call() == AfterCall::Keep
 }
 
+/// True if text for the user may be encoded.
+fn decodes(dialect: &dyn Dialect) -> bool {
+    let mut parameters = ChatParameters::new("any");
+    parameters.tools = crate::tools().to_vec();
+    dialect.response_format(&parameters).is_some()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -283,6 +301,9 @@ proptest! {
     fn no_character_of_prose_is_lost_or_shown_twice(whole in answer()) {
         for dialect in dialects() {
             let found = read(scanner(&*dialect), [&*whole]);
+            if decodes(&*dialect) && whole.contains("\"answer\"") {
+                continue; // See `constrained.rs`.
+            }
             if found.calls.is_empty() {
                 prop_assert_eq!(&found.text, &whole);
             } else if !goes_on(&*dialect) {

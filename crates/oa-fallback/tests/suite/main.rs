@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use oa_fallback::{Dialect, Limits, Markers, React, Scanned, Scanner, TaggedJson};
+use oa_fallback::{Constrained, Dialect, Limits, Markers, React, Scanned, Scanner, TaggedJson};
 use oa_types::ToolSpec;
 use serde_json::{Value, json};
 
 mod bounds;
+mod constrained;
 mod instructions;
 mod laws;
 mod messages;
@@ -93,6 +94,8 @@ fn dialects() -> Vec<Arc<dyn Dialect>> {
         Arc::new(Markers::new()),
         Arc::new(Markers::inline()),
         Arc::new(TaggedJson::new()),
+        Arc::new(Constrained::new()),
+        Arc::new(Constrained::new().with_parallel_calls(true)),
     ]
 }
 

@@ -175,7 +175,7 @@ proptest! {
 
         let end = match now(hooks.post_tool_use(post("add"), at_once)) {
             Ok(None) => End::Allowed,
-            Ok(Some(change)) => End::Modified(number(&change.value)),
+            Ok(Some(change)) => End::Modified(number(&change.value.content)),
             Err(error) => End::Failed(error.kind()),
         };
         prop_assert_eq!(end, expected(&list, true, false));

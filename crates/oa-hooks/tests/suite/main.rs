@@ -10,9 +10,11 @@ use oa_hooks::{
 };
 use serde_json::json;
 
+mod answers;
 mod failures;
 mod groups;
 mod laws;
+mod nested;
 mod order;
 mod rules;
 mod shared;

@@ -6,6 +6,7 @@ use oa_hooks::{
     Change, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, History, HookDecision,
     HookEvent, HookOutcome, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
+use oa_types::ImageBlock;
 use serde_json::json;
 
 use crate::{never, now, once, post, pre, prompt};
@@ -88,7 +89,7 @@ fn a_logger_does_not_switch_off_the_gate_behind_it() {
     assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), blocked("no"));
     assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), blocked("no"));
     let change = now(hooks.post_tool_use(post("add"), never)).unwrap();
-    assert_eq!(change, Some(Change { value: "***".into(), reason: "no".into() }));
+    assert_eq!(change, Some(Change { value: json!("***").into(), reason: "no".into() }));
 }
 
 #[test]
@@ -123,7 +124,25 @@ fn every_hook_gets_the_whole_event() {
     let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
     assert_eq!(outcome, modified(json!({ "a": ["add", "call_1"] }), "What is 1 + 2?"));
     let change = now(hooks.post_tool_use(post("add"), never)).unwrap().unwrap();
-    assert_eq!(change.value, json!({ "was": 3, "and": "ok" }));
+    assert_eq!(change.value, json!({ "was": 3, "and": "ok" }).into());
+}
+
+#[test]
+fn a_changed_result_has_the_images_that_the_hook_gives_it() {
+    let image = ImageBlock::from_url("https://host/a.png").unwrap();
+    let keeps = Hooks::new().add_post_tool_use(|event| async move {
+        let images = event.images.clone();
+        Some(HookDecision::modify_result_with_images(json!("seen"), images, "noted"))
+    });
+    let drops = Hooks::new().add_post_tool_use(|_| async {
+        Some(HookDecision::modify_result(json!("seen"), "hidden"))
+    });
+    for (hooks, images) in [(keeps, vec![image.clone()]), (drops, vec![])] {
+        let mut event = post("add");
+        event.images.push(image.clone());
+        let change = now(hooks.post_tool_use(event, never)).unwrap().unwrap();
+        assert_eq!((change.value.content, change.value.images), (json!("seen"), images));
+    }
 }
 
 #[test]

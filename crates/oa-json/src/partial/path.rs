@@ -1,4 +1,4 @@
-//! The way from the root of a value to the place that is being read.
+//! The path from the root of a value to the part being read.
 
 use std::fmt;
 

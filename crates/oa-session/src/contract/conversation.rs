@@ -98,6 +98,9 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
         let mut result = ToolResultBlock::new(format!("call_{number}"), value(random, 3));
         result.is_error = random.flip();
         result.name = random.flip().then(|| text(random).into());
+        if random.below(4) == 0 {
+            result.images.extend(ImageBlock::from_url(format!("https://host/{number}.png")));
+        }
         messages.push(Message::tool(result));
     }
 }

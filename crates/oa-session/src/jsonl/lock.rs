@@ -38,31 +38,41 @@ impl Lock {
 
     /// Waits for the lock.
     pub(crate) fn hold(&self, access: Access) -> Result<LockGuard<'_>, Error> {
-        const LONGEST: Duration = Duration::from_millis(4);
+        lock(&self.file, "the folder", access, self.timeout)?;
+        Ok(LockGuard { file: &self.file })
+    }
+}
 
-        let mut pause = Duration::from_micros(50);
-        let mut waited = Duration::ZERO;
-        loop {
-            let tried = match access {
-                Access::Change => FileExt::try_lock(&self.file),
-                Access::Read => FileExt::try_lock_shared(&self.file),
-            };
-            match tried {
-                Ok(()) => return Ok(LockGuard { file: &self.file }),
-                Err(TryLockError::WouldBlock) if waited < self.timeout => {
-                    thread::sleep(pause);
-                    waited += pause;
-                    pause = (pause * 2).min(LONGEST);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let message =
-                        format!("the folder is in use: timed out after {:?}", self.timeout);
-                    return Err(Error::new(ErrorKind::Busy, message));
-                }
-                Err(TryLockError::Error(error)) => {
-                    let message = "cannot lock the folder";
-                    return Err(Error::new(ErrorKind::Io, message).with_source(error));
-                }
+/// Waits for the lock of a file, which stands for `what`.
+pub(crate) fn lock(
+    file: &File,
+    what: &str,
+    access: Access,
+    timeout: Duration,
+) -> Result<(), Error> {
+    const LONGEST: Duration = Duration::from_millis(4);
+
+    let mut pause = Duration::from_micros(50);
+    let mut waited = Duration::ZERO;
+    loop {
+        let tried = match access {
+            Access::Change => FileExt::try_lock(file),
+            Access::Read => FileExt::try_lock_shared(file),
+        };
+        match tried {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if waited < timeout => {
+                thread::sleep(pause);
+                waited += pause;
+                pause = (pause * 2).min(LONGEST);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("{what} is in use: timed out after {timeout:?}");
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            Err(TryLockError::Error(error)) => {
+                let message = format!("cannot lock {what}");
+                return Err(Error::new(ErrorKind::Io, message).with_source(error));
             }
         }
     }

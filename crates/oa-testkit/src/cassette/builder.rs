@@ -41,16 +41,16 @@ pub struct CassetteBuilder {
 }
 
 impl Cassette {
-    /// Opens a cassette: to replay it if the file exists, else to record it.
+    /// Opens a cassette: replays it if the file exists, otherwise records.
     ///
     /// # Errors
     ///
-    /// As those of [`CassetteBuilder::open`].
+    /// The same as [`CassetteBuilder::open`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
         Self::builder(path).open()
     }
 
-    /// Says how a cassette is to be opened.
+    /// Returns a builder for the cassette at `path`.
     pub fn builder(path: impl Into<PathBuf>) -> CassetteBuilder {
         CassetteBuilder::new(path.into())
     }

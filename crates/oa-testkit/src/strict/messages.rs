@@ -112,8 +112,9 @@ impl Check<'_> {
     }
 
     fn part(&mut self, path: &str, part: &Value, role: Option<&str>) {
-        // Only users may send images.
-        let kinds: &[&str] = if role == Some("user") { &["image_url", "text"] } else { &["text"] };
+        // Only users may send images, and at some servers tools.
+        let has_images = role == Some("user") || role == Some("tool") && self.strict.result_images;
+        let kinds: &[&str] = if has_images { &["image_url", "text"] } else { &["text"] };
         let kind = part["type"].as_str().filter(|kind| kinds.contains(kind));
         let known: &[&str] = match kind {
             Some(kind) => &["type", kind],
@@ -232,6 +233,9 @@ impl Check<'_> {
     /// Checks the result of a call.
     fn answer<'v>(&mut self, state: &mut State<'v>, path: &str, message: &'v Map<String, Value>) {
         match message.get("content") {
+            Some(content @ Value::Array(_)) if self.strict.result_images => {
+                self.content(&at(path, "content"), content, Some("tool"));
+            }
             Some(content) => {
                 self.string(&at(path, "content"), content);
             }

@@ -10,17 +10,17 @@ impl Strict {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it.
+    /// Every violation that was found.
     pub fn check(&self, request: &Value) -> Result<(), Violations> {
         self.check_all(request, Vec::new())
     }
 
-    /// Checks the body of a request as it is sent: beyond [`check`](Self::check), that it is UTF-8
-    /// and JSON, and that no object has a member twice.
+    /// Checks the bytes of a request's body: like [`check`](Self::check), and also that they are UTF-8 and JSON without
+    /// duplicate members.
     ///
     /// # Errors
     ///
-    /// All that is wrong with it.
+    /// Every violation that was found.
     pub fn check_bytes(&self, body: &[u8]) -> Result<(), Violations> {
         let unreadable = |what: String| Violations(vec![Violation::new("", what)]);
         let text = str::from_utf8(body).map_err(|error| {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oa_tools::{Cancel, Emission, IdempotencyKey, LogLevel, Progress, State, ToolContext};
+use oa_types::ImageBlock;
 use serde_json::json;
 
 #[derive(Debug, PartialEq)]
@@ -116,4 +117,32 @@ fn fractions_are_percentages_within_bounds() {
     {
         assert_eq!(Progress::from(fraction), Progress::new(done, Some(100)));
     }
+}
+
+#[test]
+fn images_are_bounded() {
+    let image =
+        |size: usize| ImageBlock::from_base64("A".repeat(size), "image/png").expect("it is base64");
+    let cx = ToolContext::new("call_1", "camera");
+    for _ in 0..ToolContext::MAX_IMAGES {
+        // Contexts of one call share its images.
+        cx.clone().with_state(State::new()).attach_image(image(4)).unwrap();
+    }
+    let error = cx.attach_image(image(4)).unwrap_err();
+    assert!(error.message().contains("at most 16 images"), "{error}");
+    assert_eq!(error.retry_hint(), Some(false));
+    assert_eq!(cx.take_images().len(), ToolContext::MAX_IMAGES);
+    assert!(cx.take_images().is_empty());
+
+    let error = cx.attach_image(image(ToolContext::MAX_IMAGE_BYTES)).unwrap_err();
+    assert!(error.message().contains("at most 33554432 bytes"), "{error}");
+    let half = image(ToolContext::MAX_IMAGE_BYTES / 2);
+    cx.attach_image(half.clone()).unwrap();
+    assert!(cx.attach_image(half).is_err());
+
+    let cancel = Cancel::new();
+    let cx = cx.with_cancel(cancel.clone());
+    cancel.cancel();
+    let error = cx.attach_image(image(4)).unwrap_err();
+    assert!(error.message().contains("was canceled"), "{error}");
 }

@@ -129,9 +129,18 @@ impl Turn {
                 None => CallState::Allowed,
             }
         };
+        let images = |ToolUseBlock { id, .. }: &ToolUseBlock| {
+            let mut results = messages[results_at..].iter().filter_map(result_of);
+            let result = results.find(|result| result.tool_use_id == *id);
+            result.map(|result| result.images.clone()).unwrap_or_default()
+        };
         let asking = messages[..results_at].last().into_iter().flat_map(calls_of);
         let calls: Vec<Call> = asking
-            .map(|block| Call { state: state(block), ..self.new_call(block.clone()) })
+            .map(|block| Call {
+                state: state(block),
+                images: images(block),
+                ..self.new_call(block.clone())
+            })
             .collect();
         let is_waiting = calls.iter().any(Call::is_waiting);
         self.conversation.set(messages);
@@ -160,7 +169,8 @@ impl Turn {
             let (content, reviewed) = (result.content.clone(), known.is_none());
             let state = CallState::Answered { content, outcome, reviewed };
             let input = known.map_or_else(|| block.input.clone(), |call| call.input.clone());
-            Call { state, input, ..self.new_call(block.clone()) }
+            let images = result.images.clone();
+            Call { state, input, images, ..self.new_call(block.clone()) }
         });
         Round::restored(calls.collect(), answer + 1, self.answers)
     }

@@ -22,9 +22,13 @@ impl Turn {
 
     /// Returns true if the turn is about to end with an answer without calls, and no limit keeps it from asking again.
     pub(super) fn may_go_on(&self) -> bool {
-        let Phase::Ending { reason, .. } = &self.phase else { return false };
+        let (Phase::Answered { reason, handed: false, .. } | Phase::Ending { reason, .. }) =
+            &self.phase
+        else {
+            return false;
+        };
         let is_over = reason.is_limit()
             || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped);
-        !is_over && self.spent().is_none() && self.round.calls.is_empty()
+        !is_over && self.exhausted().is_none() && self.round.calls.is_empty()
     }
 }

@@ -53,6 +53,15 @@ impl Turn {
                 self.failure = None;
                 self.rest();
             }
+            Phase::Answered { .. } => {
+                // Nobody has kept it yet: it is like the part of an answer.
+                let answer = self.take_answer_back();
+                if let Some(message) = unfinished(self.shown(answer)) {
+                    self.conversation.push(message);
+                }
+                self.failure = None;
+                self.rest();
+            }
             _ => {
                 self.answer_cut_calls(error, outcome);
                 self.failure = None;
@@ -79,6 +88,7 @@ impl Turn {
 
     /// Ends all progress. Results that await review are reviewed before the next request.
     pub(super) fn rest(&mut self) {
+        self.forget_refused();
         self.round.take_back();
         self.round.hide();
         self.out.clear();

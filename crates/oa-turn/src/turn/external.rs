@@ -3,7 +3,7 @@
 use oa_types::{FinishReason, ToolUseBlock};
 
 use super::Turn;
-use super::phase::{Phase, Rest};
+use super::phase::Rest;
 use crate::call::Call;
 
 impl Turn {
@@ -28,6 +28,6 @@ impl Turn {
     /// Ends the turn until the caller has answered the open calls.
     pub(super) fn wait_for_results(&mut self) {
         self.round.show_results_so_far(&mut self.out);
-        self.phase = Phase::Ending { reason: FinishReason::WaitsForResults, rest: Rest::Done };
+        self.end(FinishReason::WaitsForResults, Rest::Done);
     }
 }

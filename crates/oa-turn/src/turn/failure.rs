@@ -28,6 +28,8 @@ impl Turn {
                 self.phase = Phase::Idle { rest };
                 return;
             }
+            // Nobody has kept the answer yet.
+            Phase::Answered { .. } => drop(self.take_answer_back()),
             _ => {}
         }
         match self.phase.prompt() {

@@ -1,6 +1,6 @@
 //! The limits of a turn.
 
-use oa_types::{FinishReason, Outcome};
+use oa_types::{FinishReason, ImageBlock, Outcome};
 use serde_json::{Value, json};
 
 use super::Turn;
@@ -20,15 +20,18 @@ impl Turn {
         let wanted = self.round.open().len() as u32;
         let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
+        let shared = self.progress.shared.as_ref().and_then(|shared| shared.calls);
         let (reason, error) = if let Some(last) = &self.progress.last {
             // The last answer was requested without tools, but has calls anyway.
             (last.reason.clone(), "not run: this was the last answer")
         } else if rounds >= self.options.max_rounds {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
-        } else if self.options.max_calls.is_some_and(too_many) {
+        } else if self.options.max_calls.is_some_and(too_many)
+            || shared.is_some_and(|left| wanted > left)
+        {
             (FinishReason::MaxToolCalls, "not run: tool call limit")
-        } else if let Some(spent) = self.spent() {
-            spent
+        } else if let Some(exhausted) = self.exhausted() {
+            exhausted
         } else {
             return;
         };
@@ -38,20 +41,25 @@ impl Turn {
     }
 
     /// Returns the budget of tokens or money that is used up, and the error that answers the calls.
-    pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
+    pub(super) fn exhausted(&self) -> Option<(FinishReason, &'static str)> {
         let Budget { tokens, cost, .. } = self.progress.budget;
         if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
             Some((FinishReason::MaxRunTokens, "not run: token limit"))
         } else if self.options.max_cost.is_some_and(|limit| cost >= limit) {
             Some((FinishReason::MaxRunCost, "not run: cost limit"))
         } else {
-            None
+            self.exhausted_outside()
         }
     }
 
     /// Returns the result with a warning to the model if it has been repeated too often. An answer without the call
     /// restarts the count.
-    pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
+    pub(super) fn guarded(
+        &mut self,
+        call: usize,
+        content: Value,
+        images: Option<&[ImageBlock]>,
+    ) -> Value {
         let asked = &self.round.calls[call];
         // Inputs are compared after defaults are filled in, so `{}` and the written-out default are the same call.
         let (name, input) = (&asked.block.name, &asked.input);
@@ -61,7 +69,12 @@ impl Turn {
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
             return content;
         };
-        let count = self.progress.guard.count(name, input, &content);
+        // Two screenshots with the same words are not the same result.
+        let images = images.unwrap_or(&asked.images);
+        let count = match images.is_empty() {
+            true => self.progress.guard.count(name, input, &content),
+            false => self.progress.guard.count(name, input, &json!([content, images])),
+        };
         if count > limit {
             self.progress.last =
                 Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });

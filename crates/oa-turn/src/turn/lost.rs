@@ -3,7 +3,6 @@
 use oa_types::{FinishReason, Message};
 
 use super::Turn;
-use super::phase::Phase;
 
 impl Turn {
     /// Tells the model that its call was lost, and asks again, because a call without a name cannot have a result.
@@ -14,11 +13,11 @@ impl Turn {
             return;
         }
         if self.progress.budget.rounds >= self.options.max_rounds {
-            self.phase = Phase::ending(FinishReason::MaxToolIterations);
+            self.set_end_reason(FinishReason::MaxToolIterations);
             return;
         }
         if self.options.max_tokens.is_some_and(|limit| self.progress.budget.tokens >= limit) {
-            self.phase = Phase::ending(FinishReason::MaxRunTokens);
+            self.set_end_reason(FinishReason::MaxRunTokens);
             return;
         }
         let words =

@@ -11,8 +11,17 @@ pub(super) enum Phase {
     Prompting { prompt: Box<Message>, handed: bool, rest: Rest },
     /// Results are reviewed, then a request follows.
     Continuing { prompt: Option<usize> },
-    /// The first steered message awaits review, before the next request.
-    Steering { handed: bool, prompt: Option<usize> },
+    /// The first steered message awaits review, before the next request. `ended` is the reason for which the turn was
+    /// about to end before it.
+    Steering {
+        handed: bool,
+        prompt: Option<usize>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<FinishReason>,
+    },
+    /// The conversation may be shortened before the next request. `is_overflow` is true if the server has refused it
+    /// as too long.
+    Shortening { handed: bool, prompt: Option<usize>, is_overflow: bool },
     /// The next request is being planned.
     Planning { handed: bool, prompt: Option<usize> },
     /// The turn waits for an answer. `prompt` is the index of the prompt in history until the answer begins: until
@@ -21,6 +30,9 @@ pub(super) enum Phase {
     /// The calls of an answer are decided, run and reviewed. `continues` is true if the caller, in manual mode, asked
     /// to continue once the last of them is answered.
     Calling { started: bool, continues: bool, reason: FinishReason },
+    /// An answer without calls awaits review. `place` is its index in history, or the length of history if the answer
+    /// was empty.
+    Answered { reason: FinishReason, place: usize, handed: bool },
     /// The end has not been reported yet.
     Ending { reason: FinishReason, rest: Rest },
 }
@@ -65,6 +77,7 @@ impl Phase {
             Self::Continuing { prompt }
             | Self::Planning { prompt, .. }
             | Self::Requesting { prompt, .. }
+            | Self::Shortening { prompt, .. }
             | Self::Steering { prompt, .. } => *prompt,
             _ => None,
         }

@@ -4,7 +4,7 @@ use oa_types::Outcome;
 use serde_json::json;
 
 use super::Turn;
-use super::phase::Phase;
+use super::phase::{Phase, Rest};
 use super::progress::Budget;
 use crate::call::{Call, CallState};
 use crate::plan::StepPlan;
@@ -20,10 +20,10 @@ impl Turn {
         if let (Some(names), Some(output)) = (&mut plan.only_tools, &self.output_tool)
             && !names.iter().any(|name| **name == **output)
         {
-            names.push(output.to_string());
+            names.push(String::clone(output));
         }
         if let Some(reason) = plan.end {
-            self.phase = Phase::ending(reason);
+            self.end(reason, Rest::Done);
             return;
         }
         self.plan = (plan != StepPlan::default()).then(|| Box::new(plan));
@@ -54,6 +54,15 @@ impl Turn {
     #[must_use]
     pub fn last_calls(&self) -> &[Call] {
         if self.steps() == 0 { &[] } else { self.calls() }
+    }
+
+    /// Begins the planning of a request, or the request if it is not planned.
+    pub(super) fn plan_request(&mut self, prompt: Option<usize>) {
+        self.phase = if self.options.plan_steps && self.progress.last.is_none() {
+            Phase::Planning { handed: false, prompt }
+        } else {
+            Phase::Requesting { sent: false, prompt }
+        };
     }
 
     pub(super) fn next_step_number(&self) -> u32 {

@@ -1,6 +1,7 @@
 use oa_types::{Cost, FinishReason};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::BudgetLeft;
 use crate::guard::Guard;
 
 /// The counters of one turn. The next turn starts with empty ones.
@@ -12,6 +13,20 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
+    /// What is left of the budgets that are shared with others, if any are. It outlives the turn. Boxed, because most
+    /// agents share nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shared: Option<Box<BudgetLeft>>,
+    /// The number of answers that were refused and asked for again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) retries: u32,
+}
+
+impl Progress {
+    /// Returns the counters of a turn that begins, with a prompt that counts or without one.
+    pub(super) fn next(&self, counts: bool) -> Self {
+        Self { counts, shared: self.shared.clone(), ..Self::default() }
+    }
 }
 
 /// The budget used so far.

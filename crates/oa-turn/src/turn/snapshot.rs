@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 
-use oa_types::{ContentBlock, Message};
+use oa_types::{ContentBlock, Message, MessageRole};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -12,6 +13,7 @@ use super::Turn;
 use super::failed::{Failure, SubmittedPrompt};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
+use super::shorten::ShortenState;
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
@@ -77,13 +79,18 @@ struct State {
     answers: u64,
     requests: u64,
     key_seed: Box<str>,
-    output_tool: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "as in `Turn`")]
+    output_tool: Option<Box<String>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     external_tools: Box<[String]>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     steered: VecDeque<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Box<StepPlan>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shortening: Option<Box<ShortenState>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<Range<usize>>,
 }
 
 impl Turn {
@@ -109,6 +116,8 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
+            refused,
         } = self;
         TurnSnapshot(Form::Known(Box::new(State {
             options: *options,
@@ -128,6 +137,8 @@ impl Turn {
             external_tools: external_tools.clone(),
             steered: steered.clone(),
             plan: plan.clone(),
+            shortening: shortening.clone(),
+            refused: refused.clone(),
         })))
     }
 
@@ -169,6 +180,8 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
+            refused,
         } = state;
         Ok(Self {
             options,
@@ -188,6 +201,8 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
+            refused,
         })
     }
 }
@@ -230,6 +245,38 @@ impl State {
         };
         if results_end + taken_back > len {
             return Err("the prompt does not follow the results");
+        }
+        self.check_refused(len - taken_back, results_end)
+    }
+}
+
+impl State {
+    /// Checks that what leaves history at the end of the turn is nothing that anything else refers to.
+    fn check_refused(&self, mut end: usize, results_end: usize) -> Result<(), &'static str> {
+        let Self { conversation, phase, round, asked, failure, refused, .. } = self;
+        let len = conversation.messages().len();
+        if let Phase::Answered { place, .. } = phase {
+            let is_answer = |message: &Message| message.role == MessageRole::Assistant;
+            let answer = conversation.messages().get(*place);
+            if !(answer.is_some_and(is_answer) && place + 1 == len || *place == len) {
+                return Err("the answer is missing");
+            }
+            if !round.calls.is_empty() && results_end > *place {
+                return Err("the answer does not follow the results");
+            }
+            end = *place;
+        }
+        let prompts = asked.iter().chain(failure.iter().map(|failure| &failure.asked));
+        let mut taken: Vec<Range<usize>> =
+            prompts.map(|asked| asked.place..asked.place.saturating_add(1)).collect();
+        taken.extend(round.answer_place().map(|answer| answer..results_end));
+        for range in refused.iter().rev() {
+            let is_free =
+                |taken: &Range<usize>| range.end <= taken.start || taken.end <= range.start;
+            if range.is_empty() || range.end > end || !taken.iter().all(is_free) {
+                return Err("a refused answer is missing");
+            }
+            end = range.start;
         }
         Ok(())
     }

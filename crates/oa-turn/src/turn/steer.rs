@@ -39,27 +39,29 @@ impl Turn {
         self.steered.iter()
     }
 
-    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it.
+    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it, or ends if it
+    /// was about to end before the message.
     pub fn refuse_steered(&mut self) {
-        if let Phase::Steering { handed: true, prompt } = self.phase {
+        if let Phase::Steering { handed: true, .. } = self.phase {
             self.steered.pop_front();
-            self.request(prompt);
+            self.go_on_without_steered();
         }
     }
 
     /// Adds the steered message that was handed out to history.
     pub(super) fn enter_steered(&mut self, words: Option<String>) -> Result<(), Error> {
-        let Phase::Steering { handed: true, prompt } = self.phase else { return Ok(()) };
+        let Phase::Steering { handed: true, .. } = self.phase else { return Ok(()) };
         let Some(message) = self.steered.pop_front() else { return Ok(()) };
         let message = match words {
             Some(words) => super::prompt::with_words(&message, words),
             None => message,
         };
         if let Err(error) = Self::check_message(&message) {
-            self.request(prompt);
+            self.go_on_without_steered();
             return Err(error);
         }
         self.conversation.push(message);
+        self.final_text = Box::default();
         // A failure does not remove what stands before the message.
         self.request(None);
         Ok(())
@@ -75,10 +77,22 @@ impl Turn {
         let goes_on = !self.steered.is_empty()
             && self.options.steer_after_end == SteerAfterEnd::Continue
             && self.may_go_on();
-        if goes_on {
-            self.final_text = Box::default();
-            self.request(None);
+        if let (true, Phase::Ending { reason, .. }) = (goes_on, &self.phase) {
+            let ended = Some(reason.clone());
+            self.phase = Phase::Steering { handed: false, prompt: None, ended };
+            return true;
         }
-        goes_on
+        false
+    }
+
+    /// Continues after a message that did not enter. After an answer without calls there is nothing to ask for then.
+    fn go_on_without_steered(&mut self) {
+        let Phase::Steering { prompt, ended, .. } = &mut self.phase else { return };
+        let prompt = *prompt;
+        match ended.take() {
+            None => self.request(prompt),
+            Some(reason) if self.steered.is_empty() => self.phase = Phase::ending(reason),
+            ended => self.phase = Phase::Steering { handed: false, prompt, ended },
+        }
     }
 }

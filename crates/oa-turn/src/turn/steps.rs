@@ -8,9 +8,9 @@ use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
-    PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
-    StepCall, StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
+    DecideStep, PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome,
+    RunStep, Step, StepCall, StepOutcome,
 };
 
 impl Turn {
@@ -37,8 +37,9 @@ impl Turn {
     /// # Errors
     ///
     /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
-    /// - `blocked` if the outcome blocks a prompt.
-    /// - `invalid_input` if the outcome makes a prompt invalid, or decides on a call that does not wait for approval.
+    /// - `blocked` if the outcome blocks a prompt or an answer, also by a retry when none is left.
+    /// - `invalid_input` if the outcome makes a prompt invalid, decides on a call that does not wait for approval, or
+    ///   shortens the conversation to one that is not sound.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
@@ -46,10 +47,13 @@ impl Turn {
             StepOutcome::Decide(outcome) => self.take_decision(outcome),
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
+            StepOutcome::ReviewAnswer(outcome) => self.take_answer_review(outcome),
             StepOutcome::Run(outcome) => {
+                self.charge(outcome.spent);
                 self.take_results(outcome);
                 Ok(())
             }
+            StepOutcome::Shorten(outcome) => self.take_shortened(outcome),
             StepOutcome::SubmitPrompt(outcome) => self.take_prompt(outcome),
         }
     }
@@ -105,6 +109,9 @@ impl Turn {
                 Ok(())
             }
             AskOutcome::Failed { error, has_begun, partial } => {
+                if error.kind == CONTEXT_OVERFLOW && !has_begun && self.retry_shorter() {
+                    return Ok(());
+                }
                 if has_begun {
                     self.begin_answer();
                 }
@@ -146,7 +153,8 @@ impl Turn {
     fn take_results(&mut self, outcome: RunOutcome) {
         let calls = self.running();
         for result in outcome.results {
-            self.finish_call(result.place, result.content, result.outcome);
+            let CallResult { place, content, outcome, images } = result;
+            self.finish_call_with_images(place, content, images, outcome);
         }
         match outcome.cut {
             Some(CutBy::User) => self.interrupt(Vec::new()),
@@ -173,14 +181,14 @@ impl Turn {
                 self.review(call, content);
                 Ok(())
             }
-            ReviewOutcome::Replace { content } => {
-                self.review(call, content);
+            ReviewOutcome::Replace { content, images } => {
+                self.review_with_images(call, content, images);
                 Ok(())
             }
         }
     }
 
-    fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
+    pub(super) fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
         match by {
             CutBy::User => self.interrupt(Vec::new()),
             CutBy::Budget { reason } => self.stop(reason, Vec::new()),
@@ -188,7 +196,7 @@ impl Turn {
         Ok(())
     }
 
-    fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
+    pub(super) fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
         self.fail();
         Err(error)
     }
@@ -213,10 +221,12 @@ impl Turn {
                 let call = self.step_call(call, false);
                 Step::Review(ReviewStep { call, history: history() })
             }
+            Action::ReviewAnswer => Step::ReviewAnswer(self.answer_review()),
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
-                Step::Run(RunStep { calls: calls.collect() })
+                Step::Run(RunStep { calls: calls.collect(), left: self.left() })
             }
+            Action::Shorten { .. } => Step::Shorten(self.shorten_step()),
             Action::Show { block } => Step::Show { block },
             Action::Submit { prompt, steered } => {
                 Step::SubmitPrompt(PromptStep { prompt, steered, history: history() })
@@ -231,6 +241,9 @@ impl Turn {
     }
 }
 
-fn invalid(error: &Error) -> Box<ErrorRecord> {
+/// The kind of an error of a request that is too long for the model.
+const CONTEXT_OVERFLOW: &str = "context_overflow";
+
+pub(super) fn invalid(error: &Error) -> Box<ErrorRecord> {
     Box::new(ErrorRecord::new("invalid_input", error.to_string()))
 }

@@ -1,7 +1,7 @@
 //! Anything that may be told to a turn, at any time.
 
-use oa_turn::{Decision, Options, SteerAfterEnd, StepPlan};
-use oa_types::{ContentBlock, Cost, FinishReason, Outcome};
+use oa_turn::{CutBy, Decision, Options, ReviewAnswerOutcome, SteerAfterEnd, StepPlan};
+use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -29,7 +29,10 @@ pub(crate) enum Event {
     Prompt(&'static str),
     RefuseSteered,
     Resume,
+    RetryShorter,
     Review(usize, bool),
+    ReviewAnswer(u8),
+    Shorten(u8),
     Steer(&'static str),
     Stop,
     Submit(&'static str),
@@ -71,9 +74,12 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
         12 => Just(Event::Next),
         4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
+        4 => (0..6_u8).prop_map(Event::ReviewAnswer),
         2 => (0..4_u8).prop_map(Event::Plan),
         1 => Just(Event::RefuseSteered),
         1 => Just(Event::Resume),
+        1 => Just(Event::RetryShorter),
+        4 => (0..8_u8).prop_map(Event::Shorten),
         2 => prop::sample::select(vec!["Also.", ""]).prop_map(Event::Steer),
         1 => Just(Event::Stop),
         3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
@@ -92,7 +98,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         proptest::option::of(1..6_u32),
-        (any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(0..3_u32)),
     )
         .prop_map(
             |(
@@ -104,7 +110,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 final_text,
                 inline_results,
                 max_cost,
-                (plan_steps, keeps_steered),
+                (plan_steps, keeps_steered, shorten, reviews),
             )| {
                 let mut options = if auto { Options::auto() } else { Options::default() };
                 options.max_rounds = max_rounds;
@@ -114,6 +120,9 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 options.final_text_only = auto && final_text;
                 options.inline_results = inline_results;
                 options.plan_steps = plan_steps;
+                options.shorten = shorten;
+                options.review_answers = reviews.is_some();
+                options.max_answer_retries = reviews.unwrap_or(2);
                 if keeps_steered {
                     options.steer_after_end = SteerAfterEnd::Keep;
                 }
@@ -155,6 +164,21 @@ pub(crate) fn plan(choice: u8) -> StepPlan {
         _ => {}
     }
     plan
+}
+
+/// The outcome of a review.
+pub(crate) fn reviewed(choice: u8) -> ReviewAnswerOutcome {
+    let reason = "unfit".to_owned();
+    match choice {
+        0 => ReviewAnswerOutcome::Block { reason },
+        1 => ReviewAnswerOutcome::Cut { by: CutBy::User },
+        2 => {
+            let error = ErrorRecord::new("hook", "a hook failed");
+            ReviewAnswerOutcome::Failed { error: Box::new(error) }
+        }
+        3 => ReviewAnswerOutcome::Keep,
+        _ => ReviewAnswerOutcome::Retry { reason },
+    }
 }
 
 pub(crate) fn outcome(is_error: bool) -> Outcome {

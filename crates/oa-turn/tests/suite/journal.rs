@@ -9,8 +9,8 @@ use insta::assert_snapshot;
 use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
-    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall, Turn,
-    TurnSnapshot, drive,
+    PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, StepCall, Turn, TurnSnapshot, drive,
 };
 use oa_types::{
     ContentBlock, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome, ToolUseBlock,
@@ -21,7 +21,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::events::{Piece, blocks, options, piece, plan};
+use crate::events::{Piece, blocks, options, piece, plan, reviewed};
+use crate::shorten::shortened;
 use crate::{call, text, told};
 
 /// Runs a future that never waits.
@@ -49,6 +50,7 @@ enum Ask {
     Correct,
     Cut,
     Fail { has_begun: bool },
+    Overflow,
 }
 
 fn script() -> impl Strategy<Value = Script> {
@@ -57,6 +59,7 @@ fn script() -> impl Strategy<Value = Script> {
         1 => Just(Ask::Correct),
         1 => Just(Ask::Cut),
         2 => any::<bool>().prop_map(|has_begun| Ask::Fail { has_begun }),
+        1 => Just(Ask::Overflow),
     ];
     let prompts =
         prop::sample::select(vec![vec!["Go."], vec!["Go.", "On."], vec!["Go.", "Go.", "Off."]]);
@@ -159,6 +162,12 @@ impl Perform for Worker<'_> {
         })
     }
 
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("shorten {number} {}", step.is_overflow);
+        self.entry(name.clone(), || shortened(&step, self.choice(&name) % 8))
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
         assert_eq!(step.history.len(), step.revisions.len());
         let number = step.number as usize;
@@ -169,6 +178,11 @@ impl Perform for Worker<'_> {
                 Ask::Correct => AskOutcome::Answered {
                     answer: Answer::new(vec![text("Five.")]),
                     correction: (!number.is_multiple_of(3)).then(|| "No.".to_owned()),
+                },
+                Ask::Overflow => AskOutcome::Failed {
+                    error: Box::new(ErrorRecord::new("context_overflow", "too long")),
+                    has_begun: false,
+                    partial: Vec::new(),
                 },
                 Ask::Cut => AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half a")] },
                 Ask::Fail { has_begun } => AskOutcome::Failed {
@@ -226,6 +240,10 @@ impl Perform for Worker<'_> {
                 0 => None,
                 1 => Some(CallResult::new(call.place, json!({ "error": "x" }), Outcome::Failed)),
                 2 => Some(CallResult::lost(call)),
+                3 => {
+                    let result = CallResult::new(call.place, json!("ok"), Outcome::Ok);
+                    Some(result.with_images(vec![crate::image()]))
+                }
                 _ => Some(CallResult::new(call.place, json!("ok"), Outcome::Ok)),
             })?;
             outcome.results.extend(result);
@@ -241,9 +259,15 @@ impl Perform for Worker<'_> {
         self.entry(name.clone(), || match choice {
             0 => ReviewOutcome::Failed { error: Self::error(&name) },
             1 => ReviewOutcome::Cut { by: CutBy::User },
-            2 => ReviewOutcome::Replace { content: json!("****") },
+            2 => ReviewOutcome::Replace { content: json!("****"), images: Vec::new() },
             _ => ReviewOutcome::Keep,
         })
+    }
+
+    async fn review_answer(&self, step: ReviewAnswerStep) -> Result<ReviewAnswerOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("answer {number} {} {}", step.retries, step.answer.text());
+        self.entry(name.clone(), || reviewed(self.choice(&name)))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

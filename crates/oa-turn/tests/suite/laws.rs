@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use oa_testkit::Strict;
-use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
+use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, StepOutcome, Turn, repair};
 use oa_types::wire::{CallIds, MessageFormat, write_message};
 use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::events::{Event, blocks, decision, event, options, outcome, piece, plan};
+use crate::events::{Event, blocks, decision, event, options, outcome, piece, plan, reviewed};
 use crate::histories::histories;
 use crate::{answer, call, perform, text, told};
 
@@ -70,6 +70,18 @@ fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     strict.check_bytes(&out).map_err(|violations| {
         TestCaseError::fail(format!("{violations}\n{}", String::from_utf8_lossy(&out)))
     })
+}
+
+/// Returns the number of calls without a result.
+fn open_calls(history: &[Message]) -> usize {
+    let blocks = || history.iter().flat_map(|message| &message.content);
+    let calls = blocks().filter(|block| matches!(block, ContentBlock::ToolUse(_))).count();
+    calls - blocks().filter(|block| matches!(block, ContentBlock::ToolResult(_))).count()
+}
+
+/// True if the message tells the model that its answer was refused.
+fn is_refusal(message: &Message) -> bool {
+    message.role == MessageRole::User && message.text().contains("unfit")
 }
 
 proptest! {
@@ -155,6 +167,10 @@ proptest! {
                     let messages = turn.history().to_vec();
                     prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
                 }
+                Event::RetryShorter => drop(turn.retry_shorter()),
+                Event::Shorten(choice) => {
+                    crate::shorten::shorten(&mut turn, choice);
+                }
                 Event::Fail => turn.fail(),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
@@ -164,6 +180,12 @@ proptest! {
                     {
                         turn.review(call, if change { json!(number) } else { content });
                     }
+                }
+                Event::ReviewAnswer(choice) => {
+                    let waits = turn.pending_action() == Some(Action::ReviewAnswer);
+                    let before = turn.history().to_vec();
+                    drop(turn.take(StepOutcome::ReviewAnswer(reviewed(choice))));
+                    prop_assert!(waits || turn.history().to_vec() == before);
                 }
                 Event::Stop => turn.stop(FinishReason::MaxRunTime, Vec::new()),
                 Event::Submit(prompt) => {
@@ -193,6 +215,11 @@ proptest! {
             prop_assert!(may_be_open || turn.waits_for_approval() || !open, "left open");
             let waits = turn.calls().iter().any(|call| !matches!(call.state, CallState::Answered { .. }));
             prop_assert!(!turn.waits_for_approval() || waits, "nothing waits");
+            if let Some(checkpoint) = turn.checkpoint() {
+                prop_assert_eq!(checkpoint.waits, open_calls(turn.history()) > 0);
+                prop_assert_eq!(checkpoint.messages, turn.history().len());
+            }
+            prop_assert!(turn.is_busy() || !turn.history().iter().any(is_refusal), "a refusal stays");
             for call in turn.calls().iter().filter(|call| started.contains(&call.block.id)) {
                 let CallState::Answered { content, outcome, .. } = &call.state else { continue };
                 prop_assert_ne!(*outcome, Outcome::NotRun, "it has started");
@@ -216,7 +243,7 @@ proptest! {
         let mut answers = answers.into_iter().enumerate().cycle();
         let mut choices = choices.into_iter().cycle();
         turn.submit(Message::user("Go.")).unwrap();
-        let (mut requests, mut reviews) = (0, 0);
+        let (mut requests, mut reviews, mut retries) = (0, 0, 0);
         // Ids of calls and of results, as the caller sees them.
         let (mut calls_shown, mut results_shown) = (Vec::new(), Vec::new());
         let reason = loop {
@@ -228,10 +255,15 @@ proptest! {
                     prop_assert_eq!(step, requests + 1);
                     turn.plan(plan(if change { 2 } else { 3 }));
                 }
+                Some(Action::Shorten { is_overflow }) => {
+                    prop_assert!(options.shorten && !is_overflow);
+                    crate::shorten::shorten(&mut turn, if change { 2 } else { 3 });
+                }
                 Some(Action::Request { .. }) => {
                     check_request(&turn)?;
                     requests += 1;
-                    prop_assert!(requests <= options.max_rounds + 2, "{requests} requests");
+                    let most = options.max_rounds + 2 + retries;
+                    prop_assert!(requests <= most, "{requests} requests");
                     let (number, pieces) = answers.next().unwrap();
                     turn.answer(Answer::new(blocks(&pieces, number + 100 * requests as usize)));
                 }
@@ -264,6 +296,15 @@ proptest! {
                         panic!("a review of nothing");
                     };
                     turn.review(call, if change { json!("changed") } else { content });
+                }
+                Some(Action::ReviewAnswer) => {
+                    prop_assert!(options.review_answers);
+                    let is_retried = yes && turn.retry_answer("unfit");
+                    retries += u32::from(is_retried);
+                    prop_assert!(retries <= options.max_answer_retries);
+                    if !is_retried {
+                        turn.keep_answer();
+                    }
                 }
                 Some(Action::End { reason }) => break reason,
                 Some(other) => panic!("{other:?}"),
@@ -351,7 +392,7 @@ proptest! {
     ) {
         let prompts = ["One.", "Two.", "Three."];
         let mut options = options;
-        options.plan_steps = false;
+        (options.plan_steps, options.shorten) = (false, false);
         let mut turn = Turn::new(options);
         for (place, pieces, end) in sends {
             let prompt = Message::user(prompts[place]);
@@ -385,7 +426,11 @@ proptest! {
                 }
                 _ => turn.answer(Answer::new(vec![text("Done.")])),
             }
-            while turn.next_action().is_some() {}
+            while let Some(action) = turn.next_action() {
+                if action == Action::ReviewAnswer {
+                    turn.keep_answer();
+                }
+            }
             prop_assert!(!turn.is_busy());
             let users = turn.history().windows(2).filter(|pair| {
                 pair[0].role == MessageRole::User && pair[0] == pair[1]

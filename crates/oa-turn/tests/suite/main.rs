@@ -1,23 +1,31 @@
 //! The rules of a turn, as laws and one by one.
 
+mod answers;
 mod approvals;
 mod cuts;
 mod events;
 mod histories;
+mod images;
 mod inline_results;
 mod journal;
 mod laws;
 mod opened;
 mod rules;
 mod shapes;
+mod shared;
+mod shorten;
 mod snapshots;
 
 use oa_turn::{Action, Answer, Decision, Turn};
-use oa_types::{ContentBlock, Outcome, TextBlock, ToolUseBlock, ToolUseError};
+use oa_types::{ContentBlock, ImageBlock, Outcome, TextBlock, ToolUseBlock, ToolUseError};
 use serde_json::json;
 
 pub(crate) fn call(id: &str, name: &str) -> ContentBlock {
     ToolUseBlock::new(id, name, json!({ "a": 1 })).into()
+}
+
+pub(crate) fn image() -> ImageBlock {
+    ImageBlock::from_url("https://host/a.png").expect("it is an address")
 }
 
 pub(crate) fn text(text: &str) -> ContentBlock {

@@ -61,6 +61,30 @@ fn a_turn_that_is_about_to_end_goes_on_with_a_steered_message() {
     }
 }
 
+/// Otherwise the next request would end with the answer, and strict servers have nothing to answer then.
+#[test]
+fn a_turn_that_was_about_to_end_ends_without_a_refused_message() {
+    let mut options = Options::auto();
+    options.final_text_only = true;
+    for words in [None, Some(" ")] {
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![text("Done.")]);
+        turn.steer(Message::user("And then?")).unwrap();
+        turn.steer(Message::user("And when?")).unwrap();
+        for message in ["And then?", "And when?"] {
+            assert_eq!(turn.next_action(), steered(message));
+            match words {
+                Some(words) => drop(turn.accept_prompt(Some(words.to_owned())).unwrap_err()),
+                None => turn.refuse_steered(),
+            }
+        }
+        let last = Some(end(FinishReason::Unspecified));
+        assert_eq!(shown(&mut turn), (vec!["Done.".to_owned()], last));
+    }
+}
+
 /// A failure, an interrupt and a used-up budget keep what has not entered.
 #[test]
 fn steered_messages_outlive_their_turn() {

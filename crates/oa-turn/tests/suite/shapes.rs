@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use insta::assert_snapshot;
 use oa_turn::{
     Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, CutBy, DecideOutcome,
-    Decision, Fit, Mode, Options, PromptOutcome, ReviewOutcome, RunOutcome, Step, StepOutcome,
-    Turn,
+    Decision, Fit, Mode, Options, PromptOutcome, ReviewAnswerOutcome, ReviewOutcome, RunOutcome,
+    Step, StepOutcome, Turn,
 };
 use oa_types::{AssistantMessage, Cost, ErrorRecord, FinishReason, Message, Outcome, Usage};
 use serde::Serialize;
@@ -36,6 +36,7 @@ fn actions() {
         Action::Show { block: text("Hi") },
         Action::Submit { prompt: Message::user("Hi"), steered: false },
         Action::Plan { step: 1 },
+        Action::ReviewAnswer,
     ];
     assert_snapshot!(lines(&actions), @r#"
     {"type":"decide","call":0}
@@ -46,7 +47,36 @@ fn actions() {
     {"type":"show","block":{"type":"text","text":"Hi"}}
     {"type":"submit","prompt":{"role":"user","content":[{"type":"text","text":"Hi"}]}}
     {"type":"plan","step":1}
+    {"type":"review_answer"}
     "#);
+}
+
+#[test]
+fn reviews_of_answers() {
+    let mut options = Options::auto();
+    (options.review_answers, options.max_answer_retries) = (true, 1);
+    let mut turn = Turn::new(options);
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![text("Done.")]);
+    let step = turn.next_step().unwrap();
+    assert_snapshot!(lines(&[step]), @r#"{"type":"review_answer","answer":{"role":"assistant","content":[{"type":"text","text":"Done."}]},"retries":0,"history":[{"role":"user","content":[{"type":"text","text":"Go."}]}]}"#);
+    let reason = || "no".to_owned();
+    let outcomes = [
+        ReviewAnswerOutcome::Block { reason: reason() },
+        ReviewAnswerOutcome::Cut { by: CutBy::User },
+        ReviewAnswerOutcome::Keep,
+        ReviewAnswerOutcome::Retry { reason: reason() },
+    ];
+    assert_snapshot!(lines(&outcomes.map(StepOutcome::ReviewAnswer)), @r#"
+    {"step":"review_answer","outcome":{"type":"block","reason":"no"}}
+    {"step":"review_answer","outcome":{"type":"cut","by":{"type":"user"}}}
+    {"step":"review_answer","outcome":{"type":"keep"}}
+    {"step":"review_answer","outcome":{"type":"retry","reason":"no"}}
+    "#);
+    turn.keep_answer();
+    let at = [turn.checkpoint().unwrap()];
+    assert_snapshot!(lines(&at), @r#"{"messages":2,"steps":1,"waits":false,"revision":2}"#);
 }
 
 #[test]
@@ -88,7 +118,7 @@ fn an_answer_of_a_message() {
     message.usage = Some(usage);
     message.finish_reason = FinishReason::Length;
     message.extra.insert("x".to_owned(), json!(1));
-    assert_snapshot!(lines(&[Answer::from(&message)]), @r#"{"blocks":[{"type":"text","text":"Hi"}],"finish_reason":"length","extra":{"x":1},"tokens":5,"cost":0.5}"#);
+    assert_snapshot!(lines(&[Answer::from(&message)]), @r#"{"blocks":[{"type":"text","text":"Hi"}],"finish_reason":"length","extra":{"x":1},"tokens":5,"context_tokens":5,"cost":0.5}"#);
 }
 
 /// Calls in all states, each as it came about.
@@ -239,7 +269,7 @@ fn outcomes_of_steps() {
         StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
         StepOutcome::Decide(DecideOutcome::Failed { error: error() }),
         StepOutcome::Review(ReviewOutcome::Keep),
-        StepOutcome::Review(ReviewOutcome::Replace { content: json!("****") }),
+        StepOutcome::Review(ReviewOutcome::Replace { content: json!("****"), images: Vec::new() }),
         StepOutcome::Run(RunOutcome::default()),
         StepOutcome::Run(run),
         StepOutcome::SubmitPrompt(PromptOutcome::Allow),

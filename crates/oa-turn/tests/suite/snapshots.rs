@@ -1,14 +1,16 @@
 //! Turns that leave their process, and come back.
 
 use insta::assert_snapshot;
-use oa_turn::{Action, Answer, Call, CallState, Decision, ErrorKind, Options, Turn, TurnSnapshot};
+use oa_turn::{
+    Action, Answer, Call, CallState, Decision, ErrorKind, Options, StepOutcome, Turn, TurnSnapshot,
+};
 use oa_types::{Cost, FinishReason, Message, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events::{Event, blocks, decision, event, options, outcome};
-use crate::{answer, call, malformed, perform, text};
+use crate::events::{Event, blocks, decision, event, options, outcome, reviewed};
+use crate::{answer, call, image, malformed, perform, text};
 
 /// The same turn, through JSON.
 fn carried(turn: &Turn) -> Turn {
@@ -53,7 +55,9 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
         Event::Decide(call, choice) => format!("{:?}", turn.decide(*call, decision(*choice))),
         Event::Fail => format!("{:?}", turn.fail()),
         Event::FinishCall(call, is_error) => {
-            format!("{:?}", turn.finish_call(*call, json!("same"), outcome(*is_error)))
+            let images = vec![image(); call % 2];
+            let outcome = outcome(*is_error);
+            format!("{:?}", turn.finish_call_with_images(*call, json!("same"), images, outcome))
         }
         Event::Interrupt(pieces) => format!("{:?}", turn.interrupt(blocks(pieces, number))),
         Event::Next => format!("{:?}", turn.next_action()),
@@ -79,6 +83,11 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
             turn.refuse_steered();
             String::new()
         }
+        Event::ReviewAnswer(choice) => {
+            format!("{:?}", turn.take(StepOutcome::ReviewAnswer(reviewed(*choice))))
+        }
+        Event::RetryShorter => format!("{:?}", turn.retry_shorter()),
+        Event::Shorten(choice) => crate::shorten::shorten(turn, *choice),
         Event::Steer(words) => format!("{:?}", turn.steer(Message::user(*words))),
         Event::Submit(prompt) => format!("{:?}", turn.submit(Message::user(*prompt))),
     }
@@ -90,8 +99,9 @@ fn seen(turn: &Turn) -> String {
     let counts = (turn.turns(), turn.rounds(), turn.is_busy(), turn.waits_for_approval());
     let again = turn.is_retry(&Message::user("Go."));
     format!(
-        "{:?}\n{:?}\n{:?}\n{keys:?}\n{counts:?} {again}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{keys:?}\n{counts:?} {again}\n{:?}",
         turn.history(),
+        turn.checkpoint(),
         turn.revisions(),
         turn.calls(),
         turn.pending_action()

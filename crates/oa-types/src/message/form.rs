@@ -64,15 +64,20 @@ impl Content {
     }
 
     fn into_result(self, id: String, name: Option<String>) -> ToolResultBlock {
-        let text = match self {
-            Self::Text(text) => text,
+        let (text, images) = match self {
+            Self::Text(text) => (text, Vec::new()),
             Self::Blocks(blocks) => {
                 let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
-                texts.join("\n")
+                let text = texts.join("\n");
+                let images = blocks.into_iter().filter_map(|block| match block {
+                    ContentBlock::Image(image) => Some(image),
+                    _ => None,
+                });
+                (text, images.collect())
             }
         };
         let mut result = ToolResultBlock::new(id, Value::String(text));
-        result.name = name.map(String::into);
+        (result.name, result.images) = (name.map(String::into), images);
         result
     }
 }

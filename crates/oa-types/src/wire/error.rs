@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::overflow::Sizes;
@@ -16,18 +17,21 @@ const BODY: usize = 200;
 ///
 /// All texts are the server's, uncut: they may repeat the API key that it was sent, and contain terminal
 /// control characters. Mask secrets before cutting, because a cut key is no longer recognized.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ServerError {
     /// The server's message, or the text of a body without one; empty if there is neither.
     pub message: String,
     /// The server's error code; numbers as digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// The server's error type, such as `invalid_request_error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The whole error object, for members without a field here (failed generation, context sizes).
     pub raw: Value,
     /// True if the message is the text of a body.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_body: bool,
 }
 
@@ -126,8 +130,8 @@ impl ServerError {
         self.sizes().context
     }
 
-    /// Returns the wait before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
-    /// use that sentence with a status of 429.
+    /// Returns the delay before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
+    /// use that sentence with status 429.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         in_words(&self.message)

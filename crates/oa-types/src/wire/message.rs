@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::block::{ContentBlock, ToolResultBlock, ToolUseBlock};
-use crate::image::ImageDetail;
+use crate::image::{ImageBlock, ImageDetail};
 use crate::message::{Message, MessageRole};
 use crate::wire::tool_name::tool_name;
 
@@ -18,6 +18,8 @@ pub struct MessageFormat {
     pub thinking: ThinkingReplay,
     /// The format of call ids.
     pub call_ids: CallIds,
+    /// Where the images of results are sent. [`write_message`] writes them only where they are inline.
+    pub result_images: ResultImages,
 }
 
 /// The format of call ids (QUIRKS row 91).
@@ -34,7 +36,7 @@ pub enum CallIds {
 }
 
 impl CallIds {
-    fn write(self, id: &str) -> Cow<'_, str> {
+    pub(super) fn write(self, id: &str) -> Cow<'_, str> {
         let is_taken = match self {
             Self::AsTheyAre => true,
             Self::NineLetters => {
@@ -88,11 +90,22 @@ pub enum ThinkingReplay {
     ReasoningContent,
 }
 
+/// The place where the images of tool results are sent (QUIRKS row 97).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ResultImages {
+    /// In a user message after the results of the same answer; see [`images_apart`](super::images_apart). Every server accepts it.
+    #[default]
+    Follow,
+    /// In the tool message, whose content is then a list of parts. Many servers reject that, or drop the images.
+    Inline,
+}
+
 /// Appends a message to a JSON list of messages: one object, or one for each tool result, separated by commas.
 /// A leading comma is added unless `out` is empty or ends with `[`.
 ///
-/// Messages that say nothing, or nothing but white space, are left out, because servers refuse them
-/// (QUIRKS rows 85 and 86). Images are written for users only.
+/// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Images are written for users,
+/// and in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
 pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     match message.role {
         MessageRole::Assistant => write_assistant(message, format, out),
@@ -278,17 +291,34 @@ fn tool_call<'a>(block: &'a ContentBlock, format: &MessageFormat) -> Option<Call
 }
 
 fn write_result(result: &ToolResultBlock, format: &MessageFormat, out: &mut Vec<u8>) {
-    let content = match &result.content {
-        Value::String(text) => Cow::Borrowed(&**text),
-        value => Cow::Owned(value.to_string()),
+    let text = result_text(result);
+    let content = match format.result_images {
+        ResultImages::Inline if !result.images.is_empty() => {
+            let words = (!is_blank(&text)).then_some(Part::Text { text: &text });
+            Content::Parts(words.into_iter().chain(result.images.iter().map(image_part)).collect())
+        }
+        _ => Content::Text(Cow::Borrowed(&text)),
     };
     let wire = Wire {
-        content: Some(Content::Text(content)),
+        content: Some(content),
         tool_call_id: format.call_ids.write(&result.tool_use_id),
         name: result.name.as_deref().map(tool_name),
         ..Wire::new(MessageRole::Tool)
     };
     write(&wire, out);
+}
+
+/// Returns the text of a result: a string as it is, anything else as JSON.
+pub(super) fn result_text(result: &ToolResultBlock) -> Cow<'_, str> {
+    match &result.content {
+        Value::String(text) => Cow::Borrowed(&**text),
+        value => Cow::Owned(value.to_string()),
+    }
+}
+
+fn image_part(image: &ImageBlock) -> Part<'_> {
+    let detail = Some(image.detail).filter(|detail| *detail != ImageDetail::Auto);
+    Part::ImageUrl { image_url: ImageUrl { url: &image.url, detail } }
 }
 
 /// A plain string unless there are images (QUIRKS row 97).
@@ -297,10 +327,7 @@ fn content(blocks: &[ContentBlock]) -> Content<'_> {
         return Content::Text(joined_text(blocks));
     }
     let parts = blocks.iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => {
-            let detail = Some(image.detail).filter(|detail| *detail != ImageDetail::Auto);
-            Some(Part::ImageUrl { image_url: ImageUrl { url: &image.url, detail } })
-        }
+        ContentBlock::Image(image) => Some(image_part(image)),
         ContentBlock::Text(block) if !is_blank(&block.text) => {
             Some(Part::Text { text: &block.text })
         }

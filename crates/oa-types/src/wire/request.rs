@@ -60,7 +60,7 @@ pub enum TokenLimit {
     MaxTokens,
 }
 
-/// Everything of a request but its messages. What is not set is not sent: the server decides.
+/// The parameters of a request, without its messages. Unset parameters are not sent, so the server decides.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChatParameters {

@@ -1,4 +1,4 @@
-//! The wait that a server asks for in its message (QUIRKS row 100).
+//! The delay that a server asks for in its message (QUIRKS row 100).
 
 use std::time::Duration;
 

@@ -7,6 +7,7 @@ mod finish;
 mod history;
 mod images;
 mod overflow;
+mod result_images;
 mod settings;
 mod stored;
 mod wire;

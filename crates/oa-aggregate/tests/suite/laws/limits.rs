@@ -264,7 +264,7 @@ proptest! {
                 }
                 crate::Told::CallStart(..) => begun += 1,
                 crate::Told::CallArguments(call, fragment) => arguments[*call] += fragment.len(),
-                crate::Told::Problem(_) => {}
+                crate::Told::Problem(_) | crate::Told::PromptProgress(_) => {}
             }
         }
         prop_assert!(words <= text_bytes);

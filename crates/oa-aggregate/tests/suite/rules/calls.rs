@@ -235,3 +235,70 @@ fn a_name_without_an_index_is_the_same_with_and_without_its_control_token() {
     ]);
     assert!(outcome.blocks().ends_with(r#" add {"a":1}"#), "{}", outcome.blocks());
 }
+
+// The first delta of a call.
+
+#[test]
+fn an_id_that_was_made_up_stays_when_the_server_tells_another() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"function":{"name":"f","arguments":"{\"a\":"}"#),
+        fragment(r#""index":0,"id":"late","function":{"arguments":"1}"}"#),
+        // The late id still finds its call.
+        fragment(r#""index":5,"id":"late","function":{"arguments":" "}"#),
+        finish("tool_calls"),
+    ]);
+    assert_eq!(outcome.check_starts(), [0]);
+    let [ContentBlock::ToolUse(call)] = &outcome.answer.blocks[..] else {
+        panic!("{:?}", outcome.answer.blocks)
+    };
+    assert_eq!((call.id.len(), &call.input), (9, &json!({ "a": 1 })));
+    assert!(matches!(&outcome.told[0], Told::CallStart(0, id, _) if *id == call.id));
+}
+
+#[test]
+fn an_id_of_the_server_that_was_made_up_before_is_not_used_twice() {
+    let first = plain(&[fragment(r#""index":0,"function":{"name":"f","arguments":"{}"}"#)]);
+    let Told::CallStart(_, made_up, _) = &first.told[0] else { panic!("{:?}", first.told) };
+    let outcome = plain(&[
+        fragment(r#""index":0,"function":{"name":"f","arguments":"{}"}"#),
+        fragment(&format!(
+            r#""index":1,"id":"{made_up}","function":{{"name":"g","arguments":"{{"}}"#
+        )),
+        fragment(&format!(r#""index":7,"id":"{made_up}","function":{{"arguments":"}}"}}"#)),
+        finish("tool_calls"),
+    ]);
+    assert_eq!(outcome.check_starts(), [0, 1]);
+    assert_eq!(outcome.answer.blocks.len(), 2);
+}
+
+#[test]
+fn a_call_starts_once_its_name_is_settled() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"id":"a","function":{"arguments":"{\"a\""}"#),
+        fragment(r#""index":0,"function":{"arguments":":1"}"#),
+        text("While it waits."),
+        fragment(r#""index":0,"function":{"name":"f","arguments":"}"}"#),
+        // A name in two pieces, and no arguments at all.
+        fragment(r#""index":1,"id":"b","function":{"name":"long_"}"#),
+        fragment(r#""index":1,"function":{"name":"name"}"#),
+        finish("tool_calls"),
+    ]);
+    assert_snapshot!(story(&outcome), @r#"
+    + text "While it waits."
+    + call 0 begins: a f
+    + call 0: {"a":1}
+    + call 1 begins: b long_name
+    call a f {"a":1}
+    text "While it waits."
+    call b long_name {}
+    "#);
+}
+
+#[test]
+fn a_call_whose_name_never_arrives_is_seen_as_its_error_alone() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"id":"a","function":{"arguments":"{}"}"#),
+        finish("tool_calls"),
+    ]);
+    assert_snapshot!(story(&outcome), @r#"error a  "{}": the call has no tool name"#);
+}

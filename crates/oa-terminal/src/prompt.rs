@@ -10,32 +10,33 @@ use tokio::task::spawn_blocking;
 
 /// Asks a person at a terminal whether a call may run.
 ///
-/// ```no_run
-/// use oa_client::{AgentOptions, TerminalPrompt};
-/// use oa_hooks::PermissionMode;
+/// ```
+/// use std::io;
 ///
-/// # fn main() -> oa_client::Result<()> {
-/// let person = TerminalPrompt::stdio();
-/// let options = AgentOptions::builder()
-///     .model("qwen3:8b")
-///     .auto_execute_tools(true)
-///     .permission_mode(PermissionMode::AllowReads)
-///     .can_use_tool(move |request| person.ask(request))
-///     .build()?;
-/// # Ok(())
+/// use oa_hooks::{Permission, PermissionRequest};
+/// use oa_terminal::TerminalPrompt;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // TerminalPrompt::stdio() reads standard input.
+/// let person = TerminalPrompt::new(io::Cursor::new("no, not that one\n"), io::sink());
+/// let request = PermissionRequest::new("remove", json!({"path": "notes.txt"}), "call_1", vec![]);
+/// assert!(matches!(person.ask(request).await, Permission::Deny(_)));
 /// # }
 /// ```
 ///
 /// The call is shown on one line. Invisible and control characters are escaped, such as `\u{202e}` (see
 /// [`visible`](oa_redact::visible())). A call longer than 1,000 characters is cut in the middle, and shown with
-/// its size and the size of the part left out.
+/// its size and the size of the part left out. A call of a sub-agent has the names of the agents in front of it, such
+/// as `researcher > fetch({..})`.
 ///
 /// One line is read per question:
 ///
 /// | line | effect |
 /// | --- | --- |
 /// | `y` | runs the call |
-/// | `a` | runs the call, and from then on every call of this tool without asking, whatever its arguments |
+/// | `a` | runs the call, and from then on every call of this tool by this agent without asking, whatever its arguments |
 /// | `s` | shows the whole call and asks again; offered only if the call was cut |
 /// | `n`, with or without a reason | denies the call; the model reads the reason |
 /// | anything else, or the end of the input | denies the call |
@@ -45,7 +46,8 @@ pub struct TerminalPrompt(Arc<Mutex<Terminal>>);
 struct Terminal {
     input: Box<dyn BufRead + Send>,
     output: Box<dyn Write + Send>,
-    always: HashSet<String>,
+    /// The tools, each behind the names of its agents.
+    always: HashSet<Vec<String>>,
 }
 
 impl TerminalPrompt {
@@ -90,11 +92,13 @@ impl TerminalPrompt {
 
 impl Terminal {
     fn ask(&mut self, request: &PermissionRequest) -> io::Result<Permission> {
-        let PermissionRequest { tool_name, tool_input, .. } = request;
-        if self.always.contains(tool_name) {
+        let PermissionRequest { tool_name, tool_input, agents, .. } = request;
+        let mut path = agents.clone();
+        path.push(tool_name.clone());
+        if self.always.contains(&path) {
             return Ok(Permission::Allow);
         }
-        let call = format!("{tool_name}({tool_input})");
+        let call = format!("{}({tool_input})", path.join(" > "));
         let call = visible(&call);
         let (mut shown, mut is_cut) = shortened(&call);
         let line = loop {
@@ -112,7 +116,7 @@ impl Terminal {
         let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Ok(match word.to_ascii_lowercase().as_str() {
             "a" | "always" => {
-                self.always.insert(tool_name.clone());
+                self.always.insert(path);
                 Permission::Allow
             }
             "y" | "yes" => Permission::Allow,

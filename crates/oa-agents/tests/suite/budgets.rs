@@ -1,0 +1,129 @@
+//! Budgets that an agent and its sub-agents share.
+
+use std::sync::{Arc, Mutex};
+
+use oa_client::{AgentEvent, Client};
+use oa_testkit::{MemoryServer, Reply, Script};
+use oa_tools::tool;
+use oa_turn::drive;
+use oa_types::{FinishReason, Message};
+use serde_json::{Value, json};
+
+use crate::nested::{agent, ask, auto};
+
+/// A server whose model never stops calling, for 10 tokens an answer.
+fn endless() -> MemoryServer {
+    let reply = |_: &_| Reply::text("On.").call("work", json!({})).usage(8, 2);
+    MemoryServer::new(Script::new().otherwise(Reply::by(reply)))
+}
+
+fn work() -> impl oa_tools::Tool {
+    tool("work", "Works").build(|_| async { Ok(json!("done")) })
+}
+
+/// A model that asks two agents at once, for 10 tokens.
+fn asks_two() -> MemoryServer {
+    let prompt = json!({ "prompt": "Go." });
+    let two = Reply::new().call("one", prompt.clone()).call("two", prompt).usage(8, 2);
+    let script = Script::new().reply(two).otherwise(Reply::text("Enough.").usage(8, 2));
+    MemoryServer::new(script)
+}
+
+fn two_endless(servers: &[MemoryServer; 2]) -> [oa_agents::AgentTool; 2] {
+    let one = |name, server| {
+        let options = auto(server).tool(work()).max_tool_iterations(1_000).price(1e6, 1e6);
+        agent(name, options.repeat_guard(None))
+    };
+    [one("one", &servers[0]), one("two", &servers[1])]
+}
+
+/// What the model was told by its calls, in the last request or in history.
+fn results(client: &Client) -> Vec<Value> {
+    let tools = client.history().iter().flat_map(|message| &message.content);
+    let results = tools.filter_map(|block| match block {
+        oa_types::ContentBlock::ToolResult(result) => Some(result.content.clone()),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[tokio::test]
+async fn tokens_are_shared() {
+    let (servers, model) = ([endless(), endless()], asks_two());
+    let [one, two] = two_endless(&servers);
+    let options = auto(&model).tool(one).tool(two).max_run_tokens(100).build().unwrap();
+    let mut client = Client::new(options).unwrap();
+    client.ask("Go.").await.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+    let answers: usize = servers.iter().map(|server| server.requests().len()).sum();
+    // 10 of its own and 90 of theirs, and at most one answer of each that was on its way.
+    assert!((9..=11).contains(&answers), "{answers}");
+    assert_eq!(model.requests().len(), 1, "the outer agent ends, too");
+    let incomplete = json!({ "text": "On.", "incomplete": "max_run_tokens" });
+    assert_eq!(results(&client), [incomplete.clone(), incomplete]);
+    // The next prompt has its budget again.
+    assert_eq!(client.ask("On.").await.unwrap().text, "Enough.");
+}
+
+#[tokio::test]
+async fn money_is_shared_by_the_price_of_each() {
+    let (servers, model) = ([endless(), endless()], asks_two());
+    let [one, two] = two_endless(&servers);
+    // An answer of the sub-agents costs 10; the outer agent's cost next to nothing.
+    let options = auto(&model).tool(one).tool(two).price(1e-3, 1e-3).max_run_cost(55.0);
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.ask("Go.").await.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunCost));
+    let answers: usize = servers.iter().map(|server| server.requests().len()).sum();
+    assert!((6..=7).contains(&answers), "{answers}");
+}
+
+#[tokio::test]
+async fn calls_are_shared() {
+    let (servers, model) = ([endless(), endless()], asks_two());
+    let [one, two] = two_endless(&servers);
+    let options = auto(&model).tool(one).tool(two).max_tool_calls(7).build().unwrap();
+    let mut client = Client::new(options).unwrap();
+    client.ask("Go.").await.unwrap();
+    // Two are the calls of the agents themselves, and the answer at which each ends runs none.
+    let ran: usize = servers.iter().map(|server| server.requests().len() - 1).sum();
+    assert!((5..=6).contains(&ran), "{ran}");
+    for result in results(&client) {
+        assert_eq!(result["incomplete"], "max_tool_calls");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_reaches_two_levels_down() {
+    let server = endless();
+    let inner = auto(&server).tool(work()).max_tool_iterations(1_000).repeat_guard(None);
+    let middle = MemoryServer::new([ask("inner").usage(5, 5)]);
+    let middle_options = auto(&middle).tool(agent("inner", inner));
+    let outer = MemoryServer::new([ask("middle").usage(5, 5)]);
+    let options = auto(&outer).tool(agent("middle", middle_options)).max_run_tokens(60);
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.ask("Go.").await.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+    let asked = [&server, &middle, &outer].map(|server| server.requests().len());
+    assert_eq!(asked, [4, 1, 1]);
+}
+
+#[tokio::test]
+async fn steps_that_are_performed_one_by_one_share_them_too() {
+    let (servers, model) = ([endless(), endless()], asks_two());
+    let [one, two] = two_endless(&servers);
+    let options = auto(&model).tool(one).tool(two).max_run_tokens(100).build().unwrap();
+    let nested = Arc::<Mutex<usize>>::default();
+    let seen = Arc::clone(&nested);
+    let steps = options.steps().on_event(move |event| {
+        *seen.lock().unwrap() += usize::from(matches!(event, AgentEvent::Nested(_)));
+    });
+    let mut turn = options.turn();
+    turn.prompt(Message::user("Go.")).unwrap();
+    let reason = drive(&mut turn, &steps).await.unwrap();
+    assert_eq!(reason, FinishReason::MaxRunTokens);
+    let answers: usize = servers.iter().map(|server| server.requests().len()).sum();
+    assert!((9..=11).contains(&answers), "{answers}");
+    assert_eq!(turn.spent().tokens, 10 + 10 * answers as u64);
+    assert!(*nested.lock().unwrap() > answers);
+}

@@ -1,0 +1,65 @@
+//! One prompt and its conversation.
+
+use oa_chat::TimeoutKind;
+use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result};
+use oa_types::{Message, MessageRole};
+
+use crate::scheduler::Asked;
+
+/// A conversation with one prompt, which may be asked several times.
+pub(crate) struct Attempt {
+    client: Client,
+    prompt: Message,
+}
+
+impl Attempt {
+    pub(crate) fn new(agent: &AgentOptions, prompt: Message) -> Result<Self> {
+        Ok(Self { client: Client::new(agent.clone())?, prompt })
+    }
+
+    /// Asks, or asks again: the client takes the same prompt after a failure as a retry, so hooks and tools that have
+    /// run do not run again.
+    pub(crate) async fn ask(&mut self) -> Result<Reply> {
+        let earlier = self.text();
+        self.client.send_message(self.prompt.clone()).await?;
+        let mut reply = self.client.collect_reply().await?;
+        reply.text.insert_str(0, &earlier);
+        Ok(reply)
+    }
+
+    #[cfg(feature = "log")]
+    pub(crate) fn prompt(&self) -> &Message {
+        &self.prompt
+    }
+
+    /// Returns the tokens of all its requests and answers, as far as the server reported them.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.client.turn_metadata().total_usage.total().unwrap_or_default()
+    }
+
+    /// Returns the text of the answers that ended before a failure.
+    fn text(&self) -> String {
+        let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
+        self.client.history().iter().filter(is_answer).map(Message::text).collect()
+    }
+}
+
+/// Judges an outcome. An answer that broke off may be asked for again, because nobody has read any of it.
+pub(crate) fn judge(result: &Result<Reply>) -> Asked {
+    match result {
+        Err(error) if may_pass(error) => Asked::MayPass(error.retry_after()),
+        _ => Asked::Answered,
+    }
+}
+
+fn may_pass(error: &Error) -> bool {
+    let broke_off = match error.kind() {
+        // Reported inside of the answer.
+        ErrorKind::Api => error.status().is_none(),
+        ErrorKind::Stream => true,
+        // A model that talks too long does so again.
+        ErrorKind::Timeout => error.timeout() != Some(TimeoutKind::Total),
+        _ => false,
+    };
+    error.is_retryable() || broke_off
+}

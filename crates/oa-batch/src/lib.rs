@@ -1,0 +1,91 @@
+//! Thousands of prompts through one agent.
+//!
+//! [`run_batch`] takes prompts from an iterator, [`run_batch_stream`] from a stream. Each prompt is a conversation of its
+//! own with the agent's tools, hooks and limits. The replies come as a stream of `(index, Result<Reply>)`.
+//!
+//! ```
+//! use oa_batch::{BatchOptions, run_batch};
+//! use oa_client::AgentOptions;
+//! # use oa_testkit::{MemoryServer, Reply, Script};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> oa_client::Result<()> {
+//! # let model = MemoryServer::new(Script::new().otherwise(Reply::text("positive")));
+//! let agent = AgentOptions::builder()
+//!     .model("qwen3:4b")
+//!     .system_prompt("Say whether the review is positive or negative.")
+//! #   .transport(model)
+//!     .build()?;
+//!
+//! let reviews = ["Works well.", "Would buy again."];
+//! let mut batch = run_batch(reviews, BatchOptions::new(agent).concurrency(4))?;
+//! while let Some((index, reply)) = batch.next().await {
+//!     match reply {
+//!         Ok(reply) => println!("{}: {}", reviews[index], reply.text),
+//!         Err(error) => eprintln!("{}: failed: {error}", reviews[index]),
+//!     }
+//! }
+//! assert_eq!(batch.progress().done, 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Several servers
+//!
+//! Give the agent an `oa_router::Router` as its `chat_service`, and the batch a concurrency that fills all servers.
+//!
+//! # Retries
+//!
+//! The agent's own retries come first, for each request. A prompt that fails after them, by an error that may pass, is
+//! asked again after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
+//! the budget of [`retries`](BatchOptions::retries). While every prompt fails, new attempts begin at growing intervals,
+//! so a server that is down for a while does not use up the budget. Once the budget is empty, failures are final and the
+//! rest of the batch runs without these pauses.
+//!
+//! A retry continues the conversation: rounds of tools that were complete do not run again.
+//!
+//! # Resume
+//!
+//! With a `BatchLog` (feature `log`) each reply is on disk before it is yielded. The same batch with the same log yields
+//! logged replies from the file and asks only for the rest.
+//!
+//! # When to use this crate directly
+//!
+//! Its names are in the facade `open-agent`, with everything else that an agent needs; `BatchLog` with its feature
+//! `session`.
+//!
+//! # Limits
+//!
+//! | what | default | set by |
+//! | --- | --- | --- |
+//! | conversations at once | 8 | [`concurrency`](BatchOptions::concurrency) |
+//! | prompts held beyond those: waiting for a retry, for the log, or for their turn in input order | 64 | [`window`](BatchOptions::window) |
+//! | retries of the batch | 100 | [`retries`](BatchOptions::retries) |
+//! | retries of one prompt | 3 | [`retries_per_prompt`](BatchOptions::retries_per_prompt) |
+//! | a delay that a server asks for | 10 minutes | fixed |
+//! | a line of the log | 256 MiB | fixed |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod batch;
+mod options;
+mod progress;
+
+mod attempt;
+mod jobs;
+mod prompts;
+mod scheduler;
+
+#[cfg(feature = "log")]
+mod log;
+
+pub use crate::batch::{BatchStream, run_batch, run_batch_stream};
+#[cfg(feature = "log")]
+pub use crate::log::BatchLog;
+pub use crate::options::BatchOptions;
+pub use crate::progress::BatchProgress;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,203 @@
+mod entry;
+mod file;
+mod fingerprint;
+mod line;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use oa_client::{Error, ErrorKind, Reply, Result};
+use oa_session::Worker;
+
+use self::entry::{Entry, Lines};
+use self::file::LogFile;
+use self::line::Line;
+
+pub(crate) use self::fingerprint::Fingerprint;
+
+/// A log of a batch, which makes it resumable: a text file with one line of JSON per reply or failure.
+///
+/// A reply is yielded only after its line is on disk (`fdatasync`; replies that come together share one). A later run of
+/// the same prompts with the same log yields logged replies from the file and asks for the rest: prompts without a line,
+/// and prompts that failed, unless [`keep_failures`](Self::keep_failures) is set.
+///
+/// A line names its prompt by index and by a fingerprint of its content. A prompt that is not the one whose reply is
+/// logged at its index fails with kind `InvalidInput` and is not asked. A prompt that failed may be changed.
+///
+/// One batch at a time can have the file open. A line that a crash cut off is overwritten. In memory there are 24 bytes
+/// for each line of earlier runs.
+///
+/// ```
+/// use oa_batch::{BatchLog, BatchOptions, run_batch};
+/// # use oa_client::AgentOptions;
+/// # use oa_testkit::{MemoryServer, Reply, Script};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = MemoryServer::new(Script::new().otherwise(Reply::text("blue")));
+/// # let agent = AgentOptions::builder().model("any").transport(server.clone()).build()?;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("colors.jsonl");
+/// for _run in 0..2 {
+///     let log = BatchLog::open(&path).await?;
+///     let options = BatchOptions::new(agent.clone()).log(log);
+///     let mut batch = run_batch(["Sky?", "Sea?"], options)?;
+///     while let Some((_, reply)) = batch.next().await {
+///         assert_eq!(reply?.text, "blue");
+///     }
+/// }
+/// assert_eq!(server.requests().len(), 2); // the second run asked nothing
+/// # Ok(())
+/// # }
+/// ```
+pub struct BatchLog {
+    thread: Worker<Option<LogFile>>,
+    /// Lines that are not written yet.
+    lines: Lines,
+    /// Sorted by index, one for each.
+    entries: Vec<Entry>,
+    keeps_failures: bool,
+}
+
+impl BatchLog {
+    /// Opens a log, or creates it. The folder must exist.
+    ///
+    /// # Errors
+    ///
+    /// `Storage` if the file is in use for longer than five seconds, is not a regular file, is not a batch log, is
+    /// damaged before its end, or cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the file.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let lines = Lines::default();
+        let thread = Worker::spawn("oa-batch-log", None).map_err(storage)?;
+        let shared = Arc::clone(&lines);
+        let opened = thread.run(move |file| {
+            let (opened, entries) = LogFile::open(path, shared)?;
+            *file = Some(opened);
+            Ok(entries)
+        });
+        let entries = opened.await.map_err(storage)?;
+        Ok(Self { thread, lines, entries, keeps_failures: false })
+    }
+
+    /// Yields logged failures from the log too, instead of asking these prompts again.
+    #[must_use]
+    pub fn keep_failures(mut self, keep: bool) -> Self {
+        self.keeps_failures = keep;
+        self
+    }
+
+    /// Returns how many replies earlier runs have logged.
+    #[must_use]
+    pub fn replies(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.is_reply).count()
+    }
+
+    /// Returns how many prompts have failed in earlier runs and have no reply.
+    #[must_use]
+    pub fn failures(&self) -> usize {
+        self.entries.len() - self.replies()
+    }
+
+    /// Returns true if the outcome of a prompt may be known.
+    pub(crate) fn knows(&self, index: u64) -> bool {
+        self.entry(index).is_some()
+    }
+
+    /// Reads the outcome of a prompt; `None` if it must be asked.
+    pub(crate) async fn look_up(&self, index: u64, prompt: Fingerprint) -> Option<Result<Reply>> {
+        let entry = self.entry(index)?;
+        let read = self.thread.run(move |file| {
+            let line = file::opened(file)?.read(entry.offset)?;
+            Line::parse(&line)
+        });
+        let line = match read.await {
+            Ok(line) => line,
+            Err(error) => return Some(Err(storage(error))),
+        };
+        if line.prompt() == Some(prompt) {
+            return Some(line.into_outcome());
+        }
+        entry.is_reply.then(|| {
+            let message = format!(
+                "prompt {index} is not the one whose reply is in the log: use the prompts of the earlier run, or a \
+                 new log"
+            );
+            Err(Error::new(ErrorKind::InvalidInput, message))
+        })
+    }
+
+    /// Writes the outcome of a prompt; it is on disk when this returns.
+    pub(crate) async fn write(
+        &self,
+        index: u64,
+        prompt: Fingerprint,
+        outcome: &Result<Reply>,
+    ) -> Result<()> {
+        let line = Line::new(index, prompt, outcome).to_bytes()?;
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).extend(line);
+        // The first of several jobs writes the lines of all.
+        self.thread.run(|file| file::opened(file)?.flush()).await.map_err(storage)
+    }
+
+    fn entry(&self, index: u64) -> Option<Entry> {
+        let place = self.entries.binary_search_by_key(&index, |entry| entry.index).ok()?;
+        let entry = self.entries[place];
+        (entry.is_reply || self.keeps_failures).then_some(entry)
+    }
+}
+
+impl fmt::Debug for BatchLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchLog")
+            .field("replies", &self.replies())
+            .field("failures", &self.failures())
+            .field("keeps_failures", &self.keeps_failures)
+            .finish_non_exhaustive()
+    }
+}
+
+fn storage(error: oa_session::Error) -> Error {
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+    let message = format!("the log of the batch: {error}{}", cause.unwrap_or_default());
+    Error::new(ErrorKind::Storage, message).with_cause(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_client::AgentOptions;
+    use oa_testkit::{MemoryServer, Reply, Script};
+
+    use super::*;
+    use crate::{BatchOptions, run_batch};
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_written_ends_the_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = BatchLog::open(folder.path().join("batch.jsonl")).await.unwrap();
+        // As after a full disk.
+        let breaks = log.thread.run(|file| {
+            file::opened(file)?.break_off();
+            Ok(())
+        });
+        breaks.await.unwrap();
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("Yes.")));
+        let agent = AgentOptions::builder().model("any").transport(server.clone()).build().unwrap();
+        let options = BatchOptions::new(agent).concurrency(4).window(4).log(log);
+        let mut batch = run_batch(vec!["?"; 1_000], options).unwrap();
+        let mut failed = 0;
+        while let Some((index, outcome)) = batch.next().await {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Storage, "prompt {index}");
+            assert!(error.to_string().contains("an earlier write to"), "{error}");
+            failed += 1;
+        }
+        assert!((1..=8).contains(&failed), "{failed}");
+        assert_eq!(server.requests().len(), failed);
+    }
+}

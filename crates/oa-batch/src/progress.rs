@@ -1,0 +1,30 @@
+use std::time::Duration;
+
+/// The state of a batch, returned by [`BatchStream::progress`](crate::BatchStream::progress).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct BatchProgress {
+    /// Prompts with a reply, those from the log included.
+    pub done: u64,
+    /// Prompts that failed for good.
+    pub failed: u64,
+    /// Prompts among these two that were not asked, because the log had their outcome.
+    pub from_log: u64,
+    /// Attempts after the first, of all prompts.
+    pub retries: u64,
+    /// Tokens of all requests and answers of this run, as far as servers report them.
+    pub tokens: u64,
+    /// Prompts per second that this run has finished by asking, since the batch was first polled.
+    pub per_second: f64,
+    /// Prompts that are not finished; `None` if the source of the prompts does not know its length.
+    pub remaining: Option<u64>,
+}
+
+impl BatchProgress {
+    /// Returns an estimate of the time until the end; `None` without a speed or a length.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        let seconds = self.remaining? as f64 / self.per_second;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+}

@@ -1,0 +1,260 @@
+//! Batches that go on where they were.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use oa_batch::{BatchLog, BatchOptions, run_batch};
+use oa_client::{ErrorKind, Reply as Answer, Result};
+use oa_testkit::Reply;
+use proptest::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::model::{Asked, agent, all, echo, prompts, server};
+
+async fn open(path: &Path) -> BatchLog {
+    BatchLog::open(path).await.expect("the log opens")
+}
+
+/// Runs a batch of `count` prompts to its end, with a server that answers all.
+async fn finish(path: &Path, count: usize, asked: &Asked) -> Vec<(usize, Result<Answer>)> {
+    let server = server(asked, |_, _| None);
+    let options = BatchOptions::new(agent(server)).in_input_order(true).log(open(path).await);
+    all(run_batch(prompts(count), options).expect("the options are valid")).await
+}
+
+fn check(outcomes: &[(usize, Result<Answer>)], count: usize) {
+    assert_eq!(outcomes.len(), count);
+    for (number, (index, reply)) in outcomes.iter().enumerate() {
+        assert_eq!(*index, number);
+        assert_eq!(reply.as_ref().expect("it is a reply").text, echo(&format!("prompt {number}")));
+    }
+}
+
+#[tokio::test]
+async fn replies_are_yielded_from_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let asked = Asked::default();
+    let first = finish(&path, 50, &asked).await;
+    check(&first, 50);
+    let second = finish(&path, 60, &asked).await;
+    check(&second, 60);
+    assert_eq!(asked.total(), 60);
+    // As they were: usage, message, finish reason.
+    for ((_, first), (_, second)) in first.iter().zip(&second) {
+        assert_eq!(first.as_ref().unwrap(), second.as_ref().unwrap());
+    }
+    let log = open(&path).await;
+    assert_eq!((log.replies(), log.failures()), (60, 0));
+    let mut batch = run_batch(
+        prompts(61),
+        BatchOptions::new(agent(server(&asked, |_, _| None))).log(log).concurrency(1),
+    )
+    .unwrap();
+    while batch.next().await.is_some() {}
+    assert_eq!((batch.progress().done, batch.progress().from_log), (61, 60));
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Dropped after some replies, any number of times: no yielded prompt is asked again.
+    #[test]
+    fn a_dropped_batch_goes_on(
+        stops in prop::collection::vec(0_usize..40, 1..5),
+        concurrency in 1_usize..9,
+        in_order: bool,
+    ) {
+        runtime().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("batch.jsonl");
+            let mut yielded = vec![0_u32; 100];
+            for stop in stops {
+                let asked = Asked::default();
+                let options = BatchOptions::new(agent(server(&asked, |_, _| None)))
+                    .concurrency(concurrency)
+                    .in_input_order(in_order)
+                    .log(open(&path).await);
+                let mut batch = run_batch(prompts(100), options).unwrap();
+                let before = yielded.clone();
+                for _ in 0..stop {
+                    if let Some((index, reply)) = batch.next().await {
+                        assert_eq!(reply.unwrap().text, echo(&format!("prompt {index}")));
+                        yielded[index] += 1;
+                    }
+                }
+                drop(batch);
+                for (index, times) in before.iter().enumerate() {
+                    let again = asked.times(&format!("prompt {index}"));
+                    assert!(*times == 0 || again == 0, "prompt {index} was asked again");
+                }
+            }
+            let asked = Asked::default();
+            check(&finish(&path, 100, &asked).await, 100);
+            for (index, times) in yielded.iter().enumerate() {
+                let again = asked.times(&format!("prompt {index}"));
+                assert!(*times == 0 || again == 0, "prompt {index} was asked again");
+            }
+        });
+    }
+
+    /// Cut off anywhere, as a crash does: whole lines are kept, the rest is asked again.
+    #[test]
+    fn a_log_may_be_cut_off_anywhere(place in 0.0_f64..=1.0) {
+        runtime().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("batch.jsonl");
+            finish(&path, 10, &Asked::default()).await;
+            let bytes = fs::read(&path).unwrap();
+            let left = &bytes[..(bytes.len() as f64 * place) as usize];
+            fs::write(&path, left).unwrap();
+            let whole = left.iter().filter(|byte| **byte == b'\n').count().saturating_sub(1);
+            let asked = Asked::default();
+            check(&finish(&path, 10, &asked).await, 10);
+            assert_eq!(asked.total() as usize, 10 - whole);
+            check(&finish(&path, 10, &asked).await, 10);
+            assert_eq!(asked.total() as usize, 10 - whole, "the second run finds them all");
+        });
+    }
+}
+
+#[tokio::test]
+async fn zero_bytes_of_a_power_failure_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    finish(&path, 4, &Asked::default()).await;
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines[2] = "\0".repeat(lines[2].len());
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let asked = Asked::default();
+    check(&finish(&path, 4, &asked).await, 4);
+    assert_eq!(asked.total(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_prompt_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    finish(&path, 3, &Asked::default()).await;
+    let asked = Asked::default();
+    let options = BatchOptions::new(agent(server(&asked, |_, _| None)))
+        .in_input_order(true)
+        .log(open(&path).await);
+    let changed = ["prompt 0", "something else", "prompt 2", "prompt 3"];
+    let outcomes = all(run_batch(changed, options).unwrap()).await;
+    let error = outcomes[1].1.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("prompt 1 is not the one whose reply is in the log"));
+    assert!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count() == 3);
+    assert_eq!(asked.total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_asked_again_unless_they_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let asked = Asked::default();
+    let fails = server(&asked, |prompt, _| {
+        prompt.ends_with('1').then(|| Reply::error(422, "no").header("x-request-id", "r1"))
+    });
+    let run = async |log: BatchLog| {
+        let options = BatchOptions::new(agent(fails.clone())).in_input_order(true).log(log);
+        all(run_batch(prompts(3), options).unwrap()).await
+    };
+    let first = run(open(&path).await).await;
+    let log = open(&path).await;
+    assert_eq!((log.replies(), log.failures()), (2, 1));
+    let kept = run(log.keep_failures(true)).await;
+    assert_eq!(asked.total(), 3);
+    let (first, kept) = (first[1].1.as_ref().unwrap_err(), kept[1].1.as_ref().unwrap_err());
+    assert_eq!((kept.status(), kept.request_id()), (Some(422), Some("r1")));
+    assert_eq!(first.to_string(), kept.to_string());
+    run(open(&path).await).await;
+    assert_eq!((asked.total(), asked.times("prompt 1")), (4, 2));
+    // A reply that came at last is what counts.
+    check(&finish(&path, 3, &Asked::default()).await, 3);
+    let log = open(&path).await.keep_failures(true);
+    assert_eq!((log.replies(), log.failures()), (3, 0));
+    assert!(run(log).await.iter().all(|(_, outcome)| outcome.is_ok()));
+}
+
+#[tokio::test]
+async fn a_prompt_that_failed_may_be_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let asked = Asked::default();
+    let fails = server(&asked, |prompt, _| (prompt == "bad").then(|| Reply::error(400, "no")));
+    for (prompt, is_ok) in [("bad", false), ("good", true), ("good", true)] {
+        let log = open(&path).await.keep_failures(true);
+        let options = BatchOptions::new(agent(fails.clone())).log(log);
+        let outcomes = all(run_batch([prompt], options).unwrap()).await;
+        assert_eq!(outcomes[0].1.is_ok(), is_ok, "{prompt}");
+    }
+    assert_eq!((asked.times("bad"), asked.times("good")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_log_is_open_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let first = open(&path).await;
+    let second = BatchLog::open(&path);
+    tokio::pin!(second);
+    let waits = tokio::time::timeout(Duration::from_millis(50), second.as_mut()).await;
+    assert!(waits.is_err(), "the file is in use");
+    drop(first);
+    second.await.unwrap();
+}
+
+#[tokio::test]
+async fn other_files_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    for content in ["Buy milk.\n", "{\"batch_log\":2}\n", "{\"batch_lo!", &"x".repeat(100_000)] {
+        fs::write(&path, content).unwrap();
+        let error = BatchLog::open(&path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Storage);
+        assert!(error.to_string().contains("line 1: this is not a log"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn damage_before_the_end_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    finish(&path, 4, &Asked::default()).await;
+    let whole = fs::read_to_string(&path).unwrap();
+    for damage in ["{\"index\":1", "{}", "{\"index\":1,\"prompt\":\"zz\",\"reply\":{}}"] {
+        let mut lines: Vec<_> = whole.lines().collect();
+        lines[2] = damage;
+        let damaged = lines.join("\n") + "\n";
+        fs::write(&path, &damaged).unwrap();
+        let error = BatchLog::open(&path).await.unwrap_err();
+        assert!(error.to_string().contains("line 3"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), damaged);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_regular_files_are_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, link) = (folder.path().join("batch.jsonl"), folder.path().join("link"));
+    fs::File::create(&path).unwrap().write_all(b"").unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for path in [link.as_path(), folder.path()] {
+        let error = BatchLog::open(path).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Storage);
+    }
+    open(&path).await;
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}

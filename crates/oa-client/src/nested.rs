@@ -1,0 +1,227 @@
+//! Sub-agents: what a tool that runs an agent gets from the agent that calls it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use oa_contain::contain;
+use oa_executor::{Batch, BatchStream, ToolEvent};
+use oa_hooks::Permissions;
+use oa_turn::{BudgetLedger, BudgetLeft, Spent};
+use oa_types::ToolUseBlock;
+use tokio::sync::mpsc;
+
+use crate::client::Client;
+use crate::driver::Driver;
+use crate::error::Result;
+use crate::settings::{AgentConfig, Settings};
+use oa_events::{AgentEvent, NestedEvent};
+
+/// The number of events of sub-agents that wait for the caller. While it is reached, the sub-agents wait.
+const WAITING: usize = 32;
+
+/// The agent that calls a tool, for tools that run an agent: the events, budgets and permissions of both belong
+/// together.
+///
+/// It is in the [state](oa_tools::ToolContext::state) of the calls of a tool that [is an agent](oa_tools::Tool::is_agent).
+#[derive(Clone)]
+pub struct ParentAgent {
+    events: mpsc::Sender<NestedEvent>,
+    permissions: Permissions,
+    budget: Arc<SharedBudget>,
+}
+
+impl ParentAgent {
+    /// Makes a client a sub-agent of this agent, under the name of its tool.
+    ///
+    /// The client's turns use up the budgets of this agent, and end by its limits. Its calls need permission as
+    /// described at [`Permissions::within`], with the settings of this agent as they were when the call began.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_tools`], for the tools that are left.
+    pub fn adopt(&self, client: &mut Client, name: &str) -> Result<()> {
+        client.change(|settings| {
+            let config = &mut settings.config;
+            let permissions = std::mem::take(&mut config.permissions);
+            config.permissions = permissions.within(&self.permissions, name);
+            let (shared, reported) = (Arc::clone(&self.budget), Mutex::default());
+            config.outer = Some(Arc::new(OuterBudget { shared, reported }));
+            let tools = config.tools.clone();
+            let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
+            if is_offered { Ok(()) } else { settings.set_tools(tools) }
+        })
+    }
+
+    /// Hands an event to the caller of the outermost agent, once there is room for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the event.
+    pub async fn tell(&self, event: NestedEvent) {
+        // Without a reader the call is about to be dropped.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Returns the path to this agent by the names of sub-agents, the outermost first; empty for an agent that no
+    /// other one runs.
+    #[must_use]
+    pub fn agents(&self) -> &[String] {
+        self.permissions.agents()
+    }
+}
+
+impl fmt::Debug for ParentAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParentAgent").field("agents", &self.agents()).finish_non_exhaustive()
+    }
+}
+
+/// The budget of an agent that runs sub-agents. It is locked only for arithmetic.
+#[derive(Debug)]
+struct SharedBudget {
+    ledger: Mutex<BudgetLedger>,
+    outer: Option<Arc<Self>>,
+}
+
+impl SharedBudget {
+    fn charge(&self, spent: Spent) {
+        locked(&self.ledger).charge(spent);
+        if let Some(outer) = &self.outer {
+            outer.charge(spent);
+        }
+    }
+
+    fn left(&self) -> BudgetLeft {
+        let left = locked(&self.ledger).left();
+        self.outer.as_ref().map_or(left, |outer| left.and(outer.left()))
+    }
+}
+
+/// The budget of the parent, as a sub-agent sees it.
+#[derive(Debug)]
+pub(crate) struct OuterBudget {
+    shared: Arc<SharedBudget>,
+    /// What the sub-agent has spent, as far as the parent knows.
+    reported: Mutex<Spent>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Driver {
+    /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
+    #[inline]
+    pub(crate) fn share_budgets(&mut self) {
+        let spent =
+            self.work.batch.as_ref().map_or_else(Spent::default, |batch| batch.take_spent());
+        self.turn.charge(spent);
+        if let Some(outer) = &self.settings.config.outer {
+            let mut reported = locked(&outer.reported);
+            // Those below have told it to all above them.
+            let known = reported.plus(spent);
+            let now = self.turn.spent();
+            outer.shared.charge(now.since(known));
+            *reported = now;
+            self.turn.set_outer_budget(outer.shared.left());
+        }
+    }
+}
+
+/// The calls that run, and the sub-agents among them.
+pub(crate) struct RunningBatch {
+    stream: BatchStream,
+    nested: Option<Nested>,
+}
+
+struct Nested {
+    events: mpsc::Receiver<NestedEvent>,
+    budget: Arc<SharedBudget>,
+    /// The completion of a call, behind what its agent has told.
+    held: Option<ToolEvent>,
+}
+
+impl RunningBatch {
+    pub(crate) fn start(
+        settings: &Settings,
+        blocks: Vec<ToolUseBlock>,
+        batch: Batch,
+        left: impl FnOnce() -> BudgetLeft,
+    ) -> Self {
+        let Settings { config, executor, .. } = settings;
+        let (batch, nested) = if blocks.iter().any(|call| config.is_agent(&call.name)) {
+            let (sender, events) = mpsc::channel(WAITING);
+            let outer = config.outer.as_ref().map(|outer| Arc::clone(&outer.shared));
+            let ledger = Mutex::new(BudgetLedger::new(left()));
+            let budget = Arc::new(SharedBudget { ledger, outer });
+            let parent = ParentAgent {
+                events: sender,
+                permissions: config.permissions.clone(),
+                budget: Arc::clone(&budget),
+            };
+            let batch = batch.state(config.state.clone().with(parent));
+            (batch, Some(Nested { events, budget, held: None }))
+        } else {
+            (batch, None)
+        };
+        Self { stream: executor.execute_batch_streaming(blocks, batch), nested }
+    }
+
+    /// Returns what sub-agents have spent since the last time.
+    pub(crate) fn take_spent(&self) -> Spent {
+        let take = |nested: &Nested| locked(&nested.budget.ledger).take();
+        self.nested.as_ref().map_or_else(Spent::default, take)
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        let held = self.nested.as_mut().and_then(|nested| nested.held.take());
+        let event = match held {
+            Some(event) => Poll::Ready(Some(event)),
+            None => Pin::new(&mut self.stream).poll_next(cx),
+        };
+        let Some(nested) = &mut self.nested else {
+            return event.map(|it| it.map(AgentEvent::Tool));
+        };
+        let told = match &event {
+            // A call that has run may have told something before its end.
+            Poll::Ready(Some(ToolEvent::CallComplete(result))) if result.attempts > 0 => {
+                nested.events.try_recv().ok()
+            }
+            Poll::Ready(_) => None,
+            Poll::Pending => match nested.events.poll_recv(cx) {
+                Poll::Ready(told) => told,
+                Poll::Pending => None,
+            },
+        };
+        match (told, event) {
+            (Some(told), event) => {
+                if let Poll::Ready(event) = event {
+                    nested.held = event;
+                }
+                Poll::Ready(Some(AgentEvent::Nested(Box::new(told))))
+            }
+            (None, event) => event.map(|it| it.map(AgentEvent::Tool)),
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Returns true if one of the tools runs an agent.
+    pub(crate) fn has_agents(&self) -> bool {
+        self.tools.names().any(|name| self.is_agent(name))
+    }
+
+    fn is_agent(&self, name: &str) -> bool {
+        let tool = self.tools.get(name);
+        tool.is_some_and(|tool| contain(|| tool.is_agent()).unwrap_or(false))
+    }
+}
+
+impl fmt::Debug for RunningBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.fmt(f)
+    }
+}

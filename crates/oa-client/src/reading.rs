@@ -1,0 +1,53 @@
+//! The tool that reads full results: when it is offered, and what it can read.
+
+use oa_chat::ChatRequest;
+use oa_executor::{READ_RESULT, ResultStore, TruncationPolicy, read_result};
+use oa_tools::{Registry, Tool};
+use oa_types::ToolSpec;
+
+use crate::error::{Error, Result};
+use crate::settings::{AgentConfig, Settings};
+
+impl AgentConfig {
+    /// Adds the tool, if it is wanted.
+    pub(crate) fn with_reader(
+        &self,
+        mut tools: Registry,
+        limit: TruncationPolicy,
+    ) -> Result<Registry> {
+        if self.keeps_results && tools.add(read_result(limit)).is_err() {
+            let why = "offer_full_results offers a tool read_result: rename your tool of this name";
+            return Err(Error::config(why));
+        }
+        Ok(tools)
+    }
+
+    /// Returns the tools that are offered from the start.
+    pub(crate) fn specs(&self, offered: &Registry) -> Vec<ToolSpec> {
+        let is_first = |tool: &&_| !self.keeps_results || Tool::name(*tool) != READ_RESULT;
+        offered.iter().filter(is_first).map(|tool| tool.spec()).collect()
+    }
+}
+
+impl Settings {
+    /// Creates a store for the results of a conversation, if the model may read them.
+    pub(crate) fn result_store(&self) -> Option<ResultStore> {
+        let is_offered = self.config.keeps_results && self.executor.tools().contains(READ_RESULT);
+        is_offered.then(ResultStore::new)
+    }
+
+    /// Offers the tool, if there are results to read.
+    pub(crate) fn offer_reader(
+        &self,
+        request: ChatRequest,
+        results: Option<&ResultStore>,
+    ) -> ChatRequest {
+        let tool = self.executor.tools().get(READ_RESULT);
+        match tool.filter(|_| results.is_some_and(|results| !results.is_empty())) {
+            Some(tool) => {
+                request.with_options(|options| options.parameters.tools.push(tool.spec()))
+            }
+            None => request,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Shortens the conversation of a running turn: carries out the plan of a [`ContextPolicy`].
+
+use std::sync::Arc;
+
+use oa_context::{ContextShortened, Estimator, RunningTurn, Shortening, Summary};
+use oa_executor::ResultStore;
+use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
+use oa_types::{Message, Usage};
+
+use crate::client::answer_text;
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use crate::work::Done;
+use oa_events::AgentEvent;
+
+/// The outcome of shortening, what a summary has taken, and the event.
+pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
+
+impl Settings {
+    /// Returns the plan for a conversation that is too long.
+    pub(crate) fn plan_shortening(
+        &self,
+        step: &ShortenStep,
+        results: Option<&ResultStore>,
+    ) -> Option<Shortening> {
+        let policy = self.config.context.as_ref()?;
+        let readable = |result: &_| results?.keep_cleared(result);
+        let system = self.chat.system_prompt.as_deref().map(Message::system);
+        let turn = RunningTurn::new(&step.history, step.prompt, step.keep_from)
+            .with_fixed(system.as_ref(), &self.chat.parameters.tools)
+            .after_overflow(step.is_overflow)
+            .without_summary(!step.can_ask)
+            .with_reported(step.reported.map(|reported| (reported.tokens, reported.messages)))
+            .with_readable(&readable);
+        policy.shorten(&turn, &Estimator::new())
+    }
+
+    /// Carries out a plan: has the model write the summary, and shows the archive what leaves.
+    pub(crate) async fn shorten(self: Arc<Self>, mut shortening: Shortening) -> ShortenedTurn {
+        let (mut used, mut summary_error) = (Usage::default(), None);
+        if let Some(summary) = shortening.summary()
+            && let Err(error) = self.write_summary(summary, &mut used).await
+        {
+            summary_error = Some(error.to_string());
+            shortening.give_up();
+        }
+        if let Err(error) = self.config.steps.archive(shortening.archived()).await {
+            let outcome = ShortenOutcome::Failed { error: Box::new(error.to_record()) };
+            return (outcome, used, None);
+        }
+        let done = shortening.finish(&Estimator::new());
+        let mut event = done.event();
+        event.how.summary_error = summary_error;
+        let (tokens, cost) = (used.total().unwrap_or_default(), used.cost.unwrap_or_default());
+        let outcome = ShortenOutcome::Replace { history: done.messages, tokens, cost };
+        (outcome, used, Some(event))
+    }
+
+    /// Has the model write a summary, and adds what its answers take to `used`.
+    pub(crate) async fn write_summary(&self, words: &mut Summary, used: &mut Usage) -> Result<()> {
+        let settings = Arc::new(self.for_summaries()?);
+        while let Some(request) = words.next_request() {
+            for message in request {
+                let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
+                let text = answer_text(&mut driver, message).await;
+                used.add(&driver.metadata.usage.unwrap_or_default());
+                words.push(text?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Driver {
+    /// Shortens the conversation if it is too long.
+    #[inline(never)]
+    pub(crate) fn shorten(&mut self) {
+        let step = self.turn.shorten_step();
+        let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
+            return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
+        };
+        let settings = Arc::clone(&self.settings);
+        self.work.hooks =
+            Some(Box::pin(async move { Done::Shortened(Box::new(settings.shorten(plan).await)) }));
+    }
+
+    pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {
+        let (outcome, used, event) = done;
+        self.metadata.total_usage.add(&used);
+        let taken = self.turn.take(StepOutcome::Shorten(outcome));
+        taken.map_err(|error| self.fail(Error::from(*error)))?;
+        Ok(event.map(AgentEvent::ContextShortened))
+    }
+}

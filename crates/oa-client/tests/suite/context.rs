@@ -1,0 +1,293 @@
+//! Turns that shorten their conversation while they run.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
+use oa_context::{ContextPolicy, ContextShortened, Overflow, estimate_text};
+use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
+use oa_tools::tool;
+use oa_turn::drive;
+use oa_types::{ContentBlock, FinishReason, Message};
+use serde_json::{Value, json};
+
+const PROMPT: &str = "Read all pages.";
+
+/// The tokens of a request, about.
+fn size(request: &Request) -> u64 {
+    let body = request.json();
+    let tools = body.get("tools").map_or(0, |tools| estimate_text(&tools.to_string()));
+    (estimate_text(&body["messages"].to_string()) + tools) as u64
+}
+
+/// A server with a small context: it calls `read` page by page, and summarizes when it is asked to.
+fn server(pages: u64, context: u64, summary: Reply) -> MemoryServer {
+    let answer = move |request: &Request| {
+        let used = size(request);
+        if used > context {
+            let message = format!(
+                "request ({used} tokens) exceeds the available context size ({context} tokens)"
+            );
+            return Reply::json(
+                400,
+                json!({ "error": {
+                    "code": 400,
+                    "message": message,
+                    "type": "exceed_context_size_error",
+                    "n_prompt_tokens": used,
+                    "n_ctx": context,
+                }}),
+            );
+        }
+        if is_summary(request) {
+            return summary.clone().usage(used, 20);
+        }
+        let mut calls = request.messages().iter().rev().filter_map(|message| {
+            let arguments = message["tool_calls"][0]["function"]["arguments"].as_str()?;
+            serde_json::from_str::<Value>(arguments).ok()?["page"].as_u64()
+        });
+        let page = calls.next().unwrap_or_default() + 1;
+        let reply = match page > pages {
+            true => Reply::text("I have read all pages."),
+            false => {
+                let id = format!("call_{page}");
+                Reply::new().call_with_id(id, "read", json!({ "page": page }))
+            }
+        };
+        reply.usage(used, 20)
+    };
+    MemoryServer::new(Script::new().strict_by(Strict::new()).otherwise(Reply::by(answer)))
+}
+
+fn is_summary(request: &Request) -> bool {
+    let [only] = request.messages() else { return false };
+    only["content"].as_str().is_some_and(|text| text.starts_with("Summarize"))
+}
+
+fn bees() -> Reply {
+    Reply::text("The pages are about bees. ".repeat(5))
+}
+
+fn agent(server: &MemoryServer) -> AgentOptionsBuilder {
+    let read = tool("read", "Reads a page").param("page", "integer").build(|input| async move {
+        Ok(json!(format!("Page {}. {}", input["page"], "Bees live in hives. ".repeat(75))))
+    });
+    AgentOptions::builder()
+        .model("small")
+        .system_prompt("Be brief.")
+        .transport(server.clone())
+        .tool(read)
+        .auto_execute_tools(true)
+        .max_tool_iterations(1_000)
+}
+
+fn client(options: AgentOptionsBuilder) -> Client {
+    Client::new(options.build().expect("the options fit")).expect("the options fit")
+}
+
+/// Runs the prompt to its end, and returns what was shortened.
+async fn run(client: &mut Client) -> Result<Vec<ContextShortened>, oa_client::Error> {
+    client.send(PROMPT).await?;
+    let mut shortened = Vec::new();
+    while let Some(event) = client.next_event().await? {
+        if let AgentEvent::ContextShortened(event) = event {
+            shortened.push(event);
+        }
+    }
+    Ok(shortened)
+}
+
+fn runs(client: &Client) -> usize {
+    let is_call = |block: &&ContentBlock| matches!(block, ContentBlock::ToolUse(_));
+    client.history().iter().flat_map(|message| &message.content).filter(is_call).count()
+}
+
+/// 200 calls, whose results take twenty times the context.
+#[tokio::test]
+async fn a_run_of_many_contexts_comes_to_its_end() {
+    for overflow in [Overflow::DropOldest, Overflow::Summarize] {
+        let server = server(200, 4_096, bees());
+        let policy = ContextPolicy::new(4_096).with_overflow(overflow);
+        let archived = Arc::<Mutex<Vec<Message>>>::default();
+        let archive = Arc::clone(&archived);
+        let mut client = client(agent(&server).context(policy).archive_context(move |messages| {
+            archive.lock().unwrap().extend(messages);
+            std::future::ready(())
+        }));
+        let shortened = run(&mut client).await.unwrap();
+        assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
+        assert_eq!(client.history().last().unwrap().text(), "I have read all pages.");
+        let requests = server.requests();
+        assert!(requests.iter().all(|request| size(request) <= 4_096), "none was refused");
+        assert_eq!(requests.iter().filter(|request| !is_summary(request)).count(), 201);
+        let archived = archived.lock().unwrap().clone();
+        let whole: Vec<Message> = client.history().iter().chain(&archived).cloned().collect();
+        for page in [1, 50, 100, 199, 200] {
+            let page = format!("Page {page}. Bees");
+            let is_page = |block: &ContentBlock| {
+                matches!(
+                    block,
+                    ContentBlock::ToolResult(result)
+                        if result.content.as_str().is_some_and(|text| text.starts_with(&page))
+                )
+            };
+            assert!(whole.iter().flat_map(|message| &message.content).any(is_page), "{page}");
+        }
+        assert!(client.history().iter().any(|message| message.text() == PROMPT));
+        assert!(shortened.len() > 10, "{}", shortened.len());
+        let (mut cleared, mut dropped, mut summarized) = (0, 0, 0);
+        for ContextShortened { before, after, how, .. } in &shortened {
+            assert!(*before >= 3_276 && *after <= 2_048, "{before} {after}");
+            cleared += how.results_cleared;
+            dropped += how.messages_dropped;
+            summarized += how.messages_summarized;
+            assert_eq!(how.summary_error, None);
+        }
+        assert!(cleared > 0);
+        assert_eq!(
+            (dropped > 0, summarized > 0),
+            match overflow {
+                Overflow::Summarize => (false, true),
+                _ => (true, false),
+            }
+        );
+        let summaries = client.history().iter().filter(|m| m.text().contains("about bees"));
+        assert_eq!(summaries.count(), usize::from(summarized > 0), "one at a time");
+        // All answers are counted, those of summaries too.
+        let spent = client.turn_metadata().total_usage.completion_tokens;
+        assert_eq!(spent, Some(20 * requests.len() as u64));
+        server.verify();
+    }
+}
+
+#[tokio::test]
+async fn without_the_option_an_overflow_is_the_error() {
+    let server = server(200, 4_096, bees());
+    let error = run(&mut client(agent(&server))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextOverflow);
+}
+
+/// The estimate is too low, since the policy believes in a larger context.
+#[tokio::test]
+async fn a_request_that_is_refused_is_shortened_and_sent_once_more() {
+    let server = server(60, 2_048, bees());
+    let policy = ContextPolicy::new(4_096).with_trigger(1.0).with_target(0.6);
+    let mut client = client(agent(&server).context(policy));
+    let shortened = run(&mut client).await.unwrap();
+    let refused = server.requests().iter().filter(|request| size(request) > 2_048).count();
+    assert_eq!(refused, shortened.len());
+    assert!(refused > 3, "{refused}");
+    assert_eq!(client.history().last().unwrap().text(), "I have read all pages.");
+    server.verify();
+}
+
+#[tokio::test]
+async fn a_second_refusal_is_the_error_and_the_turn_can_go_on() {
+    let server = server(60, 300, bees());
+    let mut client = client(agent(&server).context(ContextPolicy::new(4_096)));
+    let error = run(&mut client).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextOverflow);
+    assert_eq!(server.requests().len(), 3, "the call, and its result twice");
+    assert_eq!(runs(&client), 1);
+    assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::ContextOverflow);
+    assert_eq!(client.history().len(), 3);
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_is_a_drop() {
+    let server = server(40, 4_096, Reply::new().refuse("I cannot."));
+    let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let mut client = client(agent(&server).context(policy));
+    let shortened = run(&mut client).await.unwrap();
+    let failed = shortened.iter().filter(|event| event.how.summary_error.is_some());
+    assert!(failed.count() > 0);
+    for ContextShortened { how, .. } in &shortened {
+        assert_eq!(how.messages_summarized, 0);
+        if let Some(error) = &how.summary_error {
+            assert_eq!(error, "the model refused to summarize");
+            assert!(how.messages_dropped > 0);
+        }
+    }
+    assert_eq!(client.history().last().unwrap().text(), "I have read all pages.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_reaches_a_summary() {
+    let server = server(40, 4_096, bees().stall_after(100));
+    let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let mut client = client(agent(&server).context(policy));
+    let handle = client.interrupt_handle();
+    let (done, ()) = tokio::join!(run(&mut client), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        handle.interrupt();
+    });
+    done.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert!(is_summary(server.requests().last().unwrap()));
+    // It can go on, and is shortened then.
+    client.continue_turn().await.unwrap();
+}
+
+#[tokio::test]
+async fn summaries_count_towards_the_budget() {
+    let server = server(100, 4_096, bees());
+    let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let mut client = client(agent(&server).context(policy).max_run_tokens(60_000));
+    run(&mut client).await.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+    let all: u64 = server.requests().iter().map(|request| size(request) + 20).sum();
+    let last = size(server.requests().last().unwrap()) + 20;
+    assert!(server.requests().iter().any(is_summary));
+    assert!(all >= 60_000 && all - last < 60_000, "{all}, {last} for the last");
+}
+
+#[tokio::test]
+async fn a_panic_of_the_archive_ends_the_turn() {
+    let server = server(40, 4_096, bees());
+    let options = agent(&server).context(ContextPolicy::new(4_096));
+    let mut client = client(options.archive_context(|_| async { panic!("disk full") }));
+    let error = run(&mut client).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert_eq!(error.to_string(), "archive_context panicked: disk full");
+    let vain = agent(&server).archive_context(|_| async {}).build().unwrap_err();
+    assert_eq!(vain.to_string(), "archive_context has no effect without context");
+}
+
+#[tokio::test]
+async fn steps_of_the_agent_shorten_in_the_same_way() {
+    let policy = || ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let first = server(60, 4_096, bees());
+    let mut client = client(agent(&first).context(policy()));
+    let shortened = run(&mut client).await.unwrap();
+    let second = server(60, 4_096, bees());
+    let options = agent(&second).context(policy()).build().unwrap();
+    let mut turn = options.turn();
+    turn.prompt(Message::user(PROMPT)).unwrap();
+    let told = Arc::<Mutex<Vec<ContextShortened>>>::default();
+    let log = Arc::clone(&told);
+    let steps = options.steps().on_event(move |event| {
+        if let AgentEvent::ContextShortened(event) = event {
+            log.lock().unwrap().push(event);
+        }
+    });
+    assert_eq!(drive(&mut turn, &steps).await.unwrap(), FinishReason::Stop);
+    assert_eq!(turn.history().to_vec(), client.history());
+    assert_eq!(*told.lock().unwrap(), shortened);
+    assert!(shortened.iter().any(|event| event.how.messages_summarized > 0));
+}
+
+#[tokio::test]
+async fn an_earlier_conversation_is_shortened_before_the_first_request() {
+    let server = server(0, 4_096, bees());
+    let mut messages = Vec::new();
+    for number in 0..30 {
+        messages.push(Message::user(format!("Question {number}? {}", "Really? ".repeat(80))));
+        messages.push(Message::assistant(vec![oa_types::TextBlock::new("Yes.").into()]));
+    }
+    let options = agent(&server).context(ContextPolicy::new(4_096)).build().unwrap();
+    let mut client = Client::with_history(options, messages).unwrap();
+    let shortened = run(&mut client).await.unwrap();
+    assert_eq!(shortened.len(), 1);
+    assert!(shortened[0].how.messages_dropped > 20);
+    assert_eq!(server.requests().len(), 1);
+}

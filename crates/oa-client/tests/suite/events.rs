@@ -1,0 +1,92 @@
+//! Events as a client tells them: the first one of a call has its id and name.
+
+use oa_chat::ToolMode;
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
+use oa_testkit::{MemoryServer, Reply};
+use oa_tools::tool;
+use oa_types::ContentBlock;
+use serde_json::{Value, json};
+
+/// Runs a prompt, and returns its events.
+async fn events(options: AgentOptionsBuilder, server: &MemoryServer) -> Vec<AgentEvent> {
+    let add = tool("add", "Adds").param("a", "integer").build(|_| async { Ok(json!(4)) });
+    let options = options.model("any").transport(server.clone()).tool(add);
+    let options = options.auto_execute_tools(true).build().expect("good options");
+    let mut client = Client::new(options).expect("a good client");
+    client.send("Add.").await.expect("the server answers");
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
+        events.push(event);
+    }
+    let calls = client.history().iter().flat_map(|message| &message.content);
+    let ids = calls.filter_map(|block| match block {
+        ContentBlock::ToolUse(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        started(&events),
+        ids.collect::<Vec<_>>(),
+        "history has the ids of the first events"
+    );
+    events
+}
+
+/// Returns the ids of the calls that start, after checking that all later events of each have the same.
+fn started(events: &[AgentEvent]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for event in events {
+        let later = match event {
+            AgentEvent::ToolUseDelta(delta) => {
+                assert_eq!(delta.id.is_some(), delta.name.is_some());
+                match &delta.id {
+                    Some(id) => ids.push(id.clone()),
+                    None => assert!(delta.call < ids.len(), "the call has started"),
+                }
+                continue;
+            }
+            AgentEvent::Block(ContentBlock::ToolUse(call)) => &call.id,
+            AgentEvent::Block(ContentBlock::ToolResult(result)) => &result.tool_use_id,
+            AgentEvent::Tool(event) => match event.call_id() {
+                Some(id) => id,
+                None => continue,
+            },
+            _ => continue,
+        };
+        assert!(ids.iter().any(|id| id == later), "{later} is none of {ids:?}");
+    }
+    ids
+}
+
+fn fragment(call: Value) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] })
+}
+
+#[tokio::test]
+async fn the_first_event_of_a_call_has_the_id_of_all_later_ones() {
+    let late = Reply::new()
+        .event(fragment(
+            json!({ "index": 0, "function": { "name": "add", "arguments": "{\"a\":" } }),
+        ))
+        .event(fragment(json!({ "index": 0, "id": "late", "function": { "arguments": "2}" } })))
+        .finish("tool_calls");
+    let named_last = Reply::new()
+        .event(fragment(json!({ "index": 0, "id": "c1", "function": { "arguments": "{\"a\":" } })))
+        .event(fragment(json!({ "index": 0, "function": { "name": "add", "arguments": "2}" } })))
+        .finish("tool_calls");
+    let known = Reply::new().call_with_id("c1", "add", json!({ "a": 2 }));
+    for (reply, id) in [(late, None), (named_last, Some("c1")), (known, Some("c1"))] {
+        let server = MemoryServer::new([reply, Reply::text("4.")]);
+        let started = started(&events(AgentOptions::builder(), &server).await);
+        assert_eq!(started.len(), 1);
+        assert!(id.map_or(started[0].len() == 9, |id| started[0] == id), "{started:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_in_text_have_an_id_and_a_name_from_the_first_event() {
+    let call = r#"<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>"#;
+    let server = MemoryServer::new([Reply::text(call), Reply::text("4.")]);
+    let options = AgentOptions::builder().tool_mode(ToolMode::TaggedJson);
+    let events = events(options, &server).await;
+    assert_eq!(started(&events).len(), 1);
+}

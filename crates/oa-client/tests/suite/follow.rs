@@ -1,0 +1,422 @@
+//! Conversations that are saved as they go, and programs that die on the way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
+use oa_hooks::{HookDecision, Hooks, Permission};
+use oa_session::{
+    FollowError, JsonlStore, MemoryStore, NewSession, SavedSession, SessionId, SessionStore,
+    StoreFuture, Timestamp,
+};
+use oa_testkit::{MemoryServer, Reply, Script};
+use oa_tools::tool;
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
+use serde_json::{Map, Value, json};
+
+/// A model of three steps, two of which have calls. It answers by what it sees, so that a program that goes on later
+/// gets the same; refused answers are tried again.
+fn model() -> MemoryServer {
+    let script = Script::new().otherwise(Reply::by(|request| {
+        let messages = request.messages();
+        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        let last = messages.last().map(|last| last["content"].to_string()).unwrap_or_default();
+        match results {
+            0 => Reply::new()
+                .say("Two. ")
+                .call("count", json!({"n": 1}))
+                .call("count", json!({"n": 2})),
+            2 => Reply::new().call("count", json!({"n": 3})),
+            _ if last.contains("not accepted") => Reply::text("Good."),
+            _ => Reply::text("Bad."),
+        }
+    }));
+    MemoryServer::new(script)
+}
+
+/// Each call that ran, as often as it ran.
+type Runs = Arc<[AtomicUsize; 4]>;
+
+fn options(server: &MemoryServer, runs: &Runs) -> AgentOptions {
+    let runs = Arc::clone(runs);
+    let count = tool("count", "Counts").param("n", "integer").build(move |args| {
+        let n = args["n"].as_u64().unwrap_or_default() as usize;
+        let runs = Arc::clone(&runs);
+        async move {
+            runs[n].fetch_add(1, Ordering::Relaxed);
+            Ok(json!(n))
+        }
+    });
+    let hooks = Hooks::new().add_answer(|event| async move {
+        (event.message.text() == "Bad.").then(|| HookDecision::retry("no"))
+    });
+    let options = AgentOptions::builder().model("any").transport(server.clone()).hooks(hooks);
+    options.tool(count).auto_execute_tools(true).build().expect("the options are right")
+}
+
+fn session() -> NewSession {
+    NewSession::new(SessionId::new("a").expect("it is an id"), Timestamp::from_millis(0))
+}
+
+async fn opened(store: &Arc<dyn SessionStore>) -> SavedSession {
+    SavedSession::open_or_create(Arc::clone(store), session()).await.expect("it can be opened")
+}
+
+/// The number of answers that were not refused.
+fn assistants(messages: &[Message]) -> usize {
+    let answers = messages.iter().filter(|message| message.role == MessageRole::Assistant);
+    answers.filter(|answer| answer.text() != "Bad.").count()
+}
+
+fn results(messages: &[Message]) -> Vec<Value> {
+    let blocks = messages.iter().flat_map(|message| &message.content);
+    let results = blocks.filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result.content.clone()),
+        _ => None,
+    });
+    results.collect()
+}
+
+/// What a program does until it dies: after this number of events, its client and everything else is dropped.
+async fn die_after(events: usize, store: &Arc<dyn SessionStore>, runs: &Runs) -> Option<Died> {
+    let server = model();
+    let mut saved = opened(store).await;
+    let mut client = Client::new(options(&server, runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut turn = saved.follow(&mut client);
+    for _ in 0..events {
+        turn.next_event().await.unwrap()?;
+    }
+    let history = turn.get_ref().history().to_vec();
+    Some(Died { history })
+}
+
+struct Died {
+    history: Vec<Message>,
+}
+
+async fn killed_after_each_event(store: impl Fn() -> Arc<dyn SessionStore>) {
+    for events in 0.. {
+        let runs = Runs::default();
+        let store = store();
+        let Some(Died { history }) = die_after(events, &store, &runs).await else {
+            assert!(events > 20, "{events} events");
+            let saved = opened(&store).await.session().conversation();
+            assert_eq!(saved.last().unwrap().text(), "Good.");
+            assert_eq!(saved.len(), 7);
+            break;
+        };
+        // Another program.
+        let before: Vec<usize> = runs.iter().map(|runs| runs.load(Ordering::Relaxed)).collect();
+        let mut saved = opened(&store).await;
+        let mut messages = saved.session().conversation();
+        if messages.is_empty() {
+            assert_eq!(events, 0, "the prompt is saved before the first event");
+            messages.push(Message::user("Go."));
+        }
+        assert_eq!(messages[0], Message::user("Go."), "the prompt is never lost");
+        assert!(!messages.iter().any(|message| message.text().contains("Bad.")), "it was refused");
+        assert!(assistants(&messages) + 1 >= assistants(&history), "{events}: {messages:#?}");
+        let kept = results(&messages);
+        let server = model();
+        let mut client = Client::with_history(options(&server, &runs), messages.clone()).unwrap();
+        if messages.last().unwrap().role != MessageRole::Assistant {
+            client.continue_turn().await.unwrap();
+            saved.follow(&mut client).finish().await.unwrap();
+        }
+        let texts: Vec<String> = client.history().iter().map(Message::text).collect();
+        assert_eq!(texts, ["Go.", "Two. ", "", "", "", "", "Good."], "{events}");
+        assert_eq!(opened(&store).await.session().messages, client.history());
+        for n in 1..4 {
+            let after = runs[n].load(Ordering::Relaxed);
+            if kept.contains(&json!(n)) {
+                assert_eq!((before[n], after), (1, 1), "{events}: it was saved with its result");
+            }
+            assert!((1..=2).contains(&after));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_dies_anywhere_loses_one_answer_at_most() {
+    killed_after_each_event(|| Arc::new(MemoryStore::new())).await;
+}
+
+#[tokio::test]
+async fn the_same_with_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = AtomicUsize::new(0);
+    killed_after_each_event(|| {
+        let name = number.fetch_add(1, Ordering::Relaxed).to_string();
+        Arc::new(JsonlStore::open(folder.path().join(name)).unwrap())
+    })
+    .await;
+}
+
+/// The events of a turn that nobody follows.
+async fn plain_events() -> Vec<String> {
+    let (server, runs) = (model(), Runs::default());
+    let mut client = Client::new(options(&server, &runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        events.push(name(&event));
+    }
+    events
+}
+
+fn name(event: &AgentEvent) -> String {
+    match event {
+        AgentEvent::AnswerEnd(_) => "AnswerEnd".to_owned(),
+        AgentEvent::Tool(event) => {
+            let event = format!("{event:?}");
+            event.split(['(', ' ', '{']).next().unwrap_or_default().to_owned()
+        }
+        event => format!("{event:?}"),
+    }
+}
+
+#[tokio::test]
+async fn checkpoints_keep_all_events() {
+    let (server, runs) = (model(), Runs::default());
+    let mut client = Client::new(options(&server, &runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut at = Vec::new();
+    while let Some(checkpoint) = client.next_checkpoint().await.unwrap() {
+        at.push((checkpoint.messages, checkpoint.steps, checkpoint.waits));
+        assert_eq!(client.history().len(), checkpoint.messages);
+    }
+    assert_eq!(at, [(4, 1, false), (6, 2, false), (7, 4, false)]);
+    assert_eq!(client.next_checkpoint().await.unwrap(), None);
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        events.push(name(&event));
+    }
+    assert_eq!(events, plain_events().await);
+
+    // Mixed, from any event on.
+    for start in 0..events.len() {
+        let (server, runs) = (model(), Runs::default());
+        let mut client = Client::new(options(&server, &runs)).unwrap();
+        client.send("Go.").await.unwrap();
+        let mut mixed = Vec::new();
+        for _ in 0..start {
+            mixed.extend(client.next_event().await.unwrap().as_ref().map(name));
+        }
+        client.next_checkpoint().await.unwrap();
+        while let Some(event) = client.next_event().await.unwrap() {
+            mixed.push(name(&event));
+        }
+        assert_eq!(mixed, events, "from {start}");
+    }
+}
+
+#[tokio::test]
+async fn followers_get_all_events() {
+    let (server, runs) = (model(), Runs::default());
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(options(&server, &runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut turn = saved.follow(&mut client);
+    let mut events = Vec::new();
+    while let Some(event) = turn.next_event().await.unwrap() {
+        if let AgentEvent::TurnEnd(_) = event {
+            let saved = store.load(&session().id).await.unwrap();
+            assert_eq!(saved.messages, turn.get_ref().history(), "saved before it is told");
+        }
+        events.push(name(&event));
+    }
+    assert_eq!(events, plain_events().await);
+}
+
+#[tokio::test]
+async fn an_error_on_the_way_to_a_checkpoint_loses_no_event() {
+    let script = Script::new().reply(Reply::new().call("count", json!({"n": 1})));
+    let server =
+        MemoryServer::new(script.reply(Reply::text("word ".repeat(500)).close_after(1_500)));
+    let mut client = Client::new(options(&server, &Runs::default())).unwrap();
+    client.send("Go.").await.unwrap();
+    assert_eq!(client.next_checkpoint().await.unwrap().unwrap().messages, 3);
+    assert_eq!(client.next_checkpoint().await.unwrap_err().kind(), ErrorKind::Stream);
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        events.push(name(&event));
+    }
+    assert!(events.iter().any(|event| event == "CallComplete"), "{events:?}");
+    assert_eq!(client.history().len(), 3);
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_is_saved_with_its_open_call() {
+    let (server, runs) = (model(), Runs::default());
+    let ask = |request: oa_hooks::PermissionRequest| async move {
+        let is_last = request.tool_input["n"] == 3;
+        if is_last { Permission::Later } else { Permission::Allow }
+    };
+    let build = || {
+        let base = options(&server, &runs);
+        let count = base.tool("count").cloned().unwrap();
+        let options = AgentOptions::builder().model("any").transport(server.clone());
+        let options = options.tool(count).auto_execute_tools(true).can_use_tool(ask);
+        options.permission_mode(oa_hooks::PermissionMode::Ask).build().unwrap()
+    };
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(build()).unwrap();
+    client.send("Go.").await.unwrap();
+    saved.follow(&mut client).finish().await.unwrap();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
+    drop(client);
+
+    let mut saved = opened(&store).await;
+    // The first step was saved for good before, and stays so.
+    assert_eq!(saved.session().messages.len(), 4);
+    assert!(saved.session().info.is_pending);
+    let mut client = Client::resume(build(), saved.session().conversation()).unwrap();
+    let call = client.pending_approvals()[0].id.clone();
+    client.deny(&call, "no").unwrap();
+    client.continue_turn().await.unwrap();
+    saved.follow(&mut client).finish().await.unwrap();
+    assert_eq!(saved.session().messages, client.history());
+    assert_eq!((client.history().len(), runs[3].load(Ordering::Relaxed)), (7, 0));
+    assert!(!saved.session().info.is_pending);
+}
+
+#[tokio::test]
+async fn an_interrupted_turn_is_saved_and_told() {
+    let (server, runs) = (model(), Runs::default());
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(options(&server, &runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut turn = saved.follow(&mut client);
+    let mut ended = None;
+    while let Some(event) = turn.next_event().await.unwrap() {
+        match event {
+            AgentEvent::Block(ContentBlock::ToolUse(_)) => turn.get_mut().interrupt(),
+            AgentEvent::TurnEnd(reason) => ended = Some(reason),
+            _ => {}
+        }
+    }
+    assert_eq!(ended, Some(FinishReason::Interrupted));
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert_eq!(saved.session().messages, client.history());
+    assert_eq!(assistants(client.history()), 1);
+}
+
+/// A store that fails when it is told to.
+#[derive(Debug, Default)]
+struct Shaky {
+    inner: MemoryStore,
+    fails: AtomicBool,
+}
+
+impl SessionStore for Shaky {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, oa_session::SessionInfo> {
+        self.inner.create(session)
+    }
+
+    fn append<'a>(
+        &'a self,
+        id: &'a SessionId,
+        append: oa_session::Append,
+    ) -> StoreFuture<'a, oa_session::SessionInfo> {
+        if self.fails.load(Ordering::Relaxed) {
+            let error = oa_session::Error::new(oa_session::ErrorKind::Io, "the disk is full");
+            return Box::pin(async { Err(error) });
+        }
+        self.inner.append(id, append)
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, oa_session::Session> {
+        self.inner.load(id)
+    }
+
+    fn list(&self, list: oa_session::List) -> StoreFuture<'_, oa_session::SessionPage> {
+        self.inner.list(list)
+    }
+
+    fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
+        self.inner.delete(id)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SessionId,
+        keep: usize,
+        fork: NewSession,
+    ) -> StoreFuture<'a, oa_session::SessionInfo> {
+        self.inner.fork(id, keep, fork)
+    }
+
+    fn set_metadata<'a>(
+        &'a self,
+        id: &'a SessionId,
+        members: Map<String, Value>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, oa_session::SessionInfo> {
+        self.inner.set_metadata(id, members, at)
+    }
+
+    fn set_pending<'a>(
+        &'a self,
+        id: &'a SessionId,
+        revision: oa_session::Revision,
+        pending: Option<oa_session::Pending>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, oa_session::SessionInfo> {
+        self.inner.set_pending(id, revision, pending, at)
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_store_is_told_once_and_the_turn_goes_on() {
+    let shaky = Arc::new(Shaky::default());
+    let store: Arc<dyn SessionStore> = Arc::<Shaky>::clone(&shaky);
+    let (server, runs) = (model(), Runs::default());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(options(&server, &runs)).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut turn = saved.follow(&mut client);
+    shaky.fails.store(true, Ordering::Relaxed);
+    let (mut events, mut errors) = (Vec::new(), 0);
+    loop {
+        match turn.next_event().await {
+            Ok(Some(event)) => events.push(name(&event)),
+            Ok(None) => break,
+            Err(FollowError::Store(error)) => {
+                assert_eq!(error.kind(), oa_session::ErrorKind::Io);
+                errors += 1;
+                // The disk has room again once the second step is saved.
+                shaky.fails.store(errors < 3, Ordering::Relaxed);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(errors, 3, "the prompt and two steps");
+    assert_eq!(events, plain_events().await);
+    assert_eq!(saved.session().messages, client.history());
+    assert_eq!(client.history().len(), 7);
+}
+
+#[tokio::test]
+async fn an_error_of_the_turn_is_told_and_what_it_took_back_is_not_kept() {
+    let script = Script::new().reply(Reply::text("word ".repeat(500)).close_after(1_500));
+    let server = MemoryServer::new(script);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(options(&server, &Runs::default())).unwrap();
+    client.send("Go.").await.unwrap();
+    let mut turn = saved.follow(&mut client);
+    let error = loop {
+        match turn.next_event().await {
+            Ok(event) => assert!(event.is_some(), "an error comes"),
+            Err(error) => break error,
+        }
+    };
+    let FollowError::Conversation(error) = error else { panic!("{error}") };
+    assert_eq!(error.kind(), ErrorKind::Stream);
+    assert!(turn.next_event().await.unwrap().is_none());
+    assert_eq!(saved.session().messages, client.history());
+}

@@ -1,0 +1,493 @@
+//! Conversations that are shortened while a turn runs.
+
+use std::fmt;
+use std::ops::Range;
+
+use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::calibration::Calibration;
+use crate::counter::{Costs, TokenCounter};
+use crate::estimate::share;
+use crate::exchange::{exchanges, leading_system};
+use crate::policy::{ContextPolicy, Overflow};
+use crate::summary::{FRAME, Summary};
+use crate::truncate::Truncated;
+
+/// A conversation that is about to be sent, with a turn in progress at its end.
+#[derive(Clone, Copy)]
+pub struct RunningTurn<'a> {
+    messages: &'a [Message],
+    prompt: Option<usize>,
+    keep_from: usize,
+    system: Option<&'a Message>,
+    tools: &'a [ToolSpec],
+    reported: Option<(u64, usize)>,
+    is_overflow: bool,
+    summarizes: bool,
+    readable: Option<&'a Readable<'a>>,
+}
+
+type Readable<'a> = dyn Fn(&ToolResultBlock) -> Option<String> + Send + Sync + 'a;
+
+/// A conversation that is being shortened: what is cleared and dropped, and perhaps a summary to be written.
+///
+/// Have a model answer the requests of [`summary`](Self::summary), if there is one, then call [`finish`](Self::finish).
+#[derive(Clone, Debug)]
+#[must_use = "nothing is shortened until it is finished"]
+pub struct Shortening {
+    /// The whole conversation, with the old results cleared.
+    messages: Vec<Message>,
+    cut: Truncated,
+    summary: Option<Box<Summary>>,
+    archived: Vec<Message>,
+    cleared: usize,
+    before: usize,
+    /// The count of everything but messages.
+    fixed: usize,
+    ratio: f64,
+}
+
+/// A conversation that was shortened.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Shortened {
+    /// The remaining messages.
+    pub messages: Vec<Message>,
+    /// The messages that left, in full: those of cleared results, and those that were dropped or summarized.
+    pub archived: Vec<Message>,
+    /// The number of results that were cleared, without those that were dropped.
+    pub cleared: usize,
+    /// The number of messages that were dropped or summarized.
+    pub dropped: usize,
+    /// True if a summary replaces the dropped messages.
+    pub is_summarized: bool,
+    /// The tokens before, with tools and system prompt.
+    pub before: usize,
+    /// The estimated tokens afterwards.
+    pub after: usize,
+}
+
+/// The event of a conversation that was shortened.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ContextShortened {
+    /// The tokens before: as the server reported them and estimated since, with tools and system prompt.
+    pub before: usize,
+    /// The estimated tokens afterwards.
+    pub after: usize,
+    /// The way in which it was shortened.
+    pub how: HowShortened,
+}
+
+/// The way in which a conversation was shortened. More than one number may be above 0.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HowShortened {
+    /// The number of results of tools whose content was cleared.
+    pub results_cleared: usize,
+    /// The number of messages that were dropped.
+    pub messages_dropped: usize,
+    /// The number of messages that a summary replaced.
+    pub messages_summarized: usize,
+    /// The error of a summary that failed, so that messages were dropped instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_error: Option<String>,
+}
+
+impl Shortened {
+    /// Returns the event of it.
+    #[must_use]
+    pub fn event(&self) -> ContextShortened {
+        let Self { cleared, dropped, is_summarized, before, after, .. } = *self;
+        let how = HowShortened {
+            results_cleared: cleared,
+            messages_dropped: if is_summarized { 0 } else { dropped },
+            messages_summarized: if is_summarized { dropped } else { 0 },
+            summary_error: None,
+        };
+        ContextShortened { before, after, how }
+    }
+}
+
+impl<'a> RunningTurn<'a> {
+    /// Describes a conversation. `prompt` is the index of the prompt that began the turn: it and all later messages of
+    /// the user stay. From `keep_from` on all messages stay: the last answer and its results.
+    #[must_use]
+    pub fn new(messages: &'a [Message], prompt: Option<usize>, keep_from: usize) -> Self {
+        Self {
+            messages,
+            prompt,
+            keep_from: keep_from.min(messages.len()),
+            system: None,
+            tools: &[],
+            reported: None,
+            is_overflow: false,
+            summarizes: true,
+            readable: None,
+        }
+    }
+
+    /// Sets what is sent besides the messages.
+    #[must_use]
+    pub fn with_fixed(mut self, system: Option<&'a Message>, tools: &'a [ToolSpec]) -> Self {
+        (self.system, self.tools) = (system, tools);
+        self
+    }
+
+    /// Sets the tokens that the server reported for the first messages with tools and system prompt, and the number of
+    /// these messages.
+    #[must_use]
+    pub fn with_reported(mut self, reported: Option<(u64, usize)>) -> Self {
+        let length = self.messages.len();
+        self.reported = reported.map(|(tokens, messages)| (tokens, messages.min(length)));
+        self
+    }
+
+    /// Says that the server has refused the conversation as too long. It is then shortened more, whatever its estimate.
+    #[must_use]
+    pub fn after_overflow(mut self, is_overflow: bool) -> Self {
+        self.is_overflow = is_overflow;
+        self
+    }
+
+    /// Drops messages even if the policy would have them summarized.
+    #[must_use]
+    pub fn without_summary(mut self, without: bool) -> Self {
+        self.summarizes = !without;
+        self
+    }
+
+    /// Sets a function that keeps a result that is about to be cleared, and returns a sentence that tells the model how to
+    /// read it. By default the model is told that it can call the tool again.
+    #[must_use]
+    pub fn with_readable(mut self, readable: &'a Readable<'a>) -> Self {
+        self.readable = Some(readable);
+        self
+    }
+
+    /// Returns the ratio between reported and estimated tokens, and whether the report can be trusted.
+    fn ratio<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<f64> {
+        let (tokens, messages) = self.reported?;
+        let estimated = counter.count_messages(&self.messages[..messages]).saturating_add(fixed);
+        // A server that counts far less has cut the prompt.
+        let is_usable = estimated > 0 && !Calibration::is_cut_short(estimated, tokens);
+        let ratio = tokens as f64 / estimated as f64;
+        is_usable.then(|| ratio.clamp(Calibration::MIN, Calibration::MAX))
+    }
+
+    /// Returns true if this message stays whatever it takes.
+    fn stays(&self, place: usize) -> bool {
+        let is_prompt = self.prompt.is_some_and(|prompt| prompt <= place);
+        place >= self.keep_from
+            || place < leading_system(self.messages)
+            || is_prompt && self.messages[place].role == MessageRole::User
+    }
+
+    /// Returns what can be dropped, oldest first: whole exchanges before the prompt, then the steps of the turn.
+    fn units(&self) -> Vec<Range<usize>> {
+        let system = leading_system(self.messages);
+        let Some(prompt) = self.prompt.filter(|prompt| *prompt >= system) else {
+            return Vec::new();
+        };
+        let end = prompt.min(self.keep_from);
+        let earlier = &self.messages[..end];
+        let mut units: Vec<Range<usize>> =
+            exchanges(earlier).iter().map(|exchange| exchange.range()).collect();
+        // What stands before the first prompt goes with it.
+        match units.first_mut() {
+            Some(first) => first.start = system,
+            None if system < end => units.push(system..end),
+            None => {}
+        }
+        for place in prompt..self.keep_from {
+            match self.messages[place].role {
+                MessageRole::User => {}
+                // Results follow the answer with their calls.
+                MessageRole::Tool => match units.last_mut() {
+                    Some(last) if last.end == place => last.end += 1,
+                    _ => units.push(place..place + 1),
+                },
+                _ => units.push(place..place + 1),
+            }
+        }
+        units
+    }
+}
+
+impl ContextPolicy {
+    /// Decides how to shorten a conversation before it is sent; `None` if there is room, or nothing that may go.
+    ///
+    /// The size of the conversation is what the server reported last and an estimate of what was added since, or else an
+    /// estimate alone. If it passes the [trigger](Self::with_trigger), results of tools but the
+    /// [last few](Self::with_kept_results) are cleared. If that does not reach the [target](Self::with_target), the
+    /// oldest exchanges and then the oldest steps of the running turn are dropped or summarized. A summary becomes a user
+    /// message of its own, which a later summary replaces.
+    ///
+    /// The prompt of the turn, later messages of the user, system messages, and the last answer with its results stay.
+    ///
+    /// ```
+    /// use oa_context::{ContextPolicy, Estimator, RunningTurn};
+    /// use oa_types::{Message, ToolResultBlock, ToolUseBlock};
+    /// use serde_json::json;
+    ///
+    /// let mut messages = vec![Message::user("Read all pages.")];
+    /// for page in 0..9 {
+    ///     let id = format!("call_{page}");
+    ///     messages.push(Message::assistant(vec![
+    ///         ToolUseBlock::new(&*id, "read", json!({ "page": page })).into(),
+    ///     ]));
+    ///     let text = format!("Page {page}. {}", "It goes on and on. ".repeat(30));
+    ///     messages.push(Message::tool(ToolResultBlock::new(id, json!(text))));
+    /// }
+    /// let turn = RunningTurn::new(&messages, Some(0), messages.len() - 2);
+    /// let shortening = ContextPolicy::new(1_500).shorten(&turn, &Estimator::new());
+    /// let shortened = shortening.expect("it is too long").finish(&Estimator::new());
+    /// assert_eq!((shortened.cleared, shortened.dropped), (6, 0));
+    /// assert!(shortened.after < 750 && shortened.messages.len() == messages.len());
+    /// ```
+    #[must_use]
+    pub fn shorten<C>(&self, turn: &RunningTurn<'_>, counter: &C) -> Option<Shortening>
+    where
+        C: TokenCounter + ?Sized,
+    {
+        let system = turn.system.map_or(0, |system| counter.count_message(system));
+        let plain_fixed = counter.count_tools(turn.tools).saturating_add(system);
+        let reported = turn.ratio(plain_fixed, counter).zip(turn.reported);
+        let ratio = reported.map_or(1.0, |(ratio, _)| ratio);
+        let counter = Scaled { counter, ratio };
+        let fixed = scale(plain_fixed, ratio);
+        let before = match reported {
+            Some((_, (tokens, messages))) => {
+                let added = turn.messages[messages..].iter().map(|new| counter.count_message(new));
+                added.fold(usize::try_from(tokens).unwrap_or(usize::MAX), usize::saturating_add)
+            }
+            None => counter.count_messages(turn.messages).saturating_add(fixed),
+        };
+        let trigger = share(self.limit(), self.trigger());
+        if !turn.is_overflow && before < trigger {
+            return None;
+        }
+        let mut target = share(self.limit(), self.target()).min(trigger);
+        let mut kept_results = self.kept_results();
+        if turn.is_overflow {
+            // The estimate was wrong by an unknown amount.
+            (target, kept_results) = (target / 2, 0);
+        }
+        let (messages, cleared) = cleared(turn, kept_results);
+        let mut weights: Vec<usize> =
+            messages.iter().map(|message| counter.count_message(message)).collect();
+        let whole = Truncated::of(vec![0..messages.len()], messages.len());
+        let mut shortening = Shortening {
+            messages,
+            cut: whole,
+            summary: None,
+            archived: Vec::new(),
+            cleared: 0,
+            before,
+            fixed,
+            ratio,
+        };
+        let room = target.saturating_sub(fixed.saturating_add(counter.costs().reply));
+        let sum = |weights: &[usize]| weights.iter().copied().fold(0, usize::saturating_add);
+        if sum(&weights) > room {
+            let summarizes = turn.summarizes && self.overflow() == Overflow::Summarize;
+            let summary = if summarizes { room / 5 } else { 0 };
+            let units = turn.units();
+            let kept = (0..weights.len()).filter(|place| turn.stays(*place));
+            let frame = if summarizes { FRAME } else { 0 };
+            let mut left = room.saturating_sub(summary.saturating_add(frame));
+            left = left.saturating_sub(sum(&kept.map(|place| weights[place]).collect::<Vec<_>>()));
+            let fits = units.iter().rev().take_while(|unit| {
+                let rest = left.checked_sub(sum(&weights[(*unit).clone()]));
+                left = rest.unwrap_or(left);
+                rest.is_some()
+            });
+            let gone = &units[..units.len() - fits.count()];
+            for unit in gone {
+                weights[unit.clone()].fill(usize::MAX);
+            }
+            let stays = |place: &usize| weights[*place] != usize::MAX;
+            let kept = (0..weights.len()).filter(stays).map(|place| place..place + 1).collect();
+            shortening.cut = Truncated::of(kept, weights.len());
+            if summarizes && !gone.is_empty() {
+                let asked = share(self.limit(), self.target().min(self.trigger()));
+                let asked = if turn.is_overflow { asked / 2 } else { asked };
+                let (cut, words) = (shortening.cut.clone(), self.instructions().to_owned());
+                let summary = Summary::new(turn.messages, cut, words, summary, asked, &counter);
+                shortening.summary = Some(Box::new(summary.standing_apart()));
+            }
+        }
+        let dropped = shortening.cut.dropped();
+        let is_dropped = |place: &usize| dropped.iter().any(|range| range.contains(place));
+        shortening.cleared = cleared.iter().filter(|place| !is_dropped(place)).count();
+        let leaves = |place: &usize| is_dropped(place) || cleared.contains(place);
+        let leaving = (0..turn.messages.len()).filter(leaves);
+        shortening.archived = leaving.map(|place| turn.messages[place].clone()).collect();
+        (!shortening.archived.is_empty()).then_some(shortening)
+    }
+}
+
+impl Shortening {
+    /// Returns the summary to be written, if there is one. Its requests go to a model; without answers the messages are
+    /// dropped.
+    pub fn summary(&mut self) -> Option<&mut Summary> {
+        self.summary.as_deref_mut()
+    }
+
+    /// Returns the messages that are about to leave, in full.
+    #[must_use]
+    pub fn archived(&self) -> &[Message] {
+        &self.archived
+    }
+
+    /// Gives up the summary: the messages are dropped.
+    pub fn give_up(&mut self) {
+        self.summary = None;
+    }
+
+    /// Returns the shortened conversation. The counter is that of the plan.
+    #[must_use]
+    pub fn finish<C>(self, counter: &C) -> Shortened
+    where
+        C: TokenCounter + ?Sized,
+    {
+        let Self { messages, cut, summary, archived, cleared, before, fixed, ratio } = self;
+        let summary = summary.filter(|summary| summary.is_written());
+        let is_summarized = summary.is_some();
+        let dropped = cut.dropped().into_iter().map(|range| range.len()).sum();
+        let messages = match summary {
+            Some(summary) => summary.finish(&messages),
+            None => cut.apply(&messages),
+        };
+        let counter = Scaled { counter, ratio };
+        let after = counter.count_messages(&messages).saturating_add(fixed);
+        Shortened { messages, archived, cleared, dropped, is_summarized, before, after }
+    }
+}
+
+impl fmt::Debug for RunningTurn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningTurn")
+            .field("messages", &self.messages.len())
+            .field("prompt", &self.prompt)
+            .field("keep_from", &self.keep_from)
+            .field("reported", &self.reported)
+            .field("is_overflow", &self.is_overflow)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the messages without the content of old results, and the places of those that were cleared.
+fn cleared(turn: &RunningTurn<'_>, kept: usize) -> (Vec<Message>, Vec<usize>) {
+    let mut messages = turn.messages.to_vec();
+    let has_result = |place: &usize| {
+        let is_result = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult(_));
+        turn.messages[*place].content.iter().any(is_result)
+    };
+    let results = (0..messages.len()).rev().filter(has_result);
+    let mut places: Vec<usize> =
+        results.skip(kept).filter(|place| *place < turn.keep_from).collect();
+    places.reverse();
+    places.retain(|place| {
+        let mut is_cleared = false;
+        for block in &mut messages[*place].content {
+            if let ContentBlock::ToolResult(result) = block {
+                is_cleared |= clear(result, turn.readable);
+            }
+        }
+        is_cleared
+    });
+    (messages, places)
+}
+
+/// Replaces the content and the images of a result by a note, unless it is short and has no images. Returns true if it
+/// did.
+fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool {
+    let chars = match &result.content {
+        Value::String(text) => text.chars().count(),
+        value => value.to_string().chars().count(),
+    };
+    let is_note = |text: &str| text.starts_with(NOTE) && text.len() < LONGEST_NOTE;
+    let is_small = chars < SHORTEST_CLEARED || result.content.as_str().is_some_and(is_note);
+    if is_small && result.images.is_empty() {
+        return false;
+    }
+    let how = readable.and_then(|readable| readable(result));
+    let how = how.as_deref().unwrap_or("Call the tool again if you need it.");
+    let images = match std::mem::take(&mut result.images).len() {
+        0 => String::new(),
+        1 => " and 1 image".to_owned(),
+        count => format!(" and {count} images"),
+    };
+    let note = format!("{NOTE}{chars} characters{images} and was cleared to save space. {how}]");
+    result.content = Value::String(note);
+    true
+}
+
+const NOTE: &str = "[This result had ";
+/// A result may begin like a note.
+const LONGEST_NOTE: usize = 1_000;
+/// Shorter results take hardly more than the note.
+const SHORTEST_CLEARED: usize = 300;
+
+/// A counter whose counts are multiplied.
+struct Scaled<'a, C: ?Sized> {
+    counter: &'a C,
+    ratio: f64,
+}
+
+fn scale(tokens: usize, ratio: f64) -> usize {
+    // Token counts are far below 2^53.
+    (tokens as f64 * ratio).round() as usize
+}
+
+impl<C: TokenCounter + ?Sized> TokenCounter for Scaled<'_, C> {
+    fn count_text(&self, text: &str) -> usize {
+        scale(self.counter.count_text(text), self.ratio)
+    }
+
+    fn count_json(&self, value: &Value) -> usize {
+        scale(self.counter.count_json(value), self.ratio)
+    }
+
+    fn costs(&self) -> Costs {
+        self.counter.costs()
+    }
+
+    fn count_message(&self, message: &Message) -> usize {
+        scale(self.counter.count_message(message), self.ratio)
+    }
+
+    fn count_messages(&self, messages: &[Message]) -> usize {
+        scale(self.counter.count_messages(messages), self.ratio)
+    }
+
+    fn count_tools(&self, tools: &[ToolSpec]) -> usize {
+        scale(self.counter.count_tools(tools), self.ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_types::ImageBlock;
+
+    use super::*;
+
+    #[test]
+    fn images_are_cleared_with_their_result() {
+        let mut result = ToolResultBlock::new("call_1", "A page.".into());
+        assert!(!clear(&mut result, None), "it is short");
+        result.images.extend(ImageBlock::from_url("https://host/a.png"));
+        assert!(clear(&mut result, None));
+        assert!(result.images.is_empty());
+        let note = result.content.as_str().unwrap().to_owned();
+        assert!(
+            note.starts_with("[This result had 7 characters and 1 image and was cleared"),
+            "{note}"
+        );
+        assert!(!clear(&mut result, None), "once");
+    }
+}

@@ -1,0 +1,26 @@
+//! The events of an agent's turn, as data: what a front end, a log or another process reads.
+//!
+//! [`AgentEvent`] is JSON in a stable form, with a JSON Schema in the crate's folder `schema`.
+//!
+//! ```
+//! use oa_events::AgentEvent;
+//!
+//! let event: AgentEvent = serde_json::from_str(r#"{"type": "turn_end", "data": "stop"}"#)?;
+//! assert_eq!(serde_json::to_string(&event)?, r#"{"type":"turn_end","data":"stop"}"#);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! # When to use this crate directly
+//!
+//! Use it to read events that another process wrote. To run an agent, use the facade `open-agent`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod event;
+
+pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

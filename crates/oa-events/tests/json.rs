@@ -1,0 +1,153 @@
+//! Events as JSON: nothing is lost, and the schema in the repository describes them.
+
+use oa_events::AgentEvent;
+use oa_tools::check_arguments;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+const EXAMPLES: &str = include_str!("../schema/agent-event.md");
+
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../schema/agent-event.json")).expect("it is JSON")
+}
+
+fn examples() -> Vec<Value> {
+    let lines = EXAMPLES.lines().filter(|line| line.starts_with('{'));
+    lines.map(|line| serde_json::from_str(line).expect("an example is JSON")).collect()
+}
+
+#[test]
+fn examples_are_events_and_fit_the_schema() {
+    let schema = schema();
+    for example in examples() {
+        let event: AgentEvent = serde_json::from_value(example.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&event).unwrap(), example);
+        check_arguments(&schema, example).unwrap();
+    }
+}
+
+#[test]
+fn mutated_examples_do_not_fit_the_schema() {
+    let schema = schema();
+    for example in examples() {
+        let mut mutants = Vec::new();
+        let mut mutant = |change: &dyn Fn(&mut Map<String, Value>)| {
+            let mut mutant = example.clone();
+            change(mutant.as_object_mut().expect("an event is an object"));
+            mutants.push(mutant);
+        };
+        mutant(&|event| drop(event.insert("type".to_owned(), json!("another"))));
+        mutant(&|event| drop(event.remove("type")));
+        mutant(&|event| drop(event.insert("more".to_owned(), json!(1))));
+        mutant(&|event| drop(event.insert("data".to_owned(), json!(5))));
+        if example["data"].is_object() {
+            mutant(&|event| event["data"]["more"] = json!(1));
+        }
+        if example.get("data").is_some() {
+            mutant(&|event| drop(event.remove("data")));
+        }
+        for mutant in mutants {
+            assert!(check_arguments(&schema, mutant.clone()).is_err(), "{mutant}");
+        }
+    }
+}
+
+/// Makes an instance of a schema by the numbers of a generator.
+struct Maker<'a> {
+    root: &'a Value,
+    state: u64,
+}
+
+impl Maker<'_> {
+    fn below(&mut self, count: usize) -> usize {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 33) as usize % count
+    }
+
+    fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+
+    fn instance(&mut self, schema: &Value, depth: usize) -> Value {
+        if let Some(target) = schema["$ref"].as_str() {
+            return match target.strip_prefix("#/$defs/") {
+                Some(name) => self.instance(&self.root["$defs"][name], depth + 1),
+                // Events of sub-agents of sub-agents: not without end.
+                None if depth > 8 => json!({ "type": "answer_start" }),
+                None => self.instance(self.root, depth + 1),
+            };
+        }
+        if let Some(only) = schema.get("const") {
+            return only.clone();
+        }
+        if let Some(list) = schema["enum"].as_array().or_else(|| schema["examples"].as_array()) {
+            return self.pick(list);
+        }
+        if let Some(list) = schema["oneOf"].as_array() {
+            let place = self.below(list.len());
+            return self.instance(&list[place], depth);
+        }
+        match schema["type"].as_str() {
+            Some("string") => match schema["pattern"].as_str() {
+                Some(pattern) if pattern.starts_with("^tool_") => json!("tool_preview"),
+                Some(_) => self.pick(&[json!("0.000000000001"), json!("123456.000000000001")]),
+                None => self.pick(&[json!("a"), json!(""), json!("zwei\n\"\u{1F600}\0")]),
+            },
+            Some("integer") => {
+                let most = schema["maximum"].as_u64().unwrap_or(u64::MAX);
+                self.pick(&[json!(0), json!(7), json!(most)])
+            }
+            Some("number") => self.pick(&[json!(0.0), json!(0.25), json!(12.5)]),
+            Some("boolean") => self.pick(&[json!(true), json!(false)]),
+            Some("array") => {
+                let count = self.below(3);
+                (0..count).map(|_| self.instance(&schema["items"], depth + 1)).collect()
+            }
+            Some("object") => self.object(schema, depth),
+            _ => self.pick(&[
+                json!(null),
+                json!(-5),
+                json!("text"),
+                json!(1.5e300),
+                json!([1, { "type": null }]),
+                json!({ "b": { "a": [] }, "type": "x", "data": 18_446_744_073_709_551_615_u64 }),
+            ]),
+        }
+    }
+
+    fn object(&mut self, schema: &Value, depth: usize) -> Value {
+        let Some(properties) = schema["properties"].as_object() else {
+            return self.pick(&[json!({ "signature": "s", "n": [1] }), json!({})]);
+        };
+        let mut members = Map::new();
+        for (name, property) in properties {
+            let required = schema["required"]
+                .as_array()
+                .is_some_and(|list| list.iter().any(|required| required == name));
+            if required || self.below(2) == 0 {
+                members.insert(name.clone(), self.instance(property, depth + 1));
+            }
+        }
+        members.into()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    /// Every instance of the schema is an event, what it is written as is one too, and it comes back as it was.
+    #[test]
+    fn nothing_is_lost_in_json(seed in any::<u64>(), variant in any::<prop::sample::Index>()) {
+        let schema = schema();
+        let variants = schema["oneOf"].as_array().expect("a list");
+        let mut maker = Maker { root: &schema, state: seed };
+        let instance = maker.instance(&variants[variant.index(variants.len())], 0);
+        let event: AgentEvent = serde_json::from_value(instance.clone())
+            .map_err(|error| TestCaseError::fail(format!("{error}: {instance}")))?;
+        let written = serde_json::to_string(&event).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<AgentEvent>(&written).unwrap(), &event);
+        let value: Value = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(value["type"].clone(), instance["type"].clone());
+        check_arguments(&schema, value).unwrap();
+    }
+}

@@ -1,0 +1,179 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oa_types::ToolResultBlock;
+use serde_json::Value;
+
+use crate::reader::{READ_RESULT, reading_hint};
+
+/// Full results of one conversation, for the model to read on after a result was truncated.
+///
+/// Put it into the state of a [`Batch`](crate::Batch) and offer the tool of [`read_result`](crate::read_result()): the
+/// executor then keeps each result that it truncates, and the note in the truncated result says how to read the rest.
+///
+/// A handle: clones share the results. By default it holds 256 results of 8 MiB together; the oldest leave first, and a
+/// larger one is not kept.
+///
+/// ```
+/// use oa_executor::ResultStore;
+/// use serde_json::json;
+///
+/// let store = ResultStore::new();
+/// assert_eq!(store.keep("call_1", &json!("one\ntwo")).as_deref(), Some("call_1"));
+/// assert_eq!(store.get("call_1").as_deref(), Some("one\ntwo"));
+/// ```
+#[derive(Clone)]
+pub struct ResultStore(Arc<Mutex<Inner>>);
+
+struct Inner {
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    max_bytes: usize,
+    max_results: usize,
+}
+
+struct Entry {
+    id: String,
+    text: Arc<str>,
+}
+
+impl ResultStore {
+    /// The default limit of all results together, in bytes.
+    pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+    /// The default limit of results.
+    pub const MAX_RESULTS: usize = 256;
+
+    /// Creates an empty store with the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_limits(Self::MAX_BYTES, Self::MAX_RESULTS)
+    }
+
+    /// Creates an empty store for this many bytes of text, and this many results.
+    #[must_use]
+    pub fn with_limits(max_bytes: usize, max_results: usize) -> Self {
+        let entries = VecDeque::new();
+        Self(Arc::new(Mutex::new(Inner { entries, bytes: 0, max_bytes, max_results })))
+    }
+
+    /// Keeps a result and returns the id to read it by; `None` if it is too large. A value that is not text is kept as
+    /// JSON with line breaks.
+    ///
+    /// The id is that of the call, with a number if another result has it already. A result that is kept already, or the
+    /// beginning of one, is not kept again.
+    #[must_use = "the id may differ from that of the call"]
+    pub fn keep(&self, call_id: &str, result: &Value) -> Option<String> {
+        let text = match result {
+            Value::String(text) => text.clone(),
+            value => serde_json::to_string_pretty(value).ok()?,
+        };
+        let mut inner = self.lock();
+        let mut id = call_id.to_owned();
+        let mut number = 1;
+        while let Some(entry) = inner.entries.iter().find(|entry| entry.id == id) {
+            if begins_alike(&entry.text, &text) {
+                return Some(id);
+            }
+            number += 1;
+            id = format!("{call_id}_{number}");
+        }
+        let size = text.len() + id.len();
+        if size > inner.max_bytes || inner.max_results == 0 {
+            return None;
+        }
+        while inner.bytes + size > inner.max_bytes || inner.entries.len() >= inner.max_results {
+            inner.remove(0);
+        }
+        inner.bytes += size;
+        inner.entries.push_back(Entry { id: id.clone(), text: text.into() });
+        Some(id)
+    }
+
+    /// Keeps the result of a call that is about to be cleared from history, and returns the sentence that tells the model
+    /// how to read it; `None` if it is too large, or itself a page of another one.
+    pub fn keep_cleared(&self, result: &ToolResultBlock) -> Option<String> {
+        if result.name.as_deref() == Some(READ_RESULT) {
+            return None;
+        }
+        let id = self.keep(&result.tool_use_id, &result.content)?;
+        Some(format!("To read it, {}.", reading_hint(&id)))
+    }
+
+    /// Removes the results of a call, such as after a hook has replaced its result.
+    pub fn forget(&self, call_id: &str) {
+        let mut inner = self.lock();
+        let is_of = |id: &str| {
+            let number = id.strip_prefix(call_id);
+            number.is_some_and(|rest| {
+                let number = rest.strip_prefix('_').unwrap_or(rest);
+                number.bytes().all(|byte| byte.is_ascii_digit())
+                    && (rest.is_empty() || number != rest)
+            })
+        };
+        while let Some(place) = inner.entries.iter().rposition(|entry| is_of(&entry.id)) {
+            inner.remove(place);
+        }
+    }
+
+    /// Returns the text of a result.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<Arc<str>> {
+        let inner = self.lock();
+        let entry = inner.entries.iter().find(|entry| entry.id == id);
+        entry.map(|entry| Arc::clone(&entry.text))
+    }
+
+    /// Returns the ids of the kept results, oldest first.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        self.lock().entries.iter().map(|entry| entry.id.clone()).collect()
+    }
+
+    /// Returns true if nothing is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().entries.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn remove(&mut self, place: usize) {
+        if let Some(Entry { id, text }) = self.entries.remove(place) {
+            self.bytes -= id.len() + text.len();
+        }
+    }
+}
+
+impl Default for ResultStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ResultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.lock();
+        f.debug_struct("ResultStore")
+            .field("results", &inner.entries.len())
+            .field("bytes", &inner.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns true if both texts are equal, or `text` is a truncated form of `full`: JSON in one line, with a note at the
+/// end.
+fn begins_alike(full: &str, text: &str) -> bool {
+    let words = |text: &str| -> String {
+        text.chars().filter(|char| !char.is_whitespace()).take(COMPARED).collect()
+    };
+    full == text || text.contains(READ_RESULT) && words(full) == words(text)
+}
+
+/// The number of characters by which a truncated result is known.
+const COMPARED: usize = 64;

@@ -1,0 +1,160 @@
+//! Schemas of tools, made parts of one schema.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+/// The depth to which schemas are read. What is deeper may be any value.
+const DEPTH: usize = 64;
+
+/// The largest length or count that is sent. llama.cpp refuses a grammar that repeats a rule more often.
+const LONGEST: u64 = 500;
+
+/// The largest number that a bound may have: 2^53.
+const LARGEST: f64 = 9_007_199_254_740_992.0;
+
+/// The definitions of one schema, lifted out of its parts.
+///
+/// The parts keep what makes a grammar: types, members in their order, values, references. Servers ignore the rest or
+/// refuse it, and arguments are checked against the tool's own schema before the tool runs.
+#[derive(Debug, Default)]
+pub(super) struct Definitions(Map<String, Value>);
+
+/// One part: the schema that its references point into, and the names that their targets got.
+struct Part<'a> {
+    root: &'a Value,
+    owner: &'a str,
+    names: HashMap<&'a str, String>,
+}
+
+impl Definitions {
+    /// Returns a schema as a part of the whole; `owner` names it if it refers to itself.
+    pub(super) fn adopt(&mut self, schema: &Value, owner: &str) -> Value {
+        let mut part = Part { root: schema, owner, names: HashMap::new() };
+        self.rewritten(schema, &mut part, DEPTH)
+    }
+
+    /// Returns the schema of an object, of any if the schema does not say which.
+    pub(super) fn adopt_object(&mut self, schema: &Value, owner: &str) -> Value {
+        let mut schema = self.adopt(schema, owner);
+        let says = ["type", "$ref", "anyOf", "allOf"];
+        if let Some(keywords) = schema.as_object_mut()
+            && !says.iter().any(|keyword| keywords.contains_key(*keyword))
+        {
+            keywords.insert("type".to_owned(), "object".into());
+        }
+        schema
+    }
+
+    /// Adds the definitions to the whole.
+    pub(super) fn add_to(self, schema: &mut Value) {
+        if let (false, Some(keywords)) = (self.0.is_empty(), schema.as_object_mut()) {
+            keywords.insert("$defs".to_owned(), self.0.into());
+        }
+    }
+
+    fn rewritten<'a>(&mut self, schema: &'a Value, part: &mut Part<'a>, depth: usize) -> Value {
+        let any = || json!({});
+        let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
+            return any();
+        };
+        if let Some(pointer) = keywords.get("$ref") {
+            let name = pointer.as_str().and_then(|pointer| self.lifted(pointer, part, depth));
+            return name.map_or_else(any, |name| json!({ "$ref": format!("#/$defs/{name}") }));
+        }
+        let mut kept = Map::new();
+        for (keyword, value) in keywords {
+            let value = match &**keyword {
+                "const" | "enum" | "type" => value.clone(),
+                "properties" => {
+                    let Some(members) = value.as_object() else { continue };
+                    let members = members.iter();
+                    let members = members
+                        .map(|(name, member)| (name.clone(), self.rewritten(member, part, depth)));
+                    Value::Object(members.collect())
+                }
+                "required" => {
+                    let is_member = |name: &&Value| {
+                        name.as_str().is_some_and(|name| schema["properties"].get(name).is_some())
+                    };
+                    value.as_array().into_iter().flatten().filter(is_member).cloned().collect()
+                }
+                "additionalProperties" | "items" if value.is_object() => {
+                    self.rewritten(value, part, depth)
+                }
+                "additionalProperties" if value.is_boolean() => value.clone(),
+                "allOf" | "anyOf" | "items" | "oneOf" | "prefixItems" => {
+                    let Some(schemas) = value.as_array() else { continue };
+                    schemas.iter().map(|schema| self.rewritten(schema, part, depth)).collect()
+                }
+                "maxItems" | "maxLength" | "minItems" | "minLength"
+                    if value.as_u64().is_some_and(|length| length <= LONGEST) =>
+                {
+                    value.clone()
+                }
+                "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum"
+                    if value.as_f64().is_some_and(|bound| bound.abs() <= LARGEST) =>
+                {
+                    value.clone()
+                }
+                "pattern" if value.as_str().is_some_and(is_plain_pattern) => value.clone(),
+                "format" if ["date", "date-time", "time", "uuid"].iter().any(|it| value == it) => {
+                    value.clone()
+                }
+                _ => continue,
+            };
+            // Grammars have no way to say that only one of them may match.
+            let keyword = if keyword == "oneOf" && !keywords.contains_key("anyOf") {
+                "anyOf"
+            } else {
+                keyword
+            };
+            kept.insert(keyword.to_owned(), value);
+        }
+        if kept.contains_key("properties") {
+            kept.entry("type").or_insert_with(|| "object".into());
+            kept.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
+        kept.into()
+    }
+
+    /// Makes a definition of what a reference points to, and returns its name; `None` if it points to nothing here.
+    fn lifted<'a>(
+        &mut self,
+        pointer: &'a str,
+        part: &mut Part<'a>,
+        depth: usize,
+    ) -> Option<String> {
+        if let Some(name) = part.names.get(pointer) {
+            return Some(name.clone());
+        }
+        let target = part.root.pointer(pointer.strip_prefix('#')?)?;
+        let last = pointer.rsplit(['#', '/']).next().filter(|last| !last.is_empty());
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+        let base: String = last.unwrap_or(part.owner).chars().map(plain).collect();
+        let mut name = base.clone();
+        let mut count = 1;
+        while self.0.contains_key(&name) {
+            count += 1;
+            name = format!("{base}_{count}");
+        }
+        part.names.insert(pointer, name.clone());
+        // Its name is taken while it is read: it may refer to itself.
+        self.0.insert(name.clone(), Value::Null);
+        let schema = self.rewritten(target, part, depth);
+        let known = self.0.get(&base).filter(|known| name != base && **known == schema);
+        if known.is_some() {
+            self.0.remove(&name);
+            part.names.insert(pointer, base.clone());
+            return Some(base);
+        }
+        self.0.insert(name.clone(), schema);
+        Some(name)
+    }
+}
+
+/// True for a pattern that all grammars read alike: of the whole text, without escapes and groups of special kinds.
+fn is_plain_pattern(pattern: &str) -> bool {
+    let inner = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
+    inner.is_some_and(|inner| !inner.contains(['\\', '^', '$']) && !inner.contains("(?"))
+}

@@ -1,0 +1,81 @@
+//! Permissions of agents inside of other agents.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::permissions::{PermissionMode, Permissions};
+use crate::rule::Effect;
+
+impl Permissions {
+    /// Returns the permissions of a sub-agent: these, inside those of the agent that runs it, under this name.
+    ///
+    /// - Denials add up: a forbidden name, a rule that denies, and [`PermissionMode::Plan`] of an outer agent hold for
+    ///   the sub-agent too. An outer [`allow_only`](Self::allow_only) does not: it is about the tools of that agent.
+    /// - A sub-agent with a mode, rules or a callback of its own decides by those. One without any of them decides as
+    ///   the agent that runs it: by its rules, mode and callback.
+    /// - A question goes to the callback of the sub-agent or, if it has none, of the agent that runs it. The request
+    ///   has the names of the agents.
+    ///
+    /// ```
+    /// use oa_hooks::{Permission, Permissions, ToolRule};
+    /// use serde_json::json;
+    ///
+    /// let outer = Permissions::new().rule(ToolRule::deny("delete_*"));
+    /// let inner = Permissions::new().rule(ToolRule::allow("*")).within(&outer, "researcher");
+    /// assert_eq!(inner.agents(), ["researcher"]);
+    /// assert!(inner.denies("delete_file", &json!({}), None).is_some());
+    /// assert_eq!(inner.known("search", &json!({}), None), Some(Permission::Allow));
+    /// ```
+    pub fn within(mut self, outer: &Self, name: impl Into<String>) -> Self {
+        let decides = self.decide_about_calls();
+        if !decides {
+            (self.mode, self.rules) = (outer.mode, outer.rules.clone());
+        } else if self.callback.is_none() {
+            // The default without a callback, which a callback of somebody else does not change.
+            self.mode = Some(self.effective_mode());
+        }
+        if self.callback.is_none() {
+            (self.callback, self.timeout) = (outer.callback.clone(), outer.timeout.clone());
+            self.asks_at_once |= outer.asks_at_once;
+        }
+        self.agents = outer.agents.iter().cloned().chain([name.into()]).collect();
+        self.outer = outer.can_forbid().then(|| Arc::new(outer.clone()));
+        self
+    }
+
+    /// Returns the sub-agents on the way to the one whose permissions these are, the outermost first; empty for an
+    /// agent that no other one runs.
+    #[must_use]
+    pub fn agents(&self) -> &[String] {
+        &self.agents
+    }
+
+    /// Returns true if the lists of names forbid a tool, here or further out.
+    pub(crate) fn disallows(&self, tool: &str) -> bool {
+        self.disallowed.iter().any(|pattern| pattern.fits(tool))
+            || self.outer.as_ref().is_some_and(|outer| outer.disallows(tool))
+    }
+
+    /// Returns why the mode or a rule forbids a call, here or further out.
+    pub(crate) fn forbids(
+        &self,
+        tool: &str,
+        input: &Value,
+        category: Option<&str>,
+    ) -> Option<&'static str> {
+        if self.mode == Some(PermissionMode::Plan) {
+            return Some("no tools run in plan mode: answer with a plan");
+        }
+        if self.effect(tool, input, category) == Some(Effect::Deny) {
+            return Some("a permission rule denies this call");
+        }
+        self.outer.as_ref()?.forbids(tool, input, category)
+    }
+
+    fn can_forbid(&self) -> bool {
+        let denies = self.rules.iter().any(|rule| rule.effect() == Effect::Deny);
+        let has_plan_mode = self.mode == Some(PermissionMode::Plan);
+        denies || has_plan_mode || !self.disallowed.is_empty() || self.outer.is_some()
+    }
+}

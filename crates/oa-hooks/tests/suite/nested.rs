@@ -1,0 +1,81 @@
+//! Permissions of agents inside of other agents.
+
+use std::future::pending;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use oa_hooks::{History, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
+use serde_json::json;
+
+fn decide(permissions: &Permissions, tool: &str) -> Permission {
+    let request = PermissionRequest::new(tool, json!({}), "c1", History::default());
+    let decided = pin!(permissions.decide(request, |_| pending()));
+    match decided.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(permission) => permission,
+        Poll::Pending => panic!("no callback waits here"),
+    }
+}
+
+/// Permissions that note the path of each question, and allow.
+fn asking(asked: &Arc<Mutex<Vec<String>>>, who: &'static str) -> Permissions {
+    let asked = Arc::clone(asked);
+    Permissions::new().can_use_tool(move |request| {
+        asked
+            .lock()
+            .expect("no test panics")
+            .push(format!("{who}: {}", request.agents.join(" > ")));
+        async { Permission::Allow }
+    })
+}
+
+#[test]
+fn denials_of_outer_agents_hold_and_lists_of_allowed_tools_do_not() {
+    let outer = Permissions::new()
+        .allow_only(["researcher"])
+        .disallow(["shell*"])
+        .rule(ToolRule::deny("delete_*"));
+    let middle = Permissions::new().rule(ToolRule::allow("*")).within(&outer, "a");
+    let inner = Permissions::new().mode(PermissionMode::AllowAll).within(&middle, "b");
+    for permissions in [&middle, &inner] {
+        assert!(!permissions.offers("shell_exec") && !permissions.allow_everything());
+        assert!(matches!(decide(permissions, "shell_exec"), Permission::Deny(_)));
+        assert!(matches!(decide(permissions, "delete_file"), Permission::Deny(_)));
+        assert_eq!(decide(permissions, "search"), Permission::Allow);
+    }
+    assert_eq!(inner.agents(), ["a", "b"]);
+    let plan = Permissions::new().mode(PermissionMode::Plan);
+    let inner = Permissions::new().mode(PermissionMode::AllowAll).within(&plan, "a");
+    assert!(matches!(decide(&inner, "search"), Permission::Deny(_)));
+}
+
+#[test]
+fn an_agent_without_settings_asks_as_the_one_that_runs_it() {
+    let asked = Arc::default();
+    let outer = asking(&asked, "outer").rule(ToolRule::allow("read"));
+    let inner = Permissions::new().within(&Permissions::new().within(&outer, "a"), "b");
+    assert_eq!(decide(&inner, "read"), Permission::Allow);
+    assert_eq!(decide(&inner, "write"), Permission::Allow);
+    assert_eq!(*asked.lock().unwrap(), ["outer: a > b"]);
+}
+
+#[test]
+fn an_agent_with_settings_decides_by_them_and_asks_the_nearest_callback() {
+    let asked = Arc::default();
+    let outer = asking(&asked, "outer").rule(ToolRule::ask("search"));
+    let inner = Permissions::new().rule(ToolRule::ask("write")).within(&outer, "a");
+    assert_eq!(decide(&inner, "search"), Permission::Allow);
+    assert_eq!(decide(&inner, "write"), Permission::Allow);
+    let inner = asking(&asked, "inner").within(&outer, "b");
+    assert_eq!(decide(&inner, "write"), Permission::Allow);
+    assert_eq!(*asked.lock().unwrap(), ["outer: a", "inner: b"]);
+    // Nobody to ask: the call waits.
+    let nobody = Permissions::new().mode(PermissionMode::Ask);
+    assert_eq!(decide(&Permissions::new().within(&nobody, "a"), "write"), Permission::Later);
+}
+
+#[test]
+fn an_agent_inside_of_one_that_allows_everything_is_as_it_was() {
+    let inner = Permissions::new().within(&Permissions::new(), "a");
+    assert!(inner.allow_everything());
+}

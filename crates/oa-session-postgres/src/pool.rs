@@ -1,0 +1,189 @@
+//! Connections that are used again, and transactions on them.
+
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oa_session::{Error, ErrorKind};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+use crate::connect::Connector;
+use crate::error::{Failure, Stage};
+use crate::options::PostgresOptions;
+use crate::schema;
+
+/// The statements of a transaction.
+pub(crate) type Job<T> = Box<dyn for<'c> FnOnce(&'c Client) -> Running<'c, T> + Send>;
+
+pub(crate) type Running<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+impl Access {
+    /// Writers lock the session that they change, and see what is committed by then. All statements of a reader see the
+    /// same state.
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            Self::Write => "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
+        }
+    }
+
+    fn stage(self) -> Stage {
+        match self {
+            Self::Read => Stage::Read,
+            Self::Write => Stage::Change,
+        }
+    }
+
+    fn last_stage(self) -> Stage {
+        match self {
+            Self::Read => Stage::Read,
+            Self::Write => Stage::Commit,
+        }
+    }
+}
+
+pub(crate) struct Pool {
+    connector: Connector,
+    /// One for each connection that may be open.
+    permits: Semaphore,
+    /// The connections that nobody uses, most recently used last.
+    idle: Mutex<Vec<Client>>,
+}
+
+impl Pool {
+    pub(crate) fn new(options: PostgresOptions) -> Self {
+        Self {
+            permits: Semaphore::new(options.connections),
+            idle: Mutex::new(Vec::new()),
+            connector: Connector::new(options),
+        }
+    }
+
+    fn options(&self) -> &PostgresOptions {
+        &self.connector.options
+    }
+
+    /// Creates or migrates the tables, and keeps the connection.
+    pub(crate) async fn prepare(&self) -> Result<(), Error> {
+        let client = self.connector.connect().await?;
+        let schema = &self.options().schema;
+        let place = |error: Error| error.located(format_args!("schema {schema}"));
+        let prepared = self.bounded(schema::prepare(&client, schema)).await;
+        prepared.map_err(|failure| place(failure.into_error(Stage::Change)))?;
+        self.idle().push(client);
+        Ok(())
+    }
+
+    /// Runs a job in a transaction of its own, unless `is_wanted` returns false when its turn comes. Makes all changes of
+    /// it or none.
+    pub(crate) async fn transact<T>(
+        &self,
+        access: Access,
+        is_wanted: impl Fn() -> bool,
+        job: Job<T>,
+    ) -> Result<T, Error> {
+        let time = self.options().limits.timeout;
+        let permit = timeout(time, self.permits.acquire()).await;
+        let Ok(Ok(permit)) = permit else {
+            let message = "all connections of the store are in use";
+            return Err(Error::new(ErrorKind::Busy, message));
+        };
+        if !is_wanted() {
+            return Err(Error::new(ErrorKind::Closed, "nobody waits for the result"));
+        }
+        let client = self.begin(access).await?;
+        let lease = Lease { pool: self, client, _permit: permit };
+        let stage = access.stage();
+        match self.bounded(job(&lease.client)).await {
+            Ok(value) => {
+                let committed = self.run(&lease.client, "COMMIT").await;
+                committed.map_err(|failure| failure.into_error(access.last_stage()))?;
+                lease.give_back();
+                Ok(value)
+            }
+            Err(failure) => {
+                if !failure.is_lost() && self.run(&lease.client, "ROLLBACK").await.is_ok() {
+                    lease.give_back();
+                }
+                Err(failure.into_error(stage))
+            }
+        }
+    }
+
+    /// Begins a transaction. An idle connection may have been closed, by a restart of the server for example: nothing has
+    /// happened on it, so another one is taken.
+    async fn begin(&self, access: Access) -> Result<Client, Error> {
+        loop {
+            let idle = self.idle().pop();
+            let Some(client) = idle else {
+                let client = self.connector.connect().await?;
+                let version = self.bounded(schema::check_version(&client)).await;
+                version.map_err(|failure| failure.into_error(access.stage()))?;
+                let began = self.run(&client, access.begin()).await;
+                return match began {
+                    Ok(()) => Ok(client),
+                    Err(failure) => Err(failure.into_error(access.stage())),
+                };
+            };
+            if client.is_closed() {
+                continue;
+            }
+            match self.run(&client, access.begin()).await {
+                Ok(()) => return Ok(client),
+                Err(failure) if failure.is_lost() => {}
+                Err(failure) => return Err(failure.into_error(access.stage())),
+            }
+        }
+    }
+
+    async fn run(&self, client: &Client, sql: &str) -> Result<(), Failure> {
+        self.bounded(async { Ok(client.batch_execute(sql).await?) }).await
+    }
+
+    /// Waits for the server, which may wait for other writers.
+    async fn bounded<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let time = self.options().limits.timeout.saturating_add(self.options().answer_timeout);
+        timeout(time, answer).await.unwrap_or(Err(Failure::Silent(time)))
+    }
+
+    /// Closes all connections, when nobody uses the store any more.
+    pub(crate) async fn close(&self) {
+        /// The time for the last messages to be sent.
+        const GOODBYE: Duration = Duration::from_secs(1);
+
+        let all = u32::try_from(self.options().connections).unwrap_or(u32::MAX);
+        // Operations that nobody waits for any more are finished first.
+        let time = self.options().limits.timeout;
+        let _ = timeout(time, self.permits.acquire_many(all)).await;
+        self.idle().clear();
+        self.connector.finished(GOODBYE).await;
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Client>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection in use. It is closed unless it is given back, because nobody knows the state that it is in.
+struct Lease<'p> {
+    pool: &'p Pool,
+    client: Client,
+    _permit: SemaphorePermit<'p>,
+}
+
+impl Lease<'_> {
+    fn give_back(self) {
+        self.pool.idle().push(self.client);
+    }
+}

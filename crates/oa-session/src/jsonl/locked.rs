@@ -1,0 +1,60 @@
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::jsonl::fresh::sync_folder;
+use crate::jsonl::lock::{Access, lock};
+use crate::jsonl::private::open_file;
+
+/// A regular file that one writer at a time may open; for logs of your own.
+///
+/// The lock goes with the value, or with the process. Everything here blocks: use a [`Worker`](crate::Worker) in async
+/// code.
+///
+/// ```
+/// use std::io::Write;
+/// use std::time::Duration;
+///
+/// use oa_session::LockedFile;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("log.jsonl");
+/// let file = LockedFile::open(&path, Duration::from_secs(1))?;
+/// file.get_ref().write_all(b"{}\n")?;
+/// assert!(LockedFile::open(&path, Duration::ZERO).is_err()); // in use
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct LockedFile {
+    file: File,
+}
+
+impl LockedFile {
+    /// Opens the file to read and write, or creates an empty one, and waits for its lock. On Unix a new file has mode
+    /// 0600, and looser permissions are tightened.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` if somebody else has the lock for longer than `timeout`; `Io` for anything but a regular file, such as a
+    /// link or a FIFO, and if the file system fails.
+    pub fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
+        let unwritable = |error| Error::unwritable(path, error);
+        let is_new = !path.exists();
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).read(true);
+        let file = open_file(path, &mut options).map_err(unwritable)?;
+        lock(&file, &path.display().to_string(), Access::Change, timeout)?;
+        if is_new {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            sync_folder(folder.unwrap_or(Path::new("."))).map_err(unwritable)?;
+        }
+        Ok(Self { file })
+    }
+
+    /// Returns the file. Its position is shared by all who use it.
+    #[must_use]
+    pub fn get_ref(&self) -> &File {
+        &self.file
+    }
+}

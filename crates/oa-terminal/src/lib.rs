@@ -1,0 +1,16 @@
+//! Questions to a person at a terminal.
+//!
+//! # When to use this crate directly
+//!
+//! Use it with permissions of your own. To run an agent, use the facade `open-agent`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod prompt;
+
+pub use crate::prompt::TerminalPrompt;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,141 @@
+//! What several turns use up together: the arithmetic, without a lock.
+
+use oa_types::Cost;
+use serde::{Deserialize, Serialize};
+
+/// What a turn has used up of its budgets, its sub-agents included.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Spent {
+    /// The calls that ran.
+    pub calls: u32,
+    /// The tokens of all answers.
+    pub tokens: u64,
+    /// The cost of all answers.
+    pub cost: Cost,
+}
+
+impl Spent {
+    /// Creates an amount.
+    #[must_use]
+    pub fn new(calls: u32, tokens: u64, cost: Cost) -> Self {
+        Self { calls, tokens, cost }
+    }
+
+    /// Returns true if nothing was spent.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(more.calls),
+            tokens: self.tokens.saturating_add(more.tokens),
+            cost: self.cost.saturating_add(more.cost),
+        }
+    }
+
+    /// Returns the part that came after an earlier amount: zero where the earlier one is larger.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(earlier.calls),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            cost: self.cost.saturating_sub(earlier.cost),
+        }
+    }
+}
+
+/// A budget that several turns use up: what was left of it, and what they have spent since.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct BudgetLedger {
+    left: BudgetLeft,
+    spent: Spent,
+    taken: Spent,
+}
+
+impl BudgetLedger {
+    /// Opens a ledger of what is left of a budget.
+    #[must_use]
+    pub fn new(left: BudgetLeft) -> Self {
+        Self { left, ..Self::default() }
+    }
+
+    /// Enters what one of the turns has spent.
+    pub fn charge(&mut self, spent: Spent) {
+        self.spent = self.spent.plus(spent);
+    }
+
+    /// Returns what is left now.
+    #[must_use]
+    pub fn left(&self) -> BudgetLeft {
+        self.left.after(self.spent)
+    }
+
+    /// Returns what was spent since this was called last, for [`Turn::charge`](crate::Turn::charge).
+    pub fn take(&mut self) -> Spent {
+        let new = self.spent.since(self.taken);
+        self.taken = self.spent;
+        new
+    }
+}
+
+/// What is left of the budgets of a turn; `None` is without limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct BudgetLeft {
+    /// The calls that may run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u32>,
+    /// The tokens. At zero no more calls run, and no more requests are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The cost, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl BudgetLeft {
+    /// Creates a budget of what is left.
+    #[must_use]
+    pub fn new(calls: Option<u32>, tokens: Option<u64>, cost: Option<Cost>) -> Self {
+        Self { calls, tokens, cost }
+    }
+
+    /// Returns true if nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what is left after more was spent.
+    #[must_use]
+    pub fn after(self, spent: Spent) -> Self {
+        Self {
+            calls: self.calls.map(|left| left.saturating_sub(spent.calls)),
+            tokens: self.tokens.map(|left| left.saturating_sub(spent.tokens)),
+            cost: self.cost.map(|left| left.saturating_sub(spent.cost)),
+        }
+    }
+
+    /// Returns what is left where both hold: the smaller one of each.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        Self {
+            calls: smaller(self.calls, other.calls),
+            tokens: smaller(self.tokens, other.tokens),
+            cost: smaller(self.cost, other.cost),
+        }
+    }
+}

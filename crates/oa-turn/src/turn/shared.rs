@@ -1,0 +1,74 @@
+//! Budgets that several turns share: an agent and its sub-agents.
+
+use oa_types::{Cost, FinishReason};
+
+use super::Turn;
+use super::phase::Phase;
+use crate::budget::{BudgetLeft, Spent};
+
+impl Turn {
+    /// Returns what the turn has used up so far, with what it was [charged](Self::charge).
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        let budget = &self.progress.budget;
+        Spent { calls: budget.calls, tokens: budget.tokens, cost: budget.cost }
+    }
+
+    /// Returns what is left of the budgets: of its own, and of those [from outside](Self::set_outer_budget).
+    #[must_use]
+    pub fn left(&self) -> BudgetLeft {
+        let options = &self.options;
+        let limits = BudgetLeft::new(options.max_calls, options.max_tokens, options.max_cost);
+        let own = limits.after(self.spent());
+        self.progress.shared.as_deref().map_or(own, |shared| own.and(*shared))
+    }
+
+    /// Uses up the budgets of this turn for what one of its sub-agents has spent. If nothing is left of the tokens or
+    /// the money, the turn ends by that limit, without another request.
+    pub fn charge(&mut self, spent: Spent) {
+        if !spent.is_zero() {
+            self.progress.shared.get_or_insert_default();
+            self.spend(spent);
+        }
+    }
+
+    /// Sets what is left of the budgets of the agent for which this turn works. It limits this turn in addition to
+    /// its own options, with the same reasons for the end: before each request, and before calls run.
+    ///
+    /// What this turn spends from now on is taken off. Set it again whenever others may have spent some of it.
+    pub fn set_outer_budget(&mut self, left: BudgetLeft) {
+        **self.progress.shared.get_or_insert_default() = left;
+    }
+
+    pub(super) fn spend(&mut self, spent: Spent) {
+        let Spent { calls, tokens, cost } = self.spent().plus(spent);
+        let budget = &mut self.progress.budget;
+        (budget.calls, budget.tokens, budget.cost) = (calls, tokens, cost);
+        if let Some(shared) = &mut self.progress.shared {
+            **shared = shared.after(spent);
+        }
+    }
+
+    /// Ends the turn instead of sending a request, if others have used up what was left.
+    pub(super) fn is_used_up_by_others(&mut self) -> bool {
+        if self.progress.shared.is_none() {
+            return false;
+        }
+        let Some((reason, _)) = self.exhausted() else { return false };
+        let reason = self.progress.last.take().map_or(reason, |last| last.reason);
+        self.phase = Phase::ending(reason);
+        true
+    }
+
+    /// Returns the budget from outside that is used up.
+    pub(super) fn exhausted_outside(&self) -> Option<(FinishReason, &'static str)> {
+        let shared = self.progress.shared.as_deref()?;
+        if shared.tokens == Some(0) {
+            Some((FinishReason::MaxRunTokens, "not run: token limit"))
+        } else if shared.cost == Some(Cost::ZERO) {
+            Some((FinishReason::MaxRunCost, "not run: cost limit"))
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Conversations that are shortened before a request.
+
+use oa_types::{ErrorRecord, Message, MessageRole};
+
+use serde::{Deserialize, Serialize};
+
+use super::Turn;
+use super::phase::Phase;
+use crate::action::Action;
+use crate::budget::Spent;
+use crate::error::{Error, ErrorKind};
+use crate::repair::repair;
+use crate::round::Round;
+use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
+
+/// What shortening needs to know of a turn. Boxed, because most conversations are never shortened.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct ShortenState {
+    /// The index of the prompt, or of the last user message of a conversation that is continued without one.
+    prompt: Option<usize>,
+    /// True if the request in progress was refused as too long before.
+    is_overflow: bool,
+    /// The size of the last request and its answer, and the last revision then.
+    reported: Option<(ReportedTokens, u64)>,
+}
+
+impl Turn {
+    /// Returns the data for shortening the conversation, after [`Action::Shorten`].
+    #[must_use]
+    pub fn shorten_step(&self) -> ShortenStep {
+        let (prompt, keep_from) = self.must_stay();
+        ShortenStep {
+            history: self.history().clone(),
+            prompt,
+            keep_from,
+            reported: self.reported(),
+            can_ask: self.exhausted().is_none(),
+            is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
+        }
+    }
+
+    /// Records that the server refused the request as too long, before its answer began. Returns true if the turn goes
+    /// on: it hands out [`Action::Shorten`] and sends the request once more. Otherwise the request has failed; call
+    /// [`fail`](Self::fail).
+    ///
+    /// It goes on once for each request, and only if [`shorten`](crate::Options::shorten) is set.
+    pub fn retry_shorter(&mut self) -> bool {
+        let Phase::Requesting { sent: true, prompt } = self.phase else { return false };
+        let Some(state) = self.shortening.as_mut().filter(|state| !state.is_overflow) else {
+            return false;
+        };
+        state.is_overflow = true;
+        // The request that follows is the same step.
+        self.progress.budget.steps = self.progress.budget.steps.saturating_sub(1);
+        self.phase = Phase::Shortening { handed: false, prompt, is_overflow: true };
+        true
+    }
+
+    pub(super) fn take_shortened(
+        &mut self,
+        outcome: ShortenOutcome,
+    ) -> Result<(), Box<ErrorRecord>> {
+        if !matches!(self.phase, Phase::Shortening { handed: true, .. }) {
+            return Ok(());
+        }
+        match outcome {
+            ShortenOutcome::Cut { by } => self.take_cut(by),
+            ShortenOutcome::Failed { error } => self.fails(error),
+            ShortenOutcome::Keep => {
+                self.shortened();
+                Ok(())
+            }
+            ShortenOutcome::Replace { history, tokens, cost } => {
+                self.spend(Spent::new(0, tokens, cost));
+                if let Err(error) = self.shorten_to(history) {
+                    return self.fails(super::steps::invalid(&error));
+                }
+                self.shortened();
+                Ok(())
+            }
+        }
+    }
+
+    /// Records the prompt of the turn that begins.
+    pub(super) fn note_prompt(&mut self) {
+        if !self.options.shorten {
+            return;
+        }
+        let history = self.history();
+        let is_user = |message: &Message| message.role == MessageRole::User;
+        let asked = self.asked.as_ref().map(|asked| asked.place);
+        let asked = asked.filter(|place| history.get(*place).is_some_and(is_user));
+        let prompt = asked.or_else(|| history.iter().rposition(is_user));
+        let state = self.shortening.get_or_insert_default();
+        (state.prompt, state.is_overflow) = (prompt, false);
+    }
+
+    /// Records the size of the conversation, as the server reported it with an answer; 0 if it did not.
+    pub(super) fn note_reported(&mut self, tokens: u64) {
+        let reported = ReportedTokens { tokens, messages: self.history().len() };
+        let revision = self.conversation.last_revision();
+        if let Some(state) = &mut self.shortening {
+            state.reported = (tokens > 0).then_some((reported, revision));
+        }
+    }
+
+    /// Returns the reported size, if its messages are unchanged.
+    fn reported(&self) -> Option<ReportedTokens> {
+        let (reported, revision) = self.shortening.as_ref()?.reported?;
+        let messages = self.revisions().get(..reported.messages)?;
+        messages.iter().all(|message| *message <= revision).then_some(reported)
+    }
+
+    /// Begins the phase of the next request, after steered messages have entered.
+    pub(super) fn before_request(&mut self, prompt: Option<usize>) {
+        if let Some(state) = &mut self.shortening {
+            state.is_overflow = false;
+            self.phase = Phase::Shortening { handed: false, prompt, is_overflow: false };
+        } else {
+            self.plan_request(prompt);
+        }
+    }
+
+    pub(super) fn shorten_action(&mut self) -> Option<Action> {
+        let Phase::Shortening { handed, is_overflow, .. } = &mut self.phase else { return None };
+        let is_new = !std::mem::replace(handed, true);
+        is_new.then_some(Action::Shorten { is_overflow: *is_overflow })
+    }
+
+    fn shortened(&mut self) {
+        match self.phase {
+            // Its plan is made already.
+            Phase::Shortening { prompt, is_overflow: true, .. } => {
+                self.phase = Phase::Requesting { sent: false, prompt };
+            }
+            Phase::Shortening { prompt, .. } => self.plan_request(prompt),
+            _ => {}
+        }
+    }
+
+    /// Returns the index of the prompt that began the turn, and the index from which all messages must stay.
+    fn must_stay(&self) -> (Option<usize>, usize) {
+        let history = self.history();
+        let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
+        let prompt = self.shortening.as_ref().and_then(|state| state.prompt);
+        let prompt = prompt.filter(|prompt| *prompt < history.len());
+        let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
+        // Answers that were refused leave at the end of the turn, with what was said about them.
+        let refused = self.refused.first().map(|refused| refused.start);
+        let answers = [of(MessageRole::Assistant), self.round.answer_place(), refused];
+        let answer = answers.into_iter().flatten().filter(after_prompt).min();
+        (prompt, answer.or(prompt).unwrap_or_default())
+    }
+
+    /// Replaces the conversation with a shorter one, which may lack earlier messages or have others in their place.
+    fn shorten_to(&mut self, messages: Vec<Message>) -> Result<(), Error> {
+        let refuse = |why: &str| {
+            let message = format!("the shortened conversation is not sound: {why}");
+            Err(Error::new(ErrorKind::InvalidHistory, message))
+        };
+        let (prompt, keep_from) = self.must_stay();
+        let old = self.history();
+        let kept = &old[keep_from..];
+        let start = messages.len().checked_sub(kept.len());
+        let Some(start) = start.filter(|start| messages[*start..] == *kept) else {
+            return refuse("it does not end with the last answer and all that follows");
+        };
+        let mut prompt_now = prompt.filter(|prompt| *prompt >= keep_from);
+        prompt_now = prompt_now.map(|prompt| prompt - keep_from + start);
+        if let Some(prompt) = prompt.filter(|prompt| *prompt < keep_from) {
+            let mut end = start;
+            let is_user = |place: &usize| old[*place].role == MessageRole::User;
+            for place in (prompt..keep_from).rev().filter(is_user) {
+                let found = messages[..end].iter().rposition(|message| *message == old[place]);
+                let Some(found) = found else {
+                    return refuse("a message of the user is missing");
+                };
+                (end, prompt_now) = (found, Some(found));
+            }
+        }
+        let system = old.first().filter(|first| first.role == MessageRole::System);
+        if system.is_some_and(|system| messages.first() != Some(system)) {
+            return refuse("the system message is missing");
+        }
+        if repair(messages.clone()) != messages {
+            return refuse("calls and results do not match, or a message is empty");
+        }
+        self.asked = self.asked.take().and_then(|asked| {
+            prompt_now.map(|place| super::failed::SubmittedPrompt { place, ..asked })
+        });
+        // What it would take back may be gone.
+        self.failure = None;
+        if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
+            *prompt = messages.len().saturating_sub(1);
+        }
+        for refused in &mut self.refused {
+            *refused = refused.start - keep_from + start..refused.end - keep_from + start;
+        }
+        if !self.round.shift(keep_from, start) {
+            self.round = Round::new(Vec::new(), Default::default(), 0, self.answers);
+        }
+        if let Some(state) = &mut self.shortening {
+            (state.prompt, state.reported) = (prompt_now, None);
+        }
+        self.conversation.shorten_to(messages);
+        Ok(())
+    }
+}

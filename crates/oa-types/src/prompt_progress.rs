@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The progress of a server that reads a prompt, before it answers (QUIRKS row 122).
+///
+/// The share of the whole prompt that is read is `processed / total`. The tokens that were in the cache took no time, so
+/// the speed is `(processed - cached) / elapsed`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptProgress {
+    /// The number of tokens in the prompt.
+    pub total: u64,
+    /// The tokens that were in the prompt cache.
+    pub cached: u64,
+    /// The tokens read so far, cached ones included.
+    pub processed: u64,
+    /// The time spent so far, by the server's clock. In JSON it is `elapsed_ms`, in whole milliseconds.
+    #[serde(rename = "elapsed_ms", with = "millis")]
+    pub elapsed: Duration,
+}
+
+impl PromptProgress {
+    /// Creates a progress from token counts and a time.
+    #[must_use]
+    pub fn new(total: u64, cached: u64, processed: u64, elapsed: Duration) -> Self {
+        Self { total, cached, processed, elapsed }
+    }
+}
+
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
+}

@@ -1,0 +1,43 @@
+use std::io;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::account::Account;
+
+/// Stops a server and removes its files when standard input ends, which it does when the process at the other end dies.
+const SCRIPT: &str = r#"
+cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = postgres ]; then
+  kill -INT "$pid"
+  tries=0
+  while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
+fi
+rm -rf "$1"
+"#;
+
+/// A process that outlives us by a moment, to clean up behind us.
+#[derive(Debug)]
+pub(crate) struct Guard(Child);
+
+impl Guard {
+    /// Starts the guard of a server with its files in `folder`.
+    pub(crate) fn start(account: Account, folder: &Path) -> io::Result<Self> {
+        let mut command = account.command("/bin/sh");
+        command.args(["-c", SCRIPT, "guard"]).arg(folder).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Self)
+    }
+
+    /// Stops the server, if it runs, removes its files, and waits for that.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        drop(self.0.stdin.take());
+        self.0.wait().map(drop)
+    }
+
+    /// Ends without doing anything.
+    pub(crate) fn dismiss(mut self) -> io::Result<()> {
+        self.0.kill()?;
+        self.0.wait().map(drop)
+    }
+}
