@@ -7,7 +7,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use crate::error::{Error, ErrorKind};
-use crate::server::{OnStderr, StdioSpec};
+use crate::listener::OnStderr;
+use crate::stdio_spec::StdioSpec;
 
 /// The variables of our environment that a child gets without their being named.
 const INHERITED: [&str; 11] = [
@@ -63,9 +64,14 @@ pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
     })
 }
 
-/// Returns a variable of our own environment, to be handed on by name.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+impl StdioSpec {
+    /// Returns the variables that were named, with their values.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let inherited = self.inherited.iter();
+        let inherited =
+            inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+        inherited.chain(self.env.iter().cloned())
+    }
 }
 
 /// The process group of a child. Dropping it kills what is left of it.

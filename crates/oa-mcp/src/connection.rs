@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
+use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::server::McpServer;
 use crate::session::{Patience, Session};
-use crate::tool::Description;
 
 /// The time in which restarts are counted.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);

@@ -49,10 +49,13 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod config;
+mod listener;
 mod server;
 mod servers;
+mod stdio_spec;
 
 mod connection;
+mod description;
 mod session;
 mod tool;
 

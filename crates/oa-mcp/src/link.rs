@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::error::{Error, ErrorKind};
 use crate::limits::Limits;
-use crate::server::OnLog;
+use crate::listener::OnLog;
 
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;

@@ -1,6 +1,5 @@
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use oa_redact::Secrets;
@@ -9,7 +8,9 @@ use oa_tools::LogLevel;
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
 use crate::limits::Limits;
+use crate::listener::{OnLog, OnStderr};
 use crate::schema::SchemaForm;
+use crate::stdio_spec::StdioSpec;
 
 /// One server as configured: how it is started or reached, and which of its tools are offered.
 ///
@@ -46,35 +47,6 @@ pub(crate) enum Target {
     #[cfg(feature = "http")]
     Http(HttpSpec),
     Stdio(StdioSpec),
-}
-
-#[derive(Clone)]
-pub(crate) struct StdioSpec {
-    pub(crate) program: String,
-    pub(crate) args: Vec<String>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) inherited: Vec<String>,
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Clone)]
-pub(crate) struct OnLog(Arc<LogFn>);
-
-type LogFn = dyn Fn(LogLevel, &str) + Send + Sync;
-
-impl OnLog {
-    pub(crate) fn call(&self, level: LogLevel, text: &str) {
-        (self.0)(level, text);
-    }
-}
-
-#[derive(Clone)]
-pub(crate) struct OnStderr(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl OnStderr {
-    pub(crate) fn call(&self, line: &str) {
-        (self.0)(line);
-    }
 }
 
 impl McpServer {
@@ -276,14 +248,14 @@ impl McpServer {
     ///
     /// It is called while messages are read, so it must return quickly.
     pub fn on_log(mut self, on_log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
-        self.on_log = Some(OnLog(Arc::new(on_log)));
+        self.on_log = Some(OnLog::new(on_log));
         self
     }
 
     /// Sets the receiver of the program's error output, by line, with secrets masked. Lines longer than 8 KiB arrive in
     /// pieces. No effect on a server at a URL.
     pub fn on_stderr(mut self, on_stderr: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_stderr = Some(OnStderr(Arc::new(on_stderr)));
+        self.on_stderr = Some(OnStderr::new(on_stderr));
         self
     }
 
@@ -321,16 +293,6 @@ impl McpServer {
             #[cfg(feature = "http")]
             Target::Http(spec) => spec.secrets(),
         }
-    }
-}
-
-impl StdioSpec {
-    /// Returns the variables that were named, with their values.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
-        let inherited = self.inherited.iter();
-        let inherited =
-            inherited.filter_map(|name| Some((name.clone(), crate::child::variable(name)?)));
-        inherited.chain(self.env.iter().cloned())
     }
 }
 

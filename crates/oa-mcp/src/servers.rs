@@ -7,9 +7,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::connection::Connection;
+use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::server::McpServer;
-use crate::tool::{Description, McpTool};
+use crate::tool::McpTool;
 
 /// Servers to connect to.
 ///

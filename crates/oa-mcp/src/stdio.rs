@@ -11,7 +11,8 @@ use crate::child::{self, Group, LastWords};
 use crate::error::{Error, ErrorKind};
 use crate::lines::{Line, Lines};
 use crate::link::{Link, Outgoing};
-use crate::server::{OnStderr, StdioSpec};
+use crate::listener::OnStderr;
+use crate::stdio_spec::StdioSpec;
 
 /// The wait for output of a program that has ended. A child of its own may hold it open for ever.
 const REST: Duration = Duration::from_millis(50);
