@@ -78,12 +78,13 @@ async fn tour(connected: &Connected) {
     let weather = plain("get-structured-content", json!({ "location": "New York" })).await.unwrap();
     assert!(weather["temperature"].is_number(), "{weather}");
 
-    let (listener, seen) = listening();
-    let image = call(connected, "get-tiny-image", json!({}), listener).await.unwrap();
-    assert!(image.as_str().unwrap().contains("[image/png, "), "{image}");
+    let shown = cx();
+    let image = call(connected, "get-tiny-image", json!({}), shown.clone()).await.unwrap();
+    assert!(!image.as_str().unwrap().contains("image/png"), "{image}");
     assert!(image.as_str().unwrap().len() < 500, "no base64: {image}");
-    let media = |emission: &Emission| matches!(emission, Emission::Custom { name, data } if name == "mcp_content" && data["mimeType"] == "image/png");
-    assert!(seen.lock().unwrap().iter().any(media));
+    let images = shown.take_images();
+    assert_eq!(images.len(), 1);
+    assert!(images[0].url.starts_with("data:image/png;base64,iVBOR"));
 
     let links = plain("get-resource-links", json!({ "count": 2 })).await.unwrap();
     assert_eq!(links.as_str().unwrap().matches("[resource ").count(), 2, "{links}");
@@ -95,11 +96,11 @@ async fn tour(connected: &Connected) {
         embedded.as_str().unwrap().contains("[demo://resource/dynamic/text/1]\n"),
         "{embedded}"
     );
-    let annotated =
-        plain("get-annotated-message", json!({ "messageType": "error", "includeImage": true }))
-            .await
-            .unwrap();
-    assert!(annotated.as_str().unwrap().contains("[image/png, "), "{annotated}");
+    let shown = cx();
+    let input = json!({ "messageType": "error", "includeImage": true });
+    let annotated = call(connected, "get-annotated-message", input, shown.clone()).await.unwrap();
+    assert!(annotated.as_str().unwrap().starts_with("Error: "), "{annotated}");
+    assert_eq!(shown.take_images().len(), 1);
 
     let (listener, seen) = listening();
     let long = call(
