@@ -280,18 +280,21 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-client",
             "oa-context",
             "oa-doctor",
+            "oa-events",
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
             "oa-json",
             "oa-macros",
             "oa-mcp",
+            "oa-output",
             "oa-redact",
             "oa-router",
             "oa-session",
             "oa-session-postgres",
             "oa-session-sqlite",
             "oa-sse",
+            "oa-terminal",
             "oa-tools",
             "oa-transport",
             "oa-turn",
@@ -300,8 +303,9 @@ pub(crate) const ROWS: &[Row] = &[
         external: None,
         limits: &[
             Limit { features: Features::Default, most: 56 },
-            // With two databases, of which PostgreSQL's driver brings 42, derives of schemas, and the library of MCP.
-            Limit { features: Features::AllButTls, most: 140 },
+            // With two databases, of which PostgreSQL's driver brings 42, derives of schemas, and the library of MCP, which
+            // brings 17.
+            Limit { features: Features::AllButTls, most: 120 },
         ],
     },
     Row {

@@ -30,7 +30,7 @@ pub struct Chunk<'a> {
     pub error: Option<Box<ServerError>>,
     /// The usage so far, wherever it is in the payload.
     pub usage: Option<Usage>,
-    /// How far the server has read the prompt (QUIRKS row 122).
+    /// The progress of reading the prompt (QUIRKS row 122).
     pub prompt_progress: Option<Box<PromptProgress>>,
     /// The first choice; nearly always the only one.
     pub(crate) choice: Option<Choice<'a>>,

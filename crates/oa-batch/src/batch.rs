@@ -31,11 +31,11 @@ use crate::scheduler::{Asked, Scheduler};
 /// # Errors
 ///
 /// `Config` for a concurrency of 0, or an agent that [cannot be used](AgentOptions::check).
-pub fn run_batch<'a, I>(prompts: I, options: BatchOptions) -> Result<BatchStream<'a>>
+pub fn run_batch<'a, I>(prompts: I, options: BatchOptions) -> Result<RunningBatch<'a>>
 where
     I: IntoIterator<Item: Into<Message>, IntoIter: Send + 'a>,
 {
-    BatchStream::new(Box::pin(Iterated(prompts.into_iter())), options)
+    RunningBatch::new(Box::pin(Iterated(prompts.into_iter())), options)
 }
 
 /// Starts a batch whose prompts come from a stream; otherwise like [`run_batch`].
@@ -45,11 +45,11 @@ where
 /// # Errors
 ///
 /// As [`run_batch`].
-pub fn run_batch_stream<'a, S>(prompts: S, options: BatchOptions) -> Result<BatchStream<'a>>
+pub fn run_batch_stream<'a, S>(prompts: S, options: BatchOptions) -> Result<RunningBatch<'a>>
 where
     S: Stream<Item: Into<Message>> + Send + 'a,
 {
-    BatchStream::new(Box::pin(Streamed(Box::pin(prompts))), options)
+    RunningBatch::new(Box::pin(Streamed(Box::pin(prompts))), options)
 }
 
 /// A running batch: a stream of `(index, Result<Reply>)`, where the index counts prompts from 0.
@@ -67,7 +67,7 @@ where
 /// Nothing progresses unless it is polled: between two calls of `next` answers wait, and their timeouts pass. Spawn a
 /// task for slow work on a reply.
 #[must_use = "streams do nothing unless polled"]
-pub struct BatchStream<'a> {
+pub struct RunningBatch<'a> {
     prompts: Option<Prompts<'a>>,
     agent: AgentOptions,
     scheduler: Scheduler,
@@ -108,7 +108,7 @@ enum Job {
     },
 }
 
-impl<'a> BatchStream<'a> {
+impl<'a> RunningBatch<'a> {
     fn new(prompts: Prompts<'a>, options: BatchOptions) -> Result<Self> {
         options.check()?;
         Ok(Self {
@@ -332,7 +332,7 @@ fn ask(index: u64, mut attempt: Attempt) -> JobFuture<Job> {
     })
 }
 
-impl Stream for BatchStream<'_> {
+impl Stream for RunningBatch<'_> {
     type Item = (usize, Result<Reply>);
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -340,9 +340,9 @@ impl Stream for BatchStream<'_> {
     }
 }
 
-impl fmt::Debug for BatchStream<'_> {
+impl fmt::Debug for RunningBatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchStream")
+        f.debug_struct("RunningBatch")
             .field("agent", &self.agent)
             .field("scheduler", &self.scheduler)
             .field("progress", &self.progress())

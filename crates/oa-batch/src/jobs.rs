@@ -39,7 +39,7 @@ impl<T> Jobs<T> {
     }
 
     /// Polls the jobs that were woken and returns the output of the first that is done; pending without jobs.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<T> {
+    pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<T> {
         // Jobs that wake themselves, as tokio's do when their budget is used up, must not keep the caller's thread.
         for _ in 0..self.slots.len().max(1) {
             let Some(slot) = self.queue.pop(cx) else {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn only_woken_jobs_are_polled() {
         let (wakes, waker) = counted();
-        let mut cx = Context::from_waker(&waker);
+        let cx = Context::from_waker(&waker);
         let polls = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&polls);
         let mut jobs = Jobs::new();
@@ -163,15 +163,15 @@ mod tests {
             if times == 3 { Poll::Ready(7) } else { Poll::Pending }
         })));
         for wake in 0..2 {
-            assert!(jobs.poll_next(&mut cx).is_pending());
-            assert!(jobs.poll_next(&mut cx).is_pending());
+            assert!(jobs.poll_next(&cx).is_pending());
+            assert!(jobs.poll_next(&cx).is_pending());
             let waker = inner.lock().unwrap().clone().unwrap();
             let before = wakes.0.load(Ordering::Relaxed);
             waker.wake_by_ref();
             waker.wake_by_ref();
             assert_eq!(wakes.0.load(Ordering::Relaxed) - before, 1, "wake {wake}");
         }
-        assert_eq!(jobs.poll_next(&mut cx), Poll::Ready(7));
+        assert_eq!(jobs.poll_next(&cx), Poll::Ready(7));
         assert_eq!(polls.load(Ordering::Relaxed), 1);
     }
 
@@ -183,18 +183,18 @@ mod tests {
             cx.waker().wake_by_ref();
             Poll::Pending
         })));
-        assert!(jobs.poll_next(&mut Context::from_waker(&waker)).is_pending());
+        assert!(jobs.poll_next(&Context::from_waker(&waker)).is_pending());
         assert!(wakes.0.load(Ordering::Relaxed) > 0);
     }
 
     #[test]
     fn slots_are_used_again() {
         let mut jobs = Jobs::new();
-        let mut cx = Context::from_waker(Waker::noop());
+        let cx = Context::from_waker(Waker::noop());
         jobs.push(Box::pin(pending()));
         for number in 0..100 {
             jobs.push(Box::pin(ready(number)));
-            let done = (0..2).map(|_| jobs.poll_next(&mut cx)).find(Poll::is_ready);
+            let done = (0..2).map(|_| jobs.poll_next(&cx)).find(Poll::is_ready);
             assert_eq!(done, Some(Poll::Ready(number)));
         }
         assert_eq!(jobs.slots.len(), 2);

@@ -79,7 +79,7 @@ mod scheduler;
 #[cfg(feature = "log")]
 mod log;
 
-pub use crate::batch::{BatchStream, run_batch, run_batch_stream};
+pub use crate::batch::{RunningBatch, run_batch, run_batch_stream};
 #[cfg(feature = "log")]
 pub use crate::log::BatchLog;
 pub use crate::options::BatchOptions;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// The state of a batch, returned by [`BatchStream::progress`](crate::BatchStream::progress).
+/// The state of a batch, returned by [`RunningBatch::progress`](crate::RunningBatch::progress).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BatchProgress {

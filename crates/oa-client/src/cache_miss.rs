@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use oa_context::{CacheMiss, CacheMissDetector, SentPrefix};
-use oa_turn::{Action, StepPlan};
-use oa_types::Usage;
+use oa_context::CacheMissDetector;
+use oa_turn::StepPlan;
 
-use crate::driver::Driver;
 use crate::settings::Settings;
 
 /// Compares the requests of one conversation, once a server has reported cached tokens.
 pub(crate) type CacheMissCheck = CacheMissDetector<Prefix>;
 
-/// What stands before the messages.
+/// The part of a request before the messages.
 pub(crate) struct Prefix {
-    settings: Arc<Settings>,
-    tools: bool,
-    plan: Option<StepPlan>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) tools: bool,
+    pub(crate) plan: Option<StepPlan>,
 }
 
 impl PartialEq for Prefix {
@@ -29,21 +27,5 @@ impl PartialEq for Prefix {
             || chat.system_prompt == others.system_prompt
                 && chat.parameters.tools == others.parameters.tools;
         is_same && self.tools == other.tools && planned(self) == planned(other)
-    }
-}
-
-impl Driver {
-    /// Returns the miss if the server had far fewer tokens of the request in its cache than of the one before.
-    pub(crate) fn check_cache(&mut self, usage: &Usage) -> Option<CacheMiss> {
-        if usage.cached_tokens.is_none() && self.cache.is_none() {
-            return None;
-        }
-        let plan = self.turn.step_plan().cloned();
-        let model = plan.as_ref().and_then(|plan| plan.model.clone());
-        let tools = matches!(self.turn.pending_action(), Some(Action::Request { tools: true }));
-        let settings = Arc::clone(&self.settings);
-        let model = model.unwrap_or_else(|| settings.chat.parameters.model.clone());
-        let sent = SentPrefix::new(&model, Prefix { settings, tools, plan }, self.turn.revisions());
-        self.cache.get_or_insert_default().check(sent, usage)
     }
 }

@@ -1,77 +1,12 @@
-//! Moments at which a conversation is worth saving: the driver's part of it.
-
-use std::mem;
-use std::task::{Context, Poll};
-
 use oa_turn::Checkpoint;
-
-use crate::driver::Driver;
-use crate::error::Result;
-use oa_events::AgentEvent;
 
 /// The checkpoints of a conversation, once somebody has asked for them.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpoints {
     /// True while the driver stops at checkpoints.
-    stops: bool,
+    pub(crate) stops: bool,
     /// The checkpoint at which it has stopped.
-    reached: Option<Checkpoint>,
+    pub(crate) reached: Option<Checkpoint>,
     /// The last one that was told.
-    last: Option<Checkpoint>,
-}
-
-impl Driver {
-    /// Waits for the next checkpoint; `None` if the turn is over. The events on the way stay.
-    pub(crate) fn poll_checkpoint(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Checkpoint>>> {
-        // Apart from those that the steps put there, which follow what a step returns, and are dropped by a failure.
-        let mut events = mem::take(&mut self.events);
-        if mem::take(&mut self.began) {
-            events.push_back(AgentEvent::AnswerStart);
-        }
-        let polled = loop {
-            match self.stopping(|this| this.poll_step(cx)) {
-                Poll::Ready(Ok(Some(event))) => {
-                    events.push_back(event);
-                    events.append(&mut self.events);
-                }
-                Poll::Ready(Ok(None)) => break Poll::Ready(Ok(self.reached())),
-                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                Poll::Pending => break Poll::Pending,
-            }
-        };
-        events.append(&mut self.events);
-        self.events = events;
-        polled
-    }
-
-    /// Returns true if the driver is to stop here: at a checkpoint that nobody was told of yet.
-    #[inline]
-    pub(crate) fn stops_at_checkpoint(&mut self) -> bool {
-        let Some(checkpoints) = self.checkpoints.as_mut().filter(|them| them.stops) else {
-            return false;
-        };
-        let checkpoint = self.turn.checkpoint().filter(|it| checkpoints.last != Some(*it));
-        if checkpoint.is_some() {
-            (checkpoints.reached, checkpoints.last) = (checkpoint, checkpoint);
-        }
-        checkpoint.is_some()
-    }
-
-    /// Returns the checkpoint at which the driver has just stopped.
-    pub(crate) fn reached(&mut self) -> Option<Checkpoint> {
-        self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.reached.take())
-    }
-
-    /// Polls, and stops at checkpoints.
-    pub(crate) fn stopping<T>(&mut self, poll: impl FnOnce(&mut Self) -> T) -> T {
-        self.checkpoints.get_or_insert_default().stops = true;
-        let polled = poll(self);
-        if let Some(checkpoints) = &mut self.checkpoints {
-            checkpoints.stops = false;
-        }
-        polled
-    }
+    pub(crate) last: Option<Checkpoint>,
 }

@@ -28,10 +28,9 @@ use crate::error::{self, Error, Result};
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
-use crate::reply::Reply;
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
-use oa_events::AgentEvent;
+use oa_events::{AgentEvent, Reply};
 
 pub use self::compaction::Compaction;
 pub(crate) use self::compaction::answer_text;
@@ -271,12 +270,9 @@ impl Client {
                 text.push_str(&block.text);
             }
         }
-        Ok(Reply {
-            text,
-            message: self.message().cloned(),
-            usage: self.usage(),
-            finish_reason: self.finish_reason().cloned().unwrap_or_default(),
-        })
+        let mut reply = Reply::new(text, self.finish_reason().cloned().unwrap_or_default());
+        (reply.message, reply.usage) = (self.message().cloned(), self.usage());
+        Ok(reply)
     }
 
     /// Waits for the next block; `None` if the turn is over, was interrupted, or waits for results of calls.

@@ -1,5 +1,9 @@
 //! The loop of every turn: performs the actions of the state machine and reports their results to it.
 
+mod budgets;
+mod cache;
+mod checkpoints;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::mem;

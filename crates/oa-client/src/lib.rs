@@ -42,7 +42,8 @@ mod client;
 mod interrupt;
 mod metadata;
 mod nested;
-mod reply;
+mod outer_budget;
+mod parent_agent;
 mod steer;
 mod step;
 mod steps;
@@ -78,13 +79,12 @@ pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;
 pub use crate::query::{query, query_for_format};
-pub use crate::reply::Reply;
 pub use crate::steer::SteerHandle;
 pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
-pub use oa_events::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
+pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta};
 pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.

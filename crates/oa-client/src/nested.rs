@@ -1,8 +1,8 @@
-//! Sub-agents: what a tool that runs an agent gets from the agent that calls it.
+//! Sub-agents: the calls that run them, and their link to the agent that makes the calls.
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -13,9 +13,7 @@ use oa_turn::{BudgetLedger, BudgetLeft, Spent};
 use oa_types::ToolUseBlock;
 use tokio::sync::mpsc;
 
-use crate::client::Client;
-use crate::driver::Driver;
-use crate::error::Result;
+use crate::outer_budget::{SharedBudget, locked};
 use crate::settings::{AgentConfig, Settings};
 use oa_events::{AgentEvent, NestedEvent};
 
@@ -29,32 +27,11 @@ const WAITING: usize = 32;
 #[derive(Clone)]
 pub struct ParentAgent {
     events: mpsc::Sender<NestedEvent>,
-    permissions: Permissions,
-    budget: Arc<SharedBudget>,
+    pub(crate) permissions: Permissions,
+    pub(crate) budget: Arc<SharedBudget>,
 }
 
 impl ParentAgent {
-    /// Makes a client a sub-agent of this agent, under the name of its tool.
-    ///
-    /// The client's turns use up the budgets of this agent, and end by its limits. Its calls need permission as
-    /// described at [`Permissions::within`], with the settings of this agent as they were when the call began.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::set_tools`], for the tools that are left.
-    pub fn adopt(&self, client: &mut Client, name: &str) -> Result<()> {
-        client.change(|settings| {
-            let config = &mut settings.config;
-            let permissions = std::mem::take(&mut config.permissions);
-            config.permissions = permissions.within(&self.permissions, name);
-            let (shared, reported) = (Arc::clone(&self.budget), Mutex::default());
-            config.outer = Some(Arc::new(OuterBudget { shared, reported }));
-            let tools = config.tools.clone();
-            let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
-            if is_offered { Ok(()) } else { settings.set_tools(tools) }
-        })
-    }
-
     /// Hands an event to the caller of the outermost agent, once there is room for it.
     ///
     /// # Cancel safety
@@ -76,58 +53,6 @@ impl ParentAgent {
 impl fmt::Debug for ParentAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ParentAgent").field("agents", &self.agents()).finish_non_exhaustive()
-    }
-}
-
-/// The budget of an agent that runs sub-agents. It is locked only for arithmetic.
-#[derive(Debug)]
-struct SharedBudget {
-    ledger: Mutex<BudgetLedger>,
-    outer: Option<Arc<Self>>,
-}
-
-impl SharedBudget {
-    fn charge(&self, spent: Spent) {
-        locked(&self.ledger).charge(spent);
-        if let Some(outer) = &self.outer {
-            outer.charge(spent);
-        }
-    }
-
-    fn left(&self) -> BudgetLeft {
-        let left = locked(&self.ledger).left();
-        self.outer.as_ref().map_or(left, |outer| left.and(outer.left()))
-    }
-}
-
-/// The budget of the parent, as a sub-agent sees it.
-#[derive(Debug)]
-pub(crate) struct OuterBudget {
-    shared: Arc<SharedBudget>,
-    /// What the sub-agent has spent, as far as the parent knows.
-    reported: Mutex<Spent>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Driver {
-    /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
-    #[inline]
-    pub(crate) fn share_budgets(&mut self) {
-        let spent =
-            self.work.batch.as_ref().map_or_else(Spent::default, |batch| batch.take_spent());
-        self.turn.charge(spent);
-        if let Some(outer) = &self.settings.config.outer {
-            let mut reported = locked(&outer.reported);
-            // Those below have told it to all above them.
-            let known = reported.plus(spent);
-            let now = self.turn.spent();
-            outer.shared.charge(now.since(known));
-            *reported = now;
-            self.turn.set_outer_budget(outer.shared.left());
-        }
     }
 }
 

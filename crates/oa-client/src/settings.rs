@@ -13,7 +13,7 @@ use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
-use crate::nested::OuterBudget;
+use crate::outer_budget::OuterBudget;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_context::{ContextShortened, Estimator, RunningTurn, Shortening, Summary};
+use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_executor::ResultStore;
 use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
 use oa_types::{Message, Usage};
@@ -11,11 +11,8 @@ use crate::client::answer_text;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-use crate::work::Done;
+use crate::work::{Done, ShortenedTurn};
 use oa_events::AgentEvent;
-
-/// The outcome of shortening, what a summary has taken, and the event.
-pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
 
 impl Settings {
     /// Returns the plan for a conversation that is too long.

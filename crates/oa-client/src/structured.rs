@@ -1,6 +1,7 @@
 //! Structured output: request, validation, retries.
 
 mod conversation;
+mod output;
 mod stream;
 mod validation;
 
@@ -23,8 +24,8 @@ use oa_output::ResponseFormat;
 pub use crate::structured::conversation::Structured;
 
 pub(crate) use crate::structured::conversation::DriverHandle;
+pub(crate) use crate::structured::output::Output;
 pub use crate::structured::stream::StructuredStream;
-pub(crate) use crate::structured::validation::Output;
 
 /// A prompt with structured output, returned by [`Client::send_for`](crate::Client::send_for) and
 /// [`query_for`](crate::query_for). It is sent when awaited.

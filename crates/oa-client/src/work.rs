@@ -6,13 +6,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
+use oa_context::ContextShortened;
 use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
-use oa_turn::StepPlan;
+use oa_turn::{ShortenOutcome, StepPlan};
+use oa_types::Usage;
 
 use crate::decision::Decided;
 use crate::error::Result;
 use crate::nested::RunningBatch;
-use crate::shortening::ShortenedTurn;
 use oa_events::AgentEvent;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
@@ -46,6 +47,9 @@ pub(crate) enum Done {
     /// Of a tool or a sub-agent.
     Tool(AgentEvent),
 }
+
+/// The outcome of shortening, what a summary has taken, and the event.
+pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
 
 impl Work {
     /// Waits for the next piece of the arriving answer; `None` if there is none, or at its end.

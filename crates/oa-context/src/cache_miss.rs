@@ -36,7 +36,7 @@ pub struct CacheMiss {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChangedPart {
-    /// What stands before the messages: the system prompt or the tools.
+    /// The part before the messages: the system prompt or the tools.
     BeforeMessages,
     /// The message with this index in the conversation.
     Message(usize),
@@ -79,7 +79,7 @@ struct Last<P> {
 pub struct SentPrefix<'a, P> {
     /// The model.
     pub model: &'a str,
-    /// What stands before the messages.
+    /// The part of the request before the messages.
     pub before: P,
     /// The revision of each message. Equal revisions mean equal messages.
     pub revisions: &'a [u64],

@@ -1,7 +1,7 @@
 //! Conversations that are shortened while a turn runs.
 
-use std::fmt;
 use std::ops::Range;
+use std::{fmt, iter};
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -279,7 +279,7 @@ impl ContextPolicy {
         let (messages, cleared) = cleared(turn, kept_results);
         let mut weights: Vec<usize> =
             messages.iter().map(|message| counter.count_message(message)).collect();
-        let whole = Truncated::of(vec![0..messages.len()], messages.len());
+        let whole = Truncated::of(iter::once(0..messages.len()).collect(), messages.len());
         let mut shortening = Shortening {
             messages,
             cut: whole,

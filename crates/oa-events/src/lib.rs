@@ -17,8 +17,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod event;
+mod reply;
 
 pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
+pub use crate::reply::Reply;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

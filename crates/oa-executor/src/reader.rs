@@ -6,11 +6,8 @@ use std::iter;
 use oa_tools::{FnTool, ToolContext, ToolError, tool};
 use serde_json::{Value, json};
 
-use crate::store::ResultStore;
+use crate::store::{READ_RESULT, ResultStore};
 use crate::truncation::TruncationPolicy;
-
-/// The name of the tool of [`read_result`](crate::read_result()).
-pub const READ_RESULT: &str = "read_result";
 
 /// Creates the tool `read_result(id, from_line?, lines?, search?)`, which reads results from the [`ResultStore`] in the
 /// state of its batch.
@@ -56,11 +53,6 @@ pub fn read_result(truncation: TruncationPolicy) -> FnTool {
     .optional("search")
     // A result may have megabytes.
     .build_blocking_with_context(move |input, cx| read(&input, &cx, page).map(Value::String))
-}
-
-/// Returns the words that tell the model how to read a result.
-pub(crate) fn reading_hint(id: &str) -> String {
-    format!("call {READ_RESULT} with the id {id:?}")
 }
 
 fn read(input: &Value, cx: &ToolContext, page: usize) -> Result<String, ToolError> {

@@ -5,7 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use oa_types::ToolResultBlock;
 use serde_json::Value;
 
-use crate::reader::{READ_RESULT, reading_hint};
+/// The name of the tool of [`read_result`](crate::read_result()).
+pub const READ_RESULT: &str = "read_result";
+
+/// Returns the words that tell the model how to read a result.
+pub(crate) fn reading_hint(id: &str) -> String {
+    format!("call {READ_RESULT} with the id {id:?}")
+}
 
 /// Full results of one conversation, for the model to read on after a result was truncated.
 ///
@@ -93,6 +99,7 @@ impl ResultStore {
 
     /// Keeps the result of a call that is about to be cleared from history, and returns the sentence that tells the model
     /// how to read it; `None` if it is too large, or itself a page of another one.
+    #[must_use = "it says how the model reads the result"]
     pub fn keep_cleared(&self, result: &ToolResultBlock) -> Option<String> {
         if result.name.as_deref() == Some(READ_RESULT) {
             return None;

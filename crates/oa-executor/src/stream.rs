@@ -22,11 +22,11 @@ use crate::metrics::BatchMetrics;
 use crate::options::ExecutionMode;
 use crate::queue::{EventQueue, QueuedEvent, Sender};
 use crate::rate::Slot;
-use crate::reader::{READ_RESULT, reading_hint};
 use crate::result::{ExecutionResult, micros};
 use crate::running::RunningTasks;
 use crate::schedule::Schedule;
 use crate::store::ResultStore;
+use crate::store::{READ_RESULT, reading_hint};
 
 /// The events of a batch, returned by [`ToolExecutor::execute_batch_streaming`].
 ///

@@ -1,9 +1,9 @@
-//! What several turns use up together: the arithmetic, without a lock.
+//! Budgets that several turns use up together: the arithmetic, without a lock.
 
 use oa_types::Cost;
 use serde::{Deserialize, Serialize};
 
-/// What a turn has used up of its budgets, its sub-agents included.
+/// The amount that a turn and its sub-agents have used up of its budgets.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -84,7 +84,7 @@ impl BudgetLedger {
     }
 }
 
-/// What is left of the budgets of a turn; `None` is without limit.
+/// The rest of the budgets of a turn; `None` is without limit.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -59,6 +59,7 @@ mod answer;
 mod budget;
 mod call;
 mod conversation;
+mod cut_by;
 mod guard;
 mod key;
 mod options;
@@ -73,6 +74,7 @@ pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
 pub use crate::budget::{BudgetLedger, BudgetLeft, Spent};
 pub use crate::call::{Call, CallState, Fit};
+pub use crate::cut_by::CutBy;
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::key::CallKey;
@@ -81,9 +83,9 @@ pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
 pub use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
 pub use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
-    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall, StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
+    PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep,
+    ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall, StepOutcome,
 };
 pub use crate::turn::{Checkpoint, Turn, TurnSnapshot};
 

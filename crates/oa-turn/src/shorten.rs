@@ -3,7 +3,7 @@
 use oa_types::{Cost, ErrorRecord, History, Message};
 use serde::{Deserialize, Serialize};
 
-use crate::step::CutBy;
+use crate::cut_by::CutBy;
 
 /// A conversation that may be shortened before it is sent.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -10,6 +10,7 @@ use crate::action::Decision;
 use crate::answer::Answer;
 use crate::budget::{BudgetLeft, Spent};
 use crate::call::{Call, Fit};
+use crate::cut_by::CutBy;
 use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
 use crate::shorten::{ShortenOutcome, ShortenStep};
@@ -296,7 +297,7 @@ pub enum ApprovalOutcome {
 pub struct RunStep {
     /// The calls, in call order. They may run concurrently.
     pub calls: Vec<StepCall>,
-    /// What is left of the budgets, for sub-agents among the calls.
+    /// The rest of the budgets, for sub-agents among the calls.
     #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
     pub left: BudgetLeft,
 }
@@ -312,7 +313,7 @@ pub struct RunOutcome {
     /// The early end of the turn that cut the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
-    /// What sub-agents among the calls have spent.
+    /// The amount that sub-agents among the calls have spent.
     #[serde(default, skip_serializing_if = "Spent::is_zero")]
     pub spent: Spent,
 }
@@ -408,20 +409,6 @@ pub enum ReviewAnswerOutcome {
     Retry {
         /// The reason, for the model.
         reason: String,
-    },
-}
-
-/// An early end of a turn, in the middle of a step.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CutBy {
-    /// The user interrupted.
-    User,
-    /// A budget that the turn does not count, such as time, is used up.
-    Budget {
-        /// The reason for the end.
-        reason: FinishReason,
     },
 }
 

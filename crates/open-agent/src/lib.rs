@@ -76,7 +76,7 @@ pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "session")]
 pub use oa_batch::BatchLog;
-pub use oa_batch::{BatchOptions, BatchProgress, BatchStream, run_batch, run_batch_stream};
+pub use oa_batch::{BatchOptions, BatchProgress, RunningBatch, run_batch, run_batch_stream};
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
     ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,

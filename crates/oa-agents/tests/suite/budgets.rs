@@ -37,7 +37,7 @@ fn two_endless(servers: &[MemoryServer; 2]) -> [oa_agents::AgentTool; 2] {
     [one("one", &servers[0]), one("two", &servers[1])]
 }
 
-/// What the model was told by its calls, in the last request or in history.
+/// Returns the results of the calls in history.
 fn results(client: &Client) -> Vec<Value> {
     let tools = client.history().iter().flat_map(|message| &message.content);
     let results = tools.filter_map(|block| match block {

@@ -91,7 +91,7 @@ impl Stream for Dialogue {
     type Item = &'static str;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<&'static str>> {
-        if self.next == 1 && !*self.may_go_on.lock().unwrap() {
+        if self.next == 1 && !*self.may_go_on.lock().expect("nobody panics") {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -189,7 +189,7 @@ async fn a_bad_prompt_fails_alone() {
 async fn prompts_may_have_images_and_be_borrowed() {
     let server = MemoryServer::new([Reply::text("A cat.")]);
     let image = ImageBlock::from_base64("aGk=", "image/png").unwrap();
-    let prompts = vec![Message::user_with_image("What is this?", image)];
+    let prompts = [Message::user_with_image("What is this?", image)];
     let options = BatchOptions::new(agent(server.clone()));
     let outcomes = all(run_batch(prompts.iter().cloned(), options).unwrap()).await;
     assert_eq!(outcomes[0].1.as_ref().unwrap().text, "A cat.");

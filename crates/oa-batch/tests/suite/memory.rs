@@ -24,7 +24,10 @@ impl Stream for Once {
 
 /// Returns the most bytes that were allocated at once.
 fn peak(count: usize, in_order: bool) -> u64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("nothing fails here");
     let allocated = allocation_counter::measure(|| {
         runtime.block_on(async {
             let echo = service_fn(|request: ChatRequest| async move {
@@ -32,12 +35,16 @@ fn peak(count: usize, in_order: bool) -> u64 {
                 let delta = AnswerDelta::text(last.unwrap_or_default().repeat(100));
                 Ok::<_, Error>(AnswerStream::from_deltas(Once(Some(delta))))
             });
-            let agent = AgentOptions::builder().model("any").chat_service(echo).build().unwrap();
+            let agent = AgentOptions::builder()
+                .model("any")
+                .chat_service(echo)
+                .build()
+                .expect("nothing fails here");
             let options = BatchOptions::new(agent).in_input_order(in_order);
-            let mut batch = run_batch(prompts(count), options).unwrap();
+            let mut batch = run_batch(prompts(count), options).expect("nothing fails here");
             let mut replies = 0;
             while let Some((_, reply)) = batch.next().await {
-                reply.unwrap();
+                reply.expect("nothing fails here");
                 replies += 1;
             }
             assert_eq!(replies, count);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use oa_batch::BatchStream;
+use oa_batch::RunningBatch;
 use oa_chat::RetryConfig;
 use oa_client::{AgentOptions, Error, Reply as Answer, Result};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
@@ -63,7 +63,7 @@ pub(crate) fn prompts(count: usize) -> impl Iterator<Item = String> + Send {
 }
 
 /// Returns all outcomes, in the order in which they were yielded.
-pub(crate) async fn all(mut batch: BatchStream<'_>) -> Vec<(usize, Result<Answer, Error>)> {
+pub(crate) async fn all(mut batch: RunningBatch<'_>) -> Vec<(usize, Result<Answer, Error>)> {
     let mut outcomes = Vec::new();
     while let Some(outcome) = batch.next().await {
         outcomes.push(outcome);

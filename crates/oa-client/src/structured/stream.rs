@@ -3,7 +3,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::conversation::{DriverHandle, Structured};
-use super::validation::Output;
+use super::output::Output;
 use crate::error::{self, Error, Result};
 use crate::settings::Settings;
 use oa_events::AgentEvent;

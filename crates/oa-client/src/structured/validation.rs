@@ -1,23 +1,10 @@
 //! The driver's part of structured output: validates answers before the turn takes them.
 
-use oa_output::{OutputValidator, Validation};
+use oa_output::Validation;
 use oa_turn::{Answer, AskOutcome, StepOutcome};
 use oa_types::{AssistantMessage, Message, MessageRole};
 
 use crate::driver::Driver;
-
-/// Structured output of the turn in progress.
-pub(crate) struct Output {
-    pub(super) validator: OutputValidator,
-    /// The revisions of invalid answers and their corrections. Places would change when a refused answer leaves.
-    failed: Vec<u64>,
-}
-
-impl Output {
-    pub(super) fn new(validator: OutputValidator) -> Self {
-        Self { validator, failed: Vec::new() }
-    }
-}
 
 impl Driver {
     /// Validates an answer, if structured output is wanted.

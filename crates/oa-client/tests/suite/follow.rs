@@ -77,15 +77,15 @@ fn results(messages: &[Message]) -> Vec<Value> {
     results.collect()
 }
 
-/// What a program does until it dies: after this number of events, its client and everything else is dropped.
+/// Runs a program that dies after this number of events: its client and everything else is dropped.
 async fn die_after(events: usize, store: &Arc<dyn SessionStore>, runs: &Runs) -> Option<Died> {
     let server = model();
     let mut saved = opened(store).await;
-    let mut client = Client::new(options(&server, runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
     for _ in 0..events {
-        turn.next_event().await.unwrap()?;
+        turn.next_event().await.expect("nothing fails here")?;
     }
     let history = turn.get_ref().history().to_vec();
     Some(Died { history })
@@ -102,7 +102,7 @@ async fn killed_after_each_event(store: impl Fn() -> Arc<dyn SessionStore>) {
         let Some(Died { history }) = die_after(events, &store, &runs).await else {
             assert!(events > 20, "{events} events");
             let saved = opened(&store).await.session().conversation();
-            assert_eq!(saved.last().unwrap().text(), "Good.");
+            assert_eq!(saved.last().expect("nothing fails here").text(), "Good.");
             assert_eq!(saved.len(), 7);
             break;
         };
@@ -119,10 +119,11 @@ async fn killed_after_each_event(store: impl Fn() -> Arc<dyn SessionStore>) {
         assert!(assistants(&messages) + 1 >= assistants(&history), "{events}: {messages:#?}");
         let kept = results(&messages);
         let server = model();
-        let mut client = Client::with_history(options(&server, &runs), messages.clone()).unwrap();
-        if messages.last().unwrap().role != MessageRole::Assistant {
-            client.continue_turn().await.unwrap();
-            saved.follow(&mut client).finish().await.unwrap();
+        let mut client = Client::with_history(options(&server, &runs), messages.clone())
+            .expect("nothing fails here");
+        if messages.last().expect("nothing fails here").role != MessageRole::Assistant {
+            client.continue_turn().await.expect("nothing fails here");
+            saved.follow(&mut client).finish().await.expect("nothing fails here");
         }
         let texts: Vec<String> = client.history().iter().map(Message::text).collect();
         assert_eq!(texts, ["Go.", "Two. ", "", "", "", "", "Good."], "{events}");
@@ -144,11 +145,11 @@ async fn a_program_that_dies_anywhere_loses_one_answer_at_most() {
 
 #[tokio::test]
 async fn the_same_with_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("nothing fails here");
     let number = AtomicUsize::new(0);
     killed_after_each_event(|| {
         let name = number.fetch_add(1, Ordering::Relaxed).to_string();
-        Arc::new(JsonlStore::open(folder.path().join(name)).unwrap())
+        Arc::new(JsonlStore::open(folder.path().join(name)).expect("nothing fails here"))
     })
     .await;
 }
@@ -156,10 +157,10 @@ async fn the_same_with_files() {
 /// The events of a turn that nobody follows.
 async fn plain_events() -> Vec<String> {
     let (server, runs) = (model(), Runs::default());
-    let mut client = Client::new(options(&server, &runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut events = Vec::new();
-    while let Some(event) = client.next_event().await.unwrap() {
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
         events.push(name(&event));
     }
     events
@@ -179,17 +180,17 @@ fn name(event: &AgentEvent) -> String {
 #[tokio::test]
 async fn checkpoints_keep_all_events() {
     let (server, runs) = (model(), Runs::default());
-    let mut client = Client::new(options(&server, &runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut at = Vec::new();
-    while let Some(checkpoint) = client.next_checkpoint().await.unwrap() {
+    while let Some(checkpoint) = client.next_checkpoint().await.expect("nothing fails here") {
         at.push((checkpoint.messages, checkpoint.steps, checkpoint.waits));
         assert_eq!(client.history().len(), checkpoint.messages);
     }
     assert_eq!(at, [(4, 1, false), (6, 2, false), (7, 4, false)]);
-    assert_eq!(client.next_checkpoint().await.unwrap(), None);
+    assert_eq!(client.next_checkpoint().await.expect("nothing fails here"), None);
     let mut events = Vec::new();
-    while let Some(event) = client.next_event().await.unwrap() {
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
         events.push(name(&event));
     }
     assert_eq!(events, plain_events().await);
@@ -197,14 +198,14 @@ async fn checkpoints_keep_all_events() {
     // Mixed, from any event on.
     for start in 0..events.len() {
         let (server, runs) = (model(), Runs::default());
-        let mut client = Client::new(options(&server, &runs)).unwrap();
-        client.send("Go.").await.unwrap();
+        let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+        client.send("Go.").await.expect("nothing fails here");
         let mut mixed = Vec::new();
         for _ in 0..start {
-            mixed.extend(client.next_event().await.unwrap().as_ref().map(name));
+            mixed.extend(client.next_event().await.expect("nothing fails here").as_ref().map(name));
         }
-        client.next_checkpoint().await.unwrap();
-        while let Some(event) = client.next_event().await.unwrap() {
+        client.next_checkpoint().await.expect("nothing fails here");
+        while let Some(event) = client.next_event().await.expect("nothing fails here") {
             mixed.push(name(&event));
         }
         assert_eq!(mixed, events, "from {start}");
@@ -216,13 +217,13 @@ async fn followers_get_all_events() {
     let (server, runs) = (model(), Runs::default());
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut saved = opened(&store).await;
-    let mut client = Client::new(options(&server, &runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
     let mut events = Vec::new();
-    while let Some(event) = turn.next_event().await.unwrap() {
+    while let Some(event) = turn.next_event().await.expect("nothing fails here") {
         if let AgentEvent::TurnEnd(_) = event {
-            let saved = store.load(&session().id).await.unwrap();
+            let saved = store.load(&session().id).await.expect("nothing fails here");
             assert_eq!(saved.messages, turn.get_ref().history(), "saved before it is told");
         }
         events.push(name(&event));
@@ -235,12 +236,12 @@ async fn an_error_on_the_way_to_a_checkpoint_loses_no_event() {
     let script = Script::new().reply(Reply::new().call("count", json!({"n": 1})));
     let server =
         MemoryServer::new(script.reply(Reply::text("word ".repeat(500)).close_after(1_500)));
-    let mut client = Client::new(options(&server, &Runs::default())).unwrap();
-    client.send("Go.").await.unwrap();
-    assert_eq!(client.next_checkpoint().await.unwrap().unwrap().messages, 3);
+    let mut client = Client::new(options(&server, &Runs::default())).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
+    assert_eq!(client.next_checkpoint().await.expect("nothing fails here").unwrap().messages, 3);
     assert_eq!(client.next_checkpoint().await.unwrap_err().kind(), ErrorKind::Stream);
     let mut events = Vec::new();
-    while let Some(event) = client.next_event().await.unwrap() {
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
         events.push(name(&event));
     }
     assert!(events.iter().any(|event| event == "CallComplete"), "{events:?}");
@@ -256,16 +257,16 @@ async fn a_turn_that_waits_is_saved_with_its_open_call() {
     };
     let build = || {
         let base = options(&server, &runs);
-        let count = base.tool("count").cloned().unwrap();
+        let count = base.tool("count").cloned().expect("nothing fails here");
         let options = AgentOptions::builder().model("any").transport(server.clone());
         let options = options.tool(count).auto_execute_tools(true).can_use_tool(ask);
-        options.permission_mode(oa_hooks::PermissionMode::Ask).build().unwrap()
+        options.permission_mode(oa_hooks::PermissionMode::Ask).build().expect("nothing fails here")
     };
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut saved = opened(&store).await;
-    let mut client = Client::new(build()).unwrap();
-    client.send("Go.").await.unwrap();
-    saved.follow(&mut client).finish().await.unwrap();
+    let mut client = Client::new(build()).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
+    saved.follow(&mut client).finish().await.expect("nothing fails here");
     assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
     drop(client);
 
@@ -273,11 +274,12 @@ async fn a_turn_that_waits_is_saved_with_its_open_call() {
     // The first step was saved for good before, and stays so.
     assert_eq!(saved.session().messages.len(), 4);
     assert!(saved.session().info.is_pending);
-    let mut client = Client::resume(build(), saved.session().conversation()).unwrap();
+    let mut client =
+        Client::resume(build(), saved.session().conversation()).expect("nothing fails here");
     let call = client.pending_approvals()[0].id.clone();
-    client.deny(&call, "no").unwrap();
-    client.continue_turn().await.unwrap();
-    saved.follow(&mut client).finish().await.unwrap();
+    client.deny(&call, "no").expect("nothing fails here");
+    client.continue_turn().await.expect("nothing fails here");
+    saved.follow(&mut client).finish().await.expect("nothing fails here");
     assert_eq!(saved.session().messages, client.history());
     assert_eq!((client.history().len(), runs[3].load(Ordering::Relaxed)), (7, 0));
     assert!(!saved.session().info.is_pending);
@@ -288,11 +290,11 @@ async fn an_interrupted_turn_is_saved_and_told() {
     let (server, runs) = (model(), Runs::default());
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut saved = opened(&store).await;
-    let mut client = Client::new(options(&server, &runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
     let mut ended = None;
-    while let Some(event) = turn.next_event().await.unwrap() {
+    while let Some(event) = turn.next_event().await.expect("nothing fails here") {
         match event {
             AgentEvent::Block(ContentBlock::ToolUse(_)) => turn.get_mut().interrupt(),
             AgentEvent::TurnEnd(reason) => ended = Some(reason),
@@ -376,8 +378,8 @@ async fn an_error_of_the_store_is_told_once_and_the_turn_goes_on() {
     let store: Arc<dyn SessionStore> = Arc::<Shaky>::clone(&shaky);
     let (server, runs) = (model(), Runs::default());
     let mut saved = opened(&store).await;
-    let mut client = Client::new(options(&server, &runs)).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
     shaky.fails.store(true, Ordering::Relaxed);
     let (mut events, mut errors) = (Vec::new(), 0);
@@ -406,8 +408,8 @@ async fn an_error_of_the_turn_is_told_and_what_it_took_back_is_not_kept() {
     let server = MemoryServer::new(script);
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut saved = opened(&store).await;
-    let mut client = Client::new(options(&server, &Runs::default())).unwrap();
-    client.send("Go.").await.unwrap();
+    let mut client = Client::new(options(&server, &Runs::default())).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
     let error = loop {
         match turn.next_event().await {
@@ -417,6 +419,6 @@ async fn an_error_of_the_turn_is_told_and_what_it_took_back_is_not_kept() {
     };
     let FollowError::Conversation(error) = error else { panic!("{error}") };
     assert_eq!(error.kind(), ErrorKind::Stream);
-    assert!(turn.next_event().await.unwrap().is_none());
+    assert!(turn.next_event().await.expect("nothing fails here").is_none());
     assert_eq!(saved.session().messages, client.history());
 }

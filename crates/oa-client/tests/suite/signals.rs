@@ -1,4 +1,4 @@
-//! What local servers tell beside their answers.
+//! Signals of local servers: prompt progress, and caches that are lost.
 
 use std::time::Duration;
 

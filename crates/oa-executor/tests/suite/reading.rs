@@ -201,13 +201,15 @@ async fn run(
     let mut tools = Registry::new();
     let text = (1..=100).map(|number| format!("line {number}\n")).collect::<String>();
     let failing = text.clone();
-    tools.add(tool("log", "Logs").build(move |_| std::future::ready(Ok(json!(text))))).unwrap();
+    tools
+        .add(tool("log", "Logs").build(move |_| std::future::ready(Ok(json!(text)))))
+        .expect("good options");
     let fail = move |_| std::future::ready(Err(ToolError::new(failing.clone())));
-    tools.add(tool("fail", "Fails").build(fail)).unwrap();
+    tools.add(tool("fail", "Fails").build(fail)).expect("good options");
     let truncation = TruncationPolicy::max_chars(limit);
-    tools.add(read_result(truncation)).unwrap();
+    tools.add(read_result(truncation)).expect("good options");
     let options = ExecutorOptions::new().truncation(truncation);
-    let executor = ToolExecutor::with_options(tools, options).unwrap();
+    let executor = ToolExecutor::with_options(tools, options).expect("good options");
     let state = store.map_or_else(State::new, |store| State::new().with(store.clone()));
     let mut events = executor.execute_batch_streaming(calls, Batch::new().state(state));
     let mut results = Vec::new();

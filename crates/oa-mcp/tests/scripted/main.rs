@@ -5,7 +5,6 @@
 #![expect(clippy::zombie_processes, reason = "what a server leaves behind is, too")]
 
 use std::io::{self, BufRead, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio, exit};
 use std::thread;
 use std::time::Duration;
@@ -41,7 +40,10 @@ fn main() {
 
 /// A shell that ignores SIGTERM takes our place, and we its place again: `unsafe` is forbidden here.
 fn ignore_signals() {
+    #[cfg(unix)]
     if std::env::var_os("IGNORES").is_none() {
+        use std::os::unix::process::CommandExt as _;
+
         let own = std::env::current_exe().expect("a path");
         let script = "trap '' TERM; export IGNORES=1; exec \"$0\" stubborn";
         let error = Command::new("sh").arg("-c").arg(script).arg(own).exec();

@@ -71,8 +71,3 @@ pub(crate) async fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     }
     is_so()
 }
-
-/// True if a process runs; a zombie counts.
-pub(crate) fn is_alive(id: &str) -> bool {
-    std::path::Path::new("/proc").join(id).exists()
-}

@@ -47,7 +47,7 @@ impl LockedFile {
         lock(&file, &path.display().to_string(), Access::Change, timeout)?;
         if is_new {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            sync_folder(folder.unwrap_or(Path::new("."))).map_err(unwritable)?;
+            sync_folder(folder.unwrap_or_else(|| Path::new("."))).map_err(unwritable)?;
         }
         Ok(Self { file })
     }

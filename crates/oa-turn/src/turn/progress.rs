@@ -13,7 +13,7 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
-    /// What is left of the budgets that are shared with others, if any are. It outlives the turn. Boxed, because most
+    /// The rest of the budgets that are shared with others, if any are. It outlives the turn. Boxed, because most
     /// agents share nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared: Option<Box<BudgetLeft>>,

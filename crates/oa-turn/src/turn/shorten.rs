@@ -2,27 +2,15 @@
 
 use oa_types::{ErrorRecord, Message, MessageRole};
 
-use serde::{Deserialize, Serialize};
-
 use super::Turn;
 use super::phase::Phase;
+use super::steps::invalid;
 use crate::action::Action;
 use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
 use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
-
-/// What shortening needs to know of a turn. Boxed, because most conversations are never shortened.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct ShortenState {
-    /// The index of the prompt, or of the last user message of a conversation that is continued without one.
-    prompt: Option<usize>,
-    /// True if the request in progress was refused as too long before.
-    is_overflow: bool,
-    /// The size of the last request and its answer, and the last revision then.
-    reported: Option<(ReportedTokens, u64)>,
-}
 
 impl Turn {
     /// Returns the data for shortening the conversation, after [`Action::Shorten`].
@@ -73,7 +61,7 @@ impl Turn {
             ShortenOutcome::Replace { history, tokens, cost } => {
                 self.spend(Spent::new(0, tokens, cost));
                 if let Err(error) = self.shorten_to(history) {
-                    return self.fails(super::steps::invalid(&error));
+                    return self.fails(invalid(&error));
                 }
                 self.shortened();
                 Ok(())

@@ -13,7 +13,7 @@ use super::Turn;
 use super::failed::{Failure, SubmittedPrompt};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
-use super::shorten::ShortenState;
+use super::shorten_state::ShortenState;
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;

@@ -6,11 +6,12 @@ use super::Turn;
 use super::phase::Phase;
 use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
+use crate::cut_by::CutBy;
 use crate::error::Error;
 use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome,
-    RunStep, Step, StepCall, StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
+    PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    StepCall, StepOutcome,
 };
 
 impl Turn {

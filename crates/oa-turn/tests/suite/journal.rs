@@ -2,8 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 
 use insta::assert_snapshot;
 use oa_turn::{
@@ -23,15 +21,7 @@ use serde_json::{Value, json};
 
 use crate::events::{Piece, blocks, options, piece, plan, reviewed};
 use crate::shorten::shortened;
-use crate::{call, text, told};
-
-/// Runs a future that never waits.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("nothing here waits"),
-    }
-}
+use crate::{block_on, call, text, told};
 
 /// A simulated environment for a turn. Everything that happens in it follows from the names of steps.
 #[derive(Clone, Debug)]

@@ -16,6 +16,9 @@ mod shared;
 mod shorten;
 mod snapshots;
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use oa_turn::{Action, Answer, Decision, Turn};
 use oa_types::{ContentBlock, ImageBlock, Outcome, TextBlock, ToolUseBlock, ToolUseError};
 use serde_json::json;
@@ -96,4 +99,12 @@ pub(crate) fn told(turn: &Turn) -> Vec<String> {
         format!("{}: {}{mark}", message.role.as_str(), blocks.join(" "))
     };
     turn.history().iter().map(told).collect()
+}
+
+/// Runs a future that never waits.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("nothing here waits"),
+    }
 }

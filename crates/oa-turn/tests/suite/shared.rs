@@ -90,7 +90,7 @@ struct Child {
     script: std::vec::IntoIter<(u64, u64, u32)>,
     answers: usize,
     is_asking: bool,
-    /// What its last answer cost, and the calls that it ran last.
+    /// The cost of its last answer, and the calls that it ran last.
     last: Spent,
     ended: Option<FinishReason>,
 }

@@ -295,7 +295,7 @@ fn what_a_summary_takes_counts() {
     assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::MaxRunTokens });
 }
 
-/// What comes of a step of the law below.
+/// The outcome of a step of the law below.
 #[derive(Clone, Debug)]
 struct Chance {
     shorten: u8,

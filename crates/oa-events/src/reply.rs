@@ -1,7 +1,7 @@
 use oa_types::{AssistantMessage, FinishReason, Usage};
 use serde::{Deserialize, Serialize};
 
-/// The answer to a prompt, as [`Client::ask`](crate::Client::ask) returns it.
+/// The answer to a prompt, as `Client::ask` returns it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
@@ -13,4 +13,12 @@ pub struct Reply {
     pub usage: Option<Usage>,
     /// Why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,
+}
+
+impl Reply {
+    /// Creates the answer to a prompt, without a message and usage.
+    #[must_use]
+    pub fn new(text: impl Into<String>, finish_reason: FinishReason) -> Self {
+        Self { text: text.into(), message: None, usage: None, finish_reason }
+    }
 }

@@ -1,0 +1,29 @@
+use std::sync::{Arc, Mutex};
+
+use crate::client::Client;
+use crate::error::Result;
+use crate::nested::ParentAgent;
+use crate::outer_budget::OuterBudget;
+
+impl ParentAgent {
+    /// Makes a client a sub-agent of this agent, under the name of its tool.
+    ///
+    /// The client's turns use up the budgets of this agent, and end by its limits. Its calls need permission as
+    /// described at [`Permissions::within`], with the settings of this agent as they were when the call began.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_tools`], for the tools that are left.
+    pub fn adopt(&self, client: &mut Client, name: &str) -> Result<()> {
+        client.change(|settings| {
+            let config = &mut settings.config;
+            let permissions = std::mem::take(&mut config.permissions);
+            config.permissions = permissions.within(&self.permissions, name);
+            let (shared, reported) = (Arc::clone(&self.budget), Mutex::default());
+            config.outer = Some(Arc::new(OuterBudget { shared, reported }));
+            let tools = config.tools.clone();
+            let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
+            if is_offered { Ok(()) } else { settings.set_tools(tools) }
+        })
+    }
+}

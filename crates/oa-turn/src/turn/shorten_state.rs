@@ -1,0 +1,14 @@
+use serde::{Deserialize, Serialize};
+
+use crate::shorten::ReportedTokens;
+
+/// The state of a turn that shortening needs. Boxed, because most conversations are never shortened.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct ShortenState {
+    /// The index of the prompt, or of the last user message of a conversation that is continued without one.
+    pub(super) prompt: Option<usize>,
+    /// True if the request in progress was refused as too long before.
+    pub(super) is_overflow: bool,
+    /// The size of the last request and its answer, and the last revision then.
+    pub(super) reported: Option<(ReportedTokens, u64)>,
+}
