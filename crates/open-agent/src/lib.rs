@@ -43,6 +43,7 @@
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
+//! - `guide::mcp` (feature `mcp`): tools of MCP servers
 //! - [`guide::images`]: images in prompts and from tools
 //! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
@@ -64,6 +65,7 @@
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
+//! - `mcp`: tools of MCP servers.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
 //! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
@@ -139,6 +141,9 @@ pub use oa_fallback as fallback;
 pub use oa_hooks as hooks;
 #[doc(inline)]
 pub use oa_json as json;
+#[cfg(feature = "mcp")]
+#[doc(inline)]
+pub use oa_mcp as mcp;
 #[doc(inline)]
 pub use oa_output as output;
 #[doc(inline)]
@@ -187,6 +192,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
+
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("guide/mcp.md")]
+    pub mod mcp {}
 
     #[doc = include_str!("guide/own_model.md")]
     pub mod own_model {}

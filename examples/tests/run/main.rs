@@ -306,6 +306,22 @@ fn router() {
 }
 
 #[test]
+fn mcp() {
+    let expected = [
+        "clock: clock__time, clock__wait",
+        "missing: cannot start no-such-program",
+        "> What time is it in Lisbon?",
+        "clock__time",
+        "It is 14:30 in Lisbon.",
+        "> Wait for three ticks.",
+        "tick 1 of 3",
+        "tick 3 of 3",
+        "I have waited: 3 ticks.",
+    ];
+    check(&mut example("mcp"), &expected);
+}
+
+#[test]
 fn batch() {
     let expected = [
         "0: positive",

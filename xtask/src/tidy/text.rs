@@ -20,8 +20,12 @@ const PROVIDER_FILES: [&str; 3] = [
     "crates/oa-doctor/src/advice.rs",
     "crates/oa-doctor/src/signs.rs",
 ];
-const ENVIRONMENT_FILES: [&str; 2] =
-    ["crates/oa-chat/src/env.rs", "crates/oa-chat/src/provider.rs"];
+const ENVIRONMENT_FILES: [&str; 3] = [
+    "crates/oa-chat/src/env.rs",
+    "crates/oa-chat/src/provider.rs",
+    // What a child process gets of it.
+    "crates/oa-mcp/src/child.rs",
+];
 
 /// Folders at the root of somebody's machine.
 const MACHINE_FOLDERS: [&str; 3] = ["home", "root", "work"];

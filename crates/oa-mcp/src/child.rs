@@ -1,0 +1,218 @@
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use oa_redact::Secrets;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+
+use crate::error::{Error, ErrorKind};
+use crate::listener::OnStderr;
+use crate::stdio_spec::StdioSpec;
+
+/// The variables of our environment that a child gets without their being named.
+const INHERITED: [&str; 11] = [
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
+    "USER",
+];
+/// The variables that programs on Windows do not start without.
+#[cfg(windows)]
+const INHERITED_ON_WINDOWS: [&str; 13] = [
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+/// The longest line of error output that is handed out in one piece.
+const STDERR_LINE: usize = 8 * 1024;
+/// The longest end of the error output that is shown in an error, in characters.
+const LAST_WORDS: usize = 1_000;
+
+/// Starts a program in a process group of its own, with the environment that was named.
+pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).env_clear().kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let pass_on = |command: &mut Command, names: &[&str]| {
+        for name in names {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+    };
+    pass_on(&mut command, &INHERITED);
+    #[cfg(windows)]
+    pass_on(&mut command, &INHERITED_ON_WINDOWS);
+    command.envs(spec.variables());
+    if let Some(dir) = &spec.dir {
+        command.current_dir(dir);
+    }
+    #[cfg(unix)]
+    command.process_group(0);
+    command.spawn().map_err(|error| {
+        let program = &spec.program;
+        Error::new(ErrorKind::Connect, format!("cannot start {program}: {error}"))
+    })
+}
+
+impl StdioSpec {
+    /// Returns the variables that were named, with their values.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let inherited = self.inherited.iter();
+        let inherited =
+            inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
+        inherited.chain(self.env.iter().cloned())
+    }
+}
+
+/// The process group of a child. Dropping it kills what is left of it.
+pub(crate) struct Group {
+    #[cfg(unix)]
+    leader: Option<rustix::process::Pid>,
+}
+
+impl Group {
+    pub(crate) fn of(child: &Child) -> Self {
+        #[cfg(unix)]
+        {
+            let id = child.id().and_then(|id| i32::try_from(id).ok());
+            Self { leader: id.and_then(rustix::process::Pid::from_raw) }
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = child;
+            Self {}
+        }
+    }
+
+    /// Asks the group to end.
+    pub(crate) fn terminate(&self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader {
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::TERM);
+        }
+    }
+
+    /// Kills the group. Called once: a number that is free again may become somebody else's.
+    pub(crate) fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(leader) = self.leader.take() {
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Ends a child whose input is closed: waits, asks, kills. Also what it has started.
+pub(crate) async fn end(child: &mut Child, group: &mut Group, patience: Duration) {
+    if tokio::time::timeout(patience, child.wait()).await.is_err() {
+        group.terminate();
+        if tokio::time::timeout(patience, child.wait()).await.is_err() {
+            group.kill();
+            let _ = child.start_kill();
+            let _ = child.wait().await;
+        }
+    }
+    // The leader is gone; its children need not be.
+    group.kill();
+}
+
+/// The last error output of a program.
+#[derive(Default)]
+pub(crate) struct LastWords {
+    bytes: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    tail: Vec<u8>,
+    is_cut: bool,
+}
+
+impl LastWords {
+    /// Reads error output until its end, so that the program never waits for a reader.
+    pub(crate) async fn read(
+        &self,
+        mut from: impl AsyncRead + Unpin,
+        limit: usize,
+        secrets: &Secrets,
+        on_stderr: Option<OnStderr>,
+    ) {
+        let mut chunk = vec![0; 8 * 1024];
+        let mut line = Vec::new();
+        let tell = |line: &mut Vec<u8>| {
+            if let Some(on_stderr) = &on_stderr {
+                let text = String::from_utf8_lossy(line);
+                on_stderr.call(&oa_redact::printable(&secrets.mask(text.trim_end())));
+            }
+            line.clear();
+        };
+        while let Ok(read @ 1..) = from.read(&mut chunk).await {
+            let read = &chunk[..read];
+            self.keep(read, limit);
+            if on_stderr.is_some() {
+                for part in read.split_inclusive(|byte| *byte == b'\n') {
+                    line.extend_from_slice(part);
+                    if part.ends_with(b"\n") || line.len() >= STDERR_LINE {
+                        tell(&mut line);
+                    }
+                }
+            }
+        }
+        if !line.is_empty() {
+            tell(&mut line);
+        }
+    }
+
+    fn keep(&self, read: &[u8], limit: usize) {
+        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.tail.extend_from_slice(read);
+        // Moved in large steps, so that a byte is not moved for each that comes.
+        if kept.tail.len() > limit.saturating_mul(2).max(limit + read.len()) {
+            let from = kept.tail.len() - limit;
+            kept.tail.drain(..from);
+            kept.is_cut = true;
+        }
+    }
+
+    /// Returns the end of what was said, masked and on one line; `None` if nothing was.
+    pub(crate) fn excerpt(&self, secrets: &Secrets, limit: usize) -> Option<String> {
+        let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = &kept.tail[kept.tail.len().saturating_sub(limit)..];
+        let mut text = String::from_utf8_lossy(tail);
+        if kept.is_cut || tail.len() < kept.tail.len() {
+            // Half a secret is not recognized, and a secret has no line break.
+            let start = text.find('\n')?;
+            text = text[start..].to_owned().into();
+        }
+        let masked = secrets.mask(&text);
+        let from = masked.char_indices().rev().nth(LAST_WORDS - 1).map_or(0, |(at, _)| at);
+        let excerpt = Secrets::new().excerpt(&masked[from..], LAST_WORDS);
+        Some(excerpt).filter(|excerpt| !excerpt.is_empty())
+    }
+}
+
+/// Says how a program ended.
+pub(crate) fn describe(status: Option<ExitStatus>) -> String {
+    match status {
+        Some(status) => match status.code() {
+            Some(code) => format!("the server exited with status {code}"),
+            None => format!("the server was ended by a signal ({status})"),
+        },
+        None => "the server closed its output".to_owned(),
+    }
+}

@@ -1,0 +1,193 @@
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::server::McpServer;
+use crate::servers::Servers;
+
+/// One server in a configuration file. Editors have settings of their own beside these; they are ignored.
+#[derive(Deserialize)]
+struct Entry {
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: Map<String, Value>,
+    cwd: Option<String>,
+    #[serde(alias = "serverUrl")]
+    url: Option<String>,
+    #[serde(default)]
+    headers: Map<String, Value>,
+    #[serde(rename = "type", alias = "transport")]
+    of: Option<String>,
+    #[serde(default)]
+    disabled: bool,
+}
+
+impl Servers {
+    /// Reads servers from the JSON that editors use: an object `mcpServers` (or `servers`) of servers by name, with
+    /// `command`, `args`, `env` and `cwd`, or `url` and `headers`.
+    ///
+    /// `${NAME}` and `${env:NAME}` in any of these is replaced by what `variable` returns for the name, and
+    /// `${NAME:-text}` by the text if that is nothing. Nothing else of the environment is read. A server that is
+    /// `disabled` is left out, and settings that are not listed here are ignored. The values of `env` and `headers`
+    /// count as secrets.
+    ///
+    /// ```
+    /// use oa_mcp::Servers;
+    ///
+    /// let text = r#"{ "mcpServers": {
+    ///     "github": { "command": "github-mcp-server", "args": ["stdio"], "env": { "GITHUB_TOKEN": "${TOKEN}" } }
+    /// } }"#;
+    /// let servers = Servers::from_json(text, |name| (name == "TOKEN").then(|| "ghp_0123456789".to_owned()))?;
+    /// assert_eq!(servers.servers()[0].name(), "github");
+    /// assert!(!format!("{servers:?}").contains("ghp_0123456789"));
+    ///
+    /// let error = Servers::from_json(text, |_| None).unwrap_err();
+    /// assert_eq!(error.to_string(), "server github: the variable TOKEN is not set");
+    /// # Ok::<(), oa_mcp::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `Config`: no JSON of this form, a server without a command or URL, a variable that is not set, a server over
+    /// the old transport of events only (`"type": "sse"`), or a URL without the feature `http`.
+    pub fn from_json(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let not_json = |error: serde_json::Error| {
+            Error::config(format!("the configuration is not valid JSON (line {})", error.line()))
+        };
+        let config: Value = serde_json::from_str(text).map_err(not_json)?;
+        let servers = config.get("mcpServers").or_else(|| config.get("servers"));
+        let Some(Value::Object(entries)) = servers else {
+            return Err(Error::config("the configuration has no object mcpServers"));
+        };
+        let mut servers = Self::new();
+        for (name, entry) in entries {
+            let at = |error: Error| error.of(format_args!("server {name}"));
+            // The message of the reader may quote a value.
+            let entry = Entry::deserialize(entry)
+                .map_err(|_| at(Error::config("a setting has a wrong type")))?;
+            if !entry.disabled {
+                servers = servers.add(read(name, entry, &variable).map_err(at)?);
+            }
+        }
+        Ok(servers)
+    }
+}
+
+fn read(
+    name: &str,
+    entry: Entry,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<McpServer, Error> {
+    let fill = |text: &str| filled(text, variable);
+    let pairs = |map: Map<String, Value>| -> Result<Vec<(String, String)>, Error> {
+        map.into_iter()
+            .map(|(name, value)| match value {
+                Value::String(text) => Ok((name, fill(&text)?)),
+                Value::Bool(_) | Value::Number(_) => Ok((name, value.to_string())),
+                _ => Err(Error::config(format!("the value of {name} is no text"))),
+            })
+            .collect()
+    };
+    if entry.of.as_deref() == Some("sse") {
+        return Err(Error::config("the transport sse is not supported: use streamable HTTP"));
+    }
+    if let Some(command) = entry.command {
+        let args = entry.args.iter().map(|arg| fill(arg)).collect::<Result<Vec<_>, _>>()?;
+        let mut server = McpServer::stdio(name, fill(&command)?).args(args);
+        for (name, value) in pairs(entry.env)? {
+            server = server.env(name, value);
+        }
+        if let Some(dir) = entry.cwd {
+            server = server.current_dir(fill(&dir)?);
+        }
+        return Ok(server);
+    }
+    let Some(url) = entry.url else {
+        return Err(Error::config("there is neither a command nor a url"));
+    };
+    #[cfg(feature = "http")]
+    {
+        let mut server = McpServer::http(name, fill(&url)?);
+        for (name, value) in pairs(entry.headers)? {
+            server = server.header(name, value)?;
+        }
+        Ok(server)
+    }
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = (url, entry.headers);
+        Err(Error::config("a url needs the feature http"))
+    }
+}
+
+/// Replaces `${NAME}`. What is put in is not read again.
+fn filled(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, after)) = after.split_once('}') else { break };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = variable(name).or_else(|| default.map(str::to_owned));
+        let value =
+            value.ok_or_else(|| Error::config(format!("the variable {name} is not set")))?;
+        filled.push_str(before);
+        filled.push_str(&value);
+        rest = after;
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> String {
+        let variable = |name: &str| (name == "KEY").then(|| "${KEY}-sk-canary".to_owned());
+        filled(text, &variable).unwrap_or_else(|error| error.to_string())
+    }
+
+    #[test]
+    fn variables_are_filled_in_once_and_by_name() {
+        assert_eq!(check("Bearer ${KEY}"), "Bearer ${KEY}-sk-canary");
+        assert_eq!(check("${env:KEY}/${KEY}"), "${KEY}-sk-canary/${KEY}-sk-canary");
+        assert_eq!(check("${OTHER:-none}"), "none");
+        assert_eq!(check("${OTHER}"), "the variable OTHER is not set");
+        assert_eq!(check("$KEY ${KEY"), "$KEY ${KEY");
+    }
+
+    #[test]
+    fn mistakes_name_the_server() {
+        let fails = |text: &str| Servers::from_json(text, |_| None).unwrap_err().to_string();
+        assert_eq!(fails("{"), "the configuration is not valid JSON (line 1)");
+        assert_eq!(fails("{}"), "the configuration has no object mcpServers");
+        let of = |entry: &str| fails(&format!(r#"{{"mcpServers": {{"a": {entry}}}}}"#));
+        assert_eq!(of("{}"), "server a: there is neither a command nor a url");
+        assert_eq!(of(r#"{"command": 7}"#), "server a: a setting has a wrong type");
+        assert_eq!(
+            of(r#"{"command": "x", "env": {"A": []}}"#),
+            "server a: the value of A is no text"
+        );
+        assert!(
+            of(r#"{"type": "sse", "url": "http://localhost"}"#).contains("sse is not supported")
+        );
+    }
+
+    #[test]
+    fn servers_come_in_the_order_of_the_file_without_the_disabled() {
+        let text = r#"{ "servers": {
+            "zeta": { "command": "z", "autoApprove": ["x"], "timeout": 60 },
+            "off": { "command": "o", "disabled": true },
+            "alpha": { "command": "a", "env": { "PORT": 80, "DEBUG": true } }
+        } }"#;
+        let servers = Servers::from_json(text, |_| None).unwrap();
+        let names: Vec<_> = servers.servers().iter().map(McpServer::name).collect();
+        assert_eq!(names, ["zeta", "alpha"]);
+    }
+}

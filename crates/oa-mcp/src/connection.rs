@@ -1,0 +1,360 @@
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use oa_redact::Secrets;
+use oa_tools::ToolContext;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::description::Description;
+use crate::error::{Error, ErrorKind};
+use crate::server::McpServer;
+use crate::session::{Patience, Session};
+
+/// The time in which restarts are counted.
+const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
+/// The longest wait before a restart.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// The quiet that a changing list needs before it is read again.
+const QUIET: Duration = Duration::from_millis(250);
+/// The number of calls without an answer, one after the other, after which the server is restarted.
+const SILENT_CALLS: u32 = 3;
+
+/// The connection to one server, for all its tools and calls.
+///
+/// A server that dies is started again by the next call; its tools stay offered meanwhile.
+pub struct Connection {
+    /// Itself, for the tasks that follow its list.
+    me: Weak<Self>,
+    server: McpServer,
+    secrets: Secrets,
+    live: Mutex<Live>,
+    permits: Semaphore,
+    silent: AtomicU32,
+    is_closed: AtomicBool,
+    tools: watch::Sender<Arc<[Arc<Description>]>>,
+    warnings: std::sync::Mutex<Vec<String>>,
+}
+
+#[derive(Default)]
+struct Live {
+    session: Option<Arc<Session>>,
+    restarts: VecDeque<Instant>,
+}
+
+impl Connection {
+    /// Connects to a server and reads its list of tools.
+    pub(crate) async fn open(server: McpServer) -> Result<Arc<Self>, Error> {
+        let name = server.name.clone();
+        let end = Instant::now() + server.connect_timeout;
+        let this = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            secrets: server.secrets(),
+            live: Mutex::default(),
+            permits: Semaphore::new(server.limits.calls.max(1)),
+            silent: AtomicU32::new(0),
+            is_closed: AtomicBool::new(false),
+            tools: watch::Sender::new(Arc::default()),
+            warnings: std::sync::Mutex::default(),
+            server,
+        });
+        let session = Session::open(&this.server).await.map_err(|error| error.of(&name))?;
+        let session = Arc::new(session);
+        let listed = tokio::time::timeout_at(end, this.list(&session)).await;
+        let listed = listed.unwrap_or_else(|_| {
+            let time = this.server.connect_timeout;
+            Err(Error::new(ErrorKind::Connect, format!("no list of tools within {time:?}")))
+        });
+        let tools = listed.map_err(|error| error.with_kind(ErrorKind::Connect).of(&name))?;
+        this.tools.send_replace(tools);
+        this.watch_list(&session, false);
+        this.live.lock().await.session = Some(session);
+        Ok(this)
+    }
+
+    /// Returns the server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.server.name
+    }
+
+    /// Returns what the server says about how to use it, bounded; `None` if nothing, or if it is not running.
+    ///
+    /// It is in no prompt unless you put it there.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn instructions(&self) -> Option<String> {
+        let live = self.live.lock().await;
+        live.session.as_ref().and_then(|session| session.hello.instructions.clone())
+    }
+
+    /// Returns what was wrong without being an error: tools that were left out, output that is no message.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.kept_warnings().clone();
+        // A call that is about to restart the server holds the lock; what it was told is kept already.
+        if let Ok(live) = self.live.try_lock()
+            && let Some(session) = &live.session
+        {
+            warnings.extend(session.link.warnings());
+        }
+        warnings
+    }
+
+    /// Sends a request of the protocol and returns the JSON of its result, for what is no tool: `resources/list`,
+    /// `resources/read`, `prompts/get`.
+    ///
+    /// # Errors
+    ///
+    /// Those of a call: the connection's, or the server's own of kind [`Rejected`](ErrorKind::Rejected).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future tells the server that nobody waits for the answer.
+    pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
+        self.send(method, params, None).await.map_err(|error| error.of(self.name()))
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    pub(crate) fn server(&self) -> &McpServer {
+        &self.server
+    }
+
+    pub(crate) fn tools(&self) -> Arc<[Arc<Description>]> {
+        Arc::clone(&self.tools.borrow())
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<[Arc<Description>]>> {
+        self.tools.subscribe()
+    }
+
+    /// Calls a tool by the name that the server has for it.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        input: Value,
+        cx: &ToolContext,
+    ) -> Result<Value, Error> {
+        if !self.tools.borrow().iter().any(|known| known.raw_name == tool) {
+            let message = "the server no longer has this tool";
+            return Err(Error::new(ErrorKind::Rejected, message));
+        }
+        let params = json!({ "name": tool, "arguments": input });
+        self.send("tools/call", params, Some(cx.clone())).await
+    }
+
+    async fn send(
+        &self,
+        method: &'static str,
+        params: Value,
+        cx: Option<ToolContext>,
+    ) -> Result<Value, Error> {
+        let _permit = self.permits.acquire().await.map_err(|_| crate::link::Link::closed())?;
+        let mut is_first = true;
+        loop {
+            let session = self.session().await?;
+            let answer = session.request(method, params.clone(), cx.clone(), self.patience()).await;
+            match &answer {
+                // It never reached the server.
+                Err(error) if error.is_untaken() && is_first => {
+                    is_first = false;
+                    session.hang_up();
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Timeout => {
+                    if self.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
+                        session.hang_up();
+                    }
+                }
+                _ => self.silent.store(0, Ordering::Relaxed),
+            }
+            return answer;
+        }
+    }
+
+    /// Returns the open session; starts the server again if it has died.
+    async fn session(&self) -> Result<Arc<Session>, Error> {
+        let mut live = self.live.lock().await;
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(crate::link::Link::closed());
+        }
+        if let Some(session) = &live.session
+            && session.is_open()
+        {
+            return Ok(Arc::clone(session));
+        }
+        let now = Instant::now();
+        live.restarts.retain(|at| now - *at < RESTARTS_WITHIN);
+        let count = live.restarts.len();
+        if count >= self.server.limits.restarts {
+            let message = format!("the server was restarted {count} times within five minutes");
+            return Err(Error::new(ErrorKind::Closed, message));
+        }
+        let factor = 1_u32.checked_shl(count as u32).unwrap_or(u32::MAX);
+        let delay = self.server.limits.restart_delay.saturating_mul(factor).min(LONGEST_DELAY);
+        if let Some(dead) = live.session.take() {
+            self.keep_warnings(dead.link.warnings());
+        }
+        live.restarts.push_back(now);
+        if self.server.is_program() {
+            tokio::time::sleep(delay).await;
+        }
+        let session = Session::open(&self.server).await.map_err(|error| error.untaken(false))?;
+        let session = Arc::new(session);
+        live.session = Some(Arc::clone(&session));
+        self.watch_list(&session, true);
+        self.silent.store(0, Ordering::Relaxed);
+        Ok(session)
+    }
+
+    /// Reads the list of tools, page by page.
+    async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
+        let limits = &self.server.limits;
+        let mut tools: Vec<Arc<Description>> = Vec::new();
+        let mut names = HashSet::new();
+        let mut cursor: Option<String> = None;
+        if !session.hello.has_tools {
+            return Ok(Arc::default());
+        }
+        for page in 0.. {
+            if page == limits.pages {
+                session.link.warn(format!(
+                    "the list of tools has more than {page} pages; the rest is left out"
+                ));
+                break;
+            }
+            let params = match &cursor {
+                Some(cursor) => json!({ "cursor": cursor }),
+                None => json!({}),
+            };
+            let result = session.request("tools/list", params, None, self.patience()).await?;
+            let Some(listed) = result.get("tools").and_then(Value::as_array) else {
+                let excerpt = self.secrets.excerpt(&result.to_string(), 200);
+                return Err(Error::protocol(format!("the answer is no list of tools: {excerpt}")));
+            };
+            for tool in listed {
+                match Description::read(tool, &self.server) {
+                    Ok(Some(tool)) if tools.len() == limits.tools => {
+                        let most = limits.tools;
+                        session.link.warn(format!(
+                            "more than {most} tools; {} and later ones are left out",
+                            tool.name
+                        ));
+                        return Ok(sorted(tools));
+                    }
+                    Ok(Some(tool)) => {
+                        if names.insert(tool.name.clone()) {
+                            tools.push(Arc::new(tool));
+                        } else {
+                            session.link.warn(format!(
+                                "two tools have the name {}; the first is offered",
+                                tool.name
+                            ));
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(warning) => session.link.warn(self.secrets.excerpt(&warning, 300)),
+                }
+            }
+            cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(sorted(tools))
+    }
+
+    /// Reads the list again whenever the server says that it has changed.
+    fn watch_list(&self, session: &Arc<Session>, is_stale: bool) {
+        let mut changes = session.link.changes.subscribe();
+        if is_stale {
+            changes.mark_changed();
+        }
+        let ended = session.link.ended.cancelled();
+        let (this, session) = (Weak::clone(&self.me), Arc::downgrade(session));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = ended => {}
+                () = follow(&mut changes, &this, &session) => {}
+            }
+        });
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { silence: self.server.call_timeout, total: self.server.max_call_time }
+    }
+
+    /// Closes the connection for good, and waits until nothing of it is left.
+    pub(crate) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        let session = self.live.lock().await.session.take();
+        if let Some(session) = session {
+            self.keep_warnings(session.link.warnings());
+            session.close().await;
+        }
+    }
+
+    fn kept_warnings(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn keep_warnings(&self, warnings: Vec<String>) {
+        let mut kept = self.kept_warnings();
+        for warning in warnings {
+            if kept.len() < self.server.limits.warnings && !kept.contains(&warning) {
+                kept.push(warning);
+            }
+        }
+    }
+}
+
+/// Waits for notices, and for quiet after them.
+async fn follow(
+    changes: &mut watch::Receiver<u64>,
+    connection: &Weak<Connection>,
+    session: &Weak<Session>,
+) {
+    while changes.changed().await.is_ok() {
+        while tokio::time::timeout(QUIET, changes.changed())
+            .await
+            .is_ok_and(|changed| changed.is_ok())
+        {}
+        let (Some(this), Some(session)) = (connection.upgrade(), session.upgrade()) else { return };
+        match this.list(&session).await {
+            Ok(tools) => {
+                this.tools.send_if_modified(|known| {
+                    let is_other = *known != tools;
+                    *known = tools;
+                    is_other
+                });
+            }
+            Err(error) => {
+                session.link.warn(format!("the list of tools cannot be read again: {error}"));
+            }
+        }
+    }
+}
+
+/// Equal lists give equal bytes in requests, in whichever order a server lists them.
+fn sorted(mut tools: Vec<Arc<Description>>) -> Arc<[Arc<Description>]> {
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    tools.into()
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("server", &self.server)
+            .field("tools", &self.tools.borrow().len())
+            .finish_non_exhaustive()
+    }
+}

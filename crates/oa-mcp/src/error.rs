@@ -1,0 +1,127 @@
+use std::fmt;
+
+/// The category of an error.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The connection has ended: the server died, closed it, or was closed here.
+    Closed,
+    /// The configuration cannot be used.
+    Config,
+    /// The server could not be started or reached, or did not complete the handshake.
+    Connect,
+    /// A bound of [`Limits`](crate::Limits) was exceeded.
+    Limit,
+    /// The server's answer is no valid answer.
+    Protocol,
+    /// The server answered with an error of its own.
+    Rejected,
+    /// The server did not answer in time.
+    Timeout,
+}
+
+/// An error of a connection to a server.
+///
+/// Text of the server in it is bounded, and the secrets of the server's configuration are masked.
+#[derive(Clone)]
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    /// The code of the server's own error.
+    code: Option<i64>,
+    /// The HTTP status.
+    status: Option<u16>,
+    /// The server has not taken the request: it may be sent again.
+    is_untaken: bool,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            inner: Box::new(Inner { kind, message, code: None, status: None, is_untaken: false }),
+        }
+    }
+
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    pub(crate) fn protocol(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Protocol, message)
+    }
+
+    pub(crate) fn rejected(code: i64, message: impl Into<String>) -> Self {
+        let mut this = Self::new(ErrorKind::Rejected, message);
+        this.inner.code = Some(code);
+        this
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
+        self.inner.status = Some(status);
+        self
+    }
+
+    pub(crate) fn untaken(mut self, is_untaken: bool) -> Self {
+        self.inner.is_untaken = is_untaken;
+        self
+    }
+
+    pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.inner.kind = kind;
+        self
+    }
+
+    /// Prefixes the message.
+    pub(crate) fn of(mut self, place: impl fmt::Display) -> Self {
+        self.inner.message = format!("{place}: {}", self.inner.message);
+        self
+    }
+
+    /// Returns true if the server has not taken the request, so that it may be sent again.
+    pub(crate) fn is_untaken(&self) -> bool {
+        self.inner.is_untaken
+    }
+
+    /// Returns the category.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// Returns the code of the server's own error, for kind [`Rejected`](ErrorKind::Rejected).
+    #[must_use]
+    pub fn code(&self) -> Option<i64> {
+        self.inner.code
+    }
+
+    /// Returns the HTTP status that the server answered with, if that was the problem.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.inner.status
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,454 @@
+use std::fmt;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use oa_redact::Secrets;
+use oa_sse::Parser;
+use oa_transport::{ApiKey, RequestBody, ResponseBody, Transport};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tower::Service;
+
+use crate::error::{Error, ErrorKind};
+use crate::link::{Kind, Link, Outgoing};
+
+/// The longest part of an error's body that is read, in bytes.
+const ERROR_BODY: usize = 64 * 1024;
+/// The excerpt of it in an error, in characters.
+const EXCERPT: usize = 300;
+/// The number of times that a stream which broke off is taken up again.
+const RESUMPTIONS: u32 = 3;
+/// The wait before it, unless the server says another.
+const RETRY: Duration = Duration::from_millis(500);
+/// The longest wait that a server may ask for.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// The longest wait for the notice that a session ends.
+const GOODBYE: Duration = Duration::from_secs(2);
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A server at a URL as configured.
+#[derive(Clone)]
+pub(crate) struct HttpSpec {
+    url: String,
+    pub(crate) bearer: Option<ApiKey>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) ask: Option<Ask>,
+    pub(crate) transport: Transport,
+}
+
+type Asked = Pin<Box<dyn Future<Output = Option<ApiKey>> + Send>>;
+
+/// The callback for a 401.
+#[derive(Clone)]
+pub(crate) struct Ask(Arc<dyn Fn(String) -> Asked + Send + Sync>);
+
+impl Ask {
+    pub(crate) fn new<F, R>(ask: F) -> Self
+    where
+        F: Fn(String) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<ApiKey>> + Send + 'static,
+    {
+        Self(Arc::new(move |challenge| Box::pin(ask(challenge))))
+    }
+}
+
+impl HttpSpec {
+    pub(crate) fn new(url: String) -> Self {
+        let transport = Transport::new();
+        Self { url, bearer: None, headers: Vec::new(), ask: None, transport }
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::new();
+        if let Some(key) = &self.bearer {
+            secrets.add_key(key.expose());
+        }
+        for (name, value) in &self.headers {
+            if let Ok(value) = value.to_str() {
+                secrets.add_header(name.as_str(), value);
+            }
+        }
+        // Keys stand in queries, too.
+        if let Some((_, query)) = self.url.split_once('?') {
+            query
+                .split('&')
+                .filter_map(|pair| pair.split_once('='))
+                .for_each(|(_, value)| secrets.add_key(value));
+        }
+        secrets
+    }
+}
+
+/// Shows neither the query of the URL nor values of headers.
+impl fmt::Debug for HttpSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpSpec")
+            .field("url", &self.url.split('?').next().unwrap_or_default())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a header; its value is marked as a secret.
+pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+    let known = HeaderName::from_str(name);
+    let known = known
+        .map_err(|_| Error::config("the name of a header has characters that cannot be sent"))?;
+    let value = HeaderValue::from_str(value);
+    let mut value = value
+        .map_err(|_| Error::config(format!("the value of the header {known} cannot be sent")))?;
+    value.set_sensitive(true);
+    Ok((known, value))
+}
+
+/// Starts the task that carries messages. It ends when the connection is closed and the server knows.
+pub(crate) fn start(
+    spec: &HttpSpec,
+    link: &Arc<Link>,
+    outgoing: mpsc::Receiver<Outgoing>,
+) -> Result<JoinHandle<()>, Error> {
+    let uri = Uri::from_str(&spec.url).map_err(|_| Error::config("the URL is not valid"))?;
+    let key = Mutex::new(spec.bearer.clone());
+    let carrier =
+        Carrier { spec: spec.clone(), uri, link: Arc::clone(link), session: Mutex::default(), key };
+    Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
+}
+
+struct Carrier {
+    spec: HttpSpec,
+    uri: Uri,
+    link: Arc<Link>,
+    /// The session that the server has given us.
+    session: Mutex<Option<HeaderValue>>,
+    /// The key now: the configured one, or that of the callback.
+    key: Mutex<Option<ApiKey>>,
+}
+
+impl Carrier {
+    async fn run(self: Arc<Self>, mut outgoing: mpsc::Receiver<Outgoing>) {
+        let mut posts = JoinSet::new();
+        let mut open: Vec<(i64, AbortHandle)> = Vec::new();
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.link.closing.cancelled() => break,
+                message = outgoing.recv() => message,
+                Some(_) = posts.join_next() => continue,
+            };
+            let Some(message) = message else { break };
+            open.retain(|(_, handle)| !handle.is_finished());
+            if let Kind::Cancel(id) = message.of
+                && let Some(place) = open.iter().position(|(other, _)| *other == id)
+            {
+                open.swap_remove(place).1.abort();
+            }
+            let of = message.of;
+            let carrier = Arc::clone(&self);
+            let handle = posts.spawn(async move { carrier.post(message).await });
+            if let Kind::Request(id) = of {
+                open.push((id, handle));
+            }
+        }
+        posts.abort_all();
+        self.link.end(Link::closed());
+        let session = self.session().clone();
+        if session.is_some() {
+            // Servers without it answer 405.
+            let _ =
+                tokio::time::timeout(GOODBYE, self.ask(Method::DELETE, RequestBody::empty(), None))
+                    .await;
+        }
+    }
+
+    /// Sends a message and reads what the server answers it with.
+    async fn post(self: Arc<Self>, message: Outgoing) {
+        if let Some(written) = &message.written {
+            written.store(true, std::sync::atomic::Ordering::Release);
+        }
+        let posted = self.posted(&message).await;
+        if let Err(error) = posted {
+            // Only a request has somebody who waits.
+            if let Kind::Request(id) = message.of {
+                let is_untaken = error.is_untaken();
+                self.link.fail(id, error.clone());
+                if is_untaken {
+                    self.link.end(error);
+                }
+            } else if message.of == Kind::Initialized {
+                self.link.end(error);
+            }
+        } else if message.of == Kind::Initialized {
+            self.listen().await;
+        }
+    }
+
+    async fn posted(&self, message: &Outgoing) -> Result<(), Error> {
+        let body = RequestBody::new(message.bytes.clone());
+        let response = self.ask(Method::POST, body, None).await?;
+        if response.status() == StatusCode::NOT_FOUND && self.session().is_some() {
+            let error =
+                Error::new(ErrorKind::Closed, "the server has forgotten the session (status 404)");
+            return Err(error.with_status(404).untaken(true));
+        }
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        if let Some(session) = response.headers().get(&SESSION) {
+            self.session().get_or_insert_with(|| session.clone());
+        }
+        let Kind::Request(id) = message.of else { return Ok(()) };
+        self.answer(id, response).await?;
+        if self.link.is_open(id) {
+            return Err(Error::protocol("the server ended its response without the answer"));
+        }
+        Ok(())
+    }
+
+    /// Reads the response to a request.
+    async fn answer(&self, id: i64, response: Response<ResponseBody>) -> Result<(), Error> {
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        let status = response.status().as_u16();
+        let limit = self.link.limits.message_bytes;
+        if kind.starts_with("text/event-stream") {
+            return self.stream(Some(id), response.into_body()).await;
+        }
+        let mut body = response.into_body();
+        if kind.starts_with("application/json") {
+            let Some(bytes) = whole(&mut body, limit).await.map_err(broken)? else {
+                return Err(Error::limit(format!(
+                    "a message of the server is longer than {limit} bytes"
+                )));
+            };
+            if self.link.incoming(&bytes).is_ok() {
+                return Ok(());
+            }
+            return Err(self
+                .not_understood("the answer is no message of the protocol", &bytes)
+                .with_status(status));
+        }
+        let bytes = start_of(&mut body).await;
+        Err(self.not_understood(
+            &format!("the answer is neither JSON nor a stream of events (status {status})"),
+            &bytes,
+        ))
+    }
+
+    /// Reads a stream of events; one that breaks off before the answer is taken up again where the server allows it.
+    async fn stream(&self, id: Option<i64>, body: ResponseBody) -> Result<(), Error> {
+        let limit = self.link.limits.message_bytes;
+        let mut limits = oa_sse::Limits::default();
+        limits.event_bytes = limit;
+        let mut parser = Parser::with_limits(limits);
+        let mut body = body;
+        let mut resumptions = 0;
+        loop {
+            let end = self.events(&mut parser, &mut body).await;
+            if let Err(error) = &end
+                && error.kind() == ErrorKind::Limit
+            {
+                return Err(error.clone());
+            }
+            if id.is_some_and(|id| !self.link.is_open(id)) || parser.last_event_id().is_empty() {
+                return end;
+            }
+            if resumptions == RESUMPTIONS {
+                return Err(Error::new(
+                    ErrorKind::Closed,
+                    "the stream of the answer broke off, and again when it was resumed",
+                ));
+            }
+            resumptions += 1;
+            tokio::time::sleep(parser.retry().unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            let last = HeaderValue::from_str(parser.last_event_id()).ok();
+            let response = self.ask(Method::GET, RequestBody::empty(), last).await?;
+            if !response.status().is_success() {
+                return Err(self.refused(response).await);
+            }
+            body = response.into_body();
+        }
+    }
+
+    async fn events(&self, parser: &mut Parser, body: &mut ResponseBody) -> Result<(), Error> {
+        let too_large = |_| {
+            Error::limit(format!(
+                "a message of the server is longer than {} bytes",
+                self.link.limits.message_bytes
+            ))
+        };
+        while let Some(chunk) = body.chunk().await.map_err(broken)? {
+            parser.push(chunk);
+            while let Some(event) = parser.next_event().map_err(too_large)? {
+                let data = event.raw_data();
+                if !data.is_empty() && self.link.incoming(data).is_err() {
+                    self.link.garbage(data)?;
+                }
+            }
+        }
+        parser.finish();
+        Ok(())
+    }
+
+    /// Reads the messages that belong to no request, if the server offers such a stream.
+    async fn listen(&self) {
+        for _ in 0..RESUMPTIONS {
+            let Ok(response) = self.ask(Method::GET, RequestBody::empty(), None).await else {
+                return;
+            };
+            let kind =
+                response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+            if !response.status().is_success() || !is_stream {
+                return;
+            }
+            if let Err(error) = self.stream(None, response.into_body()).await
+                && error.kind() == ErrorKind::Limit
+            {
+                self.link.end(error);
+                return;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+        self.link.warn(
+            "the server's stream of notices broke off: changes of its list are not noticed"
+                .to_owned(),
+        );
+    }
+
+    /// Sends a request; asks for another key once, if the server wants one.
+    async fn ask(
+        &self,
+        method: Method,
+        body: RequestBody,
+        last: Option<HeaderValue>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let response = self.sent(method.clone(), body.clone(), last.clone()).await?;
+        let Some(ask) =
+            self.spec.ask.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED)
+        else {
+            return Ok(response);
+        };
+        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+        let challenge =
+            challenge.and_then(|challenge| challenge.to_str().ok()).unwrap_or_default().to_owned();
+        drop(response);
+        let Some(key) = (ask.0)(challenge).await else {
+            return Err(Error::new(
+                ErrorKind::Rejected,
+                "the server wants another key (status 401)",
+            )
+            .with_status(401));
+        };
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+        self.sent(method, body, last).await
+    }
+
+    async fn sent(
+        &self,
+        method: Method,
+        body: RequestBody,
+        last: Option<HeaderValue>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let mut request = Request::new(body);
+        let accept = match method {
+            Method::GET => "text/event-stream",
+            _ => "application/json, text/event-stream",
+        };
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        if method == Method::POST {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in &self.spec.headers {
+            headers.append(name, value.clone());
+        }
+        if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
+            headers.insert(header::AUTHORIZATION, key.header_value());
+        }
+        if let Some(session) = &*self.session() {
+            headers.insert(SESSION, session.clone());
+        }
+        let version =
+            self.link.hello_said().and_then(|hello| HeaderValue::from_str(&hello.version).ok());
+        version.into_iter().for_each(|version| {
+            headers.insert(VERSION, version);
+        });
+        last.into_iter().for_each(|last| {
+            headers.insert(LAST_EVENT, last);
+        });
+        *request.method_mut() = method;
+        let mut transport = self.spec.transport.clone();
+        transport.call(request).await.map_err(|error| {
+            let said = self.link.secrets.excerpt(&error.to_string(), EXCERPT);
+            Error::new(ErrorKind::Closed, format!("the server cannot be reached: {said}"))
+        })
+    }
+
+    /// Makes an error of a response that is no success.
+    async fn refused(&self, response: Response<ResponseBody>) -> Error {
+        let status = response.status();
+        let bytes = start_of(&mut response.into_body()).await;
+        let error =
+            self.not_understood(&format!("the server answered with status {status}"), &bytes);
+        error.with_kind(ErrorKind::Rejected).with_status(status.as_u16())
+    }
+
+    fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
+        let mut secrets = self.link.secrets.clone();
+        if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
+            secrets.add_key(key.expose());
+        }
+        let excerpt = secrets.excerpt(&String::from_utf8_lossy(bytes), EXCERPT);
+        Error::protocol(if excerpt.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {excerpt}")
+        })
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
+fn broken(error: oa_transport::Error) -> Error {
+    Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
+}
+
+/// Reads a body; `None` if it is longer than the limit.
+async fn whole(
+    body: &mut ResponseBody,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, oa_transport::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.chunk().await? {
+        if bytes.len() + chunk.len() > limit {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}
+
+/// Reads the beginning of a body, for an error.
+async fn start_of(body: &mut ResponseBody) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Ok(Some(chunk)) = body.chunk().await {
+        let room = ERROR_BODY - bytes.len();
+        bytes.extend_from_slice(&Bytes::slice(&chunk, ..chunk.len().min(room)));
+        if bytes.len() == ERROR_BODY {
+            break;
+        }
+    }
+    bytes
+}

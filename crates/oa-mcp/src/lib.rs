@@ -1,0 +1,86 @@
+//! Tools of MCP servers as tools of an agent.
+//!
+//! [`McpServer`] is one server as configured: a program that is started, or (feature `http`) a URL. [`Servers::connect`]
+//! connects to all of them at once, and [`Connected::tools`] are ordinary tools: hooks, permissions, timeouts and
+//! truncation see them like any other, under the name `<server>__<tool>` and with the category `mcp`.
+//!
+//! ```no_run
+//! use oa_mcp::{McpServer, Servers};
+//!
+//! # async fn connect() -> Result<(), oa_mcp::Error> {
+//! // `no_run`, since it starts a program of npm.
+//! let connected = Servers::new()
+//!     .add(McpServer::stdio("everything", "npx").args(["-y", "@modelcontextprotocol/server-everything"]))
+//!     .connect()
+//!     .await?;
+//! for failure in connected.failures() {
+//!     println!("{}: {}", failure.server(), failure.error());
+//! }
+//! for tool in connected.tools() {
+//!     println!("{}", tool.name()); // everything__echo, ..
+//! }
+//! connected.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When to use this crate directly
+//!
+//! To use tools of MCP servers in your own agent loop. To write an agent, use the `open-agent` facade with its feature
+//! `mcp`.
+//!
+//! # What a server can do to a program
+//!
+//! A server may die, hang, print garbage, flood, or answer in a wrong shape: each is an error of the call at hand, and
+//! the next call starts a dead server again. A call is repeated only if it never reached the server. A child gets no
+//! variable of the environment that was not named, and is gone with all that it has started when its connection ends.
+//! [`Limits`] has the bounds. A server is offered nothing of ours: it cannot ask the model or the person.
+//!
+//! # Logs
+//!
+//! The protocol's library, `rmcp`, logs by `tracing`. Keys of the configuration, arguments, results, progress and log
+//! notifications do not pass through it: they are read and written below it. What a server is called and its
+//! version do not either.
+//!
+//! # Features
+//!
+//! Off by default: `http`, for servers at a URL, and `tls` for `https`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod config;
+mod listener;
+mod server;
+mod servers;
+mod stdio_spec;
+
+mod connection;
+mod description;
+mod session;
+mod tool;
+
+mod child;
+#[cfg(feature = "http")]
+mod http;
+mod lines;
+mod link;
+mod stdio;
+
+mod name;
+mod result;
+mod schema;
+
+mod error;
+mod limits;
+
+pub use crate::connection::Connection;
+pub use crate::error::{Error, ErrorKind};
+pub use crate::limits::Limits;
+pub use crate::schema::SchemaForm;
+pub use crate::server::McpServer;
+pub use crate::servers::{Connected, Failure, Servers};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,509 @@
+use std::collections::HashMap;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oa_redact::Secrets;
+use oa_tools::{Cancel, LogLevel, Progress, ToolContext};
+use rmcp::model::{
+    ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use crate::error::{Error, ErrorKind};
+use crate::limits::Limits;
+use crate::listener::OnLog;
+
+/// The longest excerpt of a server's text in an error.
+const EXCERPT: usize = 300;
+/// The protocol versions that begin with `initialize`.
+const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The number of messages that wait to be written. A server that reads none of them is closed.
+pub(crate) const OUTGOING: usize = 256;
+
+/// The state that one connection's transport, its requests and `rmcp` share: which request waits for which answer.
+///
+/// Answers are taken out here, as JSON, before `rmcp` reads them: it drops an answer of a wrong shape without a word, and
+/// it logs what it reads. Progress is taken out too, because it handles each notification in a task of its own, which
+/// changes their order. `rmcp` gets an empty answer instead, which ends its own bookkeeping.
+pub(crate) struct Link {
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Secrets,
+    on_log: Option<OnLog>,
+    state: Mutex<State>,
+    outgoing: mpsc::Sender<Outgoing>,
+    /// Answers for `rmcp`, one for each of its requests: their number is bounded by that of the calls.
+    forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
+    /// Counts the notices that the list of tools has changed.
+    pub(crate) changes: watch::Sender<u64>,
+    /// Asks the transport to close the connection.
+    pub(crate) closing: Cancel,
+    /// Nothing more comes.
+    pub(crate) ended: Cancel,
+}
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<i64, Call>,
+    initialize: Option<i64>,
+    hello: Option<Hello>,
+    end: Option<Error>,
+    garbage: u32,
+    warnings: Vec<String>,
+}
+
+/// The server's words about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hello {
+    pub(crate) version: String,
+    pub(crate) has_tools: bool,
+    pub(crate) instructions: Option<String>,
+}
+
+/// A request that waits for its answer.
+pub(crate) struct Call {
+    /// The parameters, which go past `rmcp`: it logs what it sends.
+    pub(crate) params: Value,
+    pub(crate) reply: oneshot::Sender<Result<Value, Error>>,
+    /// Where progress goes.
+    pub(crate) cx: Option<ToolContext>,
+    /// Tells that there was progress.
+    pub(crate) beat: Arc<Notify>,
+    pub(crate) token: Option<Value>,
+    pub(crate) written: Arc<AtomicBool>,
+}
+
+/// The way of a [`Call`] through `rmcp` to the transport, in the extensions of the request.
+#[derive(Clone)]
+pub(crate) struct Ticket(Arc<Mutex<Option<Call>>>);
+
+/// A message to the server.
+pub(crate) struct Outgoing {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) of: Kind,
+    /// Set when the first byte may have left.
+    pub(crate) written: Option<Arc<AtomicBool>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// An answer to a request of the server.
+    Answer,
+    /// The notice that nobody waits for this request any more.
+    Cancel(i64),
+    Initialized,
+    Notification,
+    Request(i64),
+}
+
+/// The error for input that is no message.
+pub(crate) struct Garbage;
+
+impl Ticket {
+    pub(crate) fn new(call: Call) -> Self {
+        Self(Arc::new(Mutex::new(Some(call))))
+    }
+
+    fn take(&self) -> Option<Call> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Link {
+    pub(crate) fn new(
+        limits: Limits,
+        secrets: Secrets,
+        on_log: Option<OnLog>,
+        outgoing: mpsc::Sender<Outgoing>,
+        forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
+    ) -> Self {
+        Self {
+            limits,
+            secrets,
+            on_log,
+            state: Mutex::default(),
+            outgoing,
+            forward,
+            changes: watch::Sender::new(0),
+            closing: Cancel::new(),
+            ended: Cancel::new(),
+        }
+    }
+
+    /// Sends a message of `rmcp`.
+    pub(crate) fn send(&self, message: TxJsonRpcMessage<RoleClient>) -> Result<(), Error> {
+        let (mut written, mut params) = (None, None);
+        let of = match &message {
+            JsonRpcMessage::Request(request) => {
+                let RequestId::Number(id) = request.id else {
+                    return Err(Error::protocol("a request with an id that is no number"));
+                };
+                match &request.request {
+                    ClientRequest::CustomRequest(custom) => {
+                        let call = custom.extensions.get::<Ticket>().and_then(Ticket::take);
+                        let Some(mut call) = call else {
+                            // Given up before it was sent.
+                            self.settle(id);
+                            return Ok(());
+                        };
+                        call.token = token_of(&message);
+                        params = Some(call.params.take());
+                        written = Some(Arc::clone(&call.written));
+                        self.open(id, call)?;
+                    }
+                    ClientRequest::InitializeRequest(_) => self.lock().initialize = Some(id),
+                    _ => {}
+                }
+                Kind::Request(id)
+            }
+            JsonRpcMessage::Notification(_) => Kind::Notification,
+            _ => Kind::Answer,
+        };
+        let mut json = serde_json::to_value(&message)
+            .map_err(|error| Error::protocol(format!("the message cannot be written: {error}")))?;
+        if let Some(mut own) = params {
+            if let Some(meta) = json.pointer("/params/_meta") {
+                own["_meta"] = meta.clone();
+            }
+            json["params"] = own;
+        }
+        let of = match json.get("method").and_then(Value::as_str) {
+            Some("notifications/initialized") => Kind::Initialized,
+            _ => of,
+        };
+        self.queue(&json, of, written)
+    }
+
+    fn open(&self, id: i64, call: Call) -> Result<(), Error> {
+        let mut state = self.lock();
+        if let Some(end) = state.end.clone() {
+            drop(state);
+            let _ = call.reply.send(Err(end.clone().untaken(true)));
+            return Err(end);
+        }
+        state.calls.insert(id, call);
+        Ok(())
+    }
+
+    fn queue(&self, json: &Value, of: Kind, written: Option<Arc<AtomicBool>>) -> Result<(), Error> {
+        let bytes = json.to_string().into_bytes();
+        match self.outgoing.try_send(Outgoing { bytes, of, written }) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                let error = Error::limit(format!("the server leaves {OUTGOING} messages unread"));
+                self.end(error.clone());
+                Err(error)
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => {
+                Err(self.failure().unwrap_or_else(Self::closed))
+            }
+        }
+    }
+
+    /// Gives up a request: tells the server, if it knows of it.
+    pub(crate) fn give_up(&self, id: i64, ticket: &Ticket, reason: &str) {
+        if ticket.take().is_some() {
+            return;
+        }
+        let open = self.lock().calls.remove(&id);
+        if open.is_none() {
+            return;
+        }
+        self.settle(id);
+        let params = json!({ "requestId": id, "reason": reason });
+        let notice =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        // A connection that has ended needs no notice.
+        let _ = self.queue(&notice, Kind::Cancel(id), None);
+    }
+
+    /// Ends a request with an error.
+    #[cfg(feature = "http")]
+    pub(crate) fn fail(&self, id: i64, error: Error) {
+        let (call, is_initialize) = {
+            let mut state = self.lock();
+            (state.calls.remove(&id), state.initialize == Some(id) && state.hello.is_none())
+        };
+        if let Some(call) = call {
+            let _ = call.reply.send(Err(error));
+            self.settle(id);
+        } else if is_initialize {
+            self.end(error);
+        }
+    }
+
+    /// Returns true if a request waits for its answer.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_open(&self, id: i64) -> bool {
+        let state = self.lock();
+        state.calls.contains_key(&id) || state.initialize == Some(id) && state.hello.is_none()
+    }
+
+    /// Reads what came in; nothing in it can do more harm than to be counted.
+    pub(crate) fn incoming(&self, bytes: &[u8]) -> Result<(), Garbage> {
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(message)) => self.message(Value::Object(message)),
+            // A batch, as of 2025-03-26.
+            Ok(Value::Array(batch)) if !batch.is_empty() => {
+                batch.into_iter().try_for_each(|message| self.message(message))
+            }
+            _ => Err(Garbage),
+        }
+    }
+
+    fn message(&self, mut message: Value) -> Result<(), Garbage> {
+        let id = message.get("id").filter(|id| !id.is_null()).cloned();
+        let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
+        match (method, id) {
+            (Some(method), Some(id)) => self.answer(&method, &id),
+            (Some(method), None) => {
+                self.notice(&method, message.get("params").unwrap_or(&Value::Null));
+            }
+            (None, Some(id))
+                if message.get("result").is_some() || message.get("error").is_some() =>
+            {
+                let id = id.as_i64().or_else(|| id.as_str()?.parse().ok());
+                if let Some(id) = id {
+                    self.response(id, &mut message);
+                }
+            }
+            _ => return Err(Garbage),
+        }
+        Ok(())
+    }
+
+    fn response(&self, id: i64, message: &mut Value) {
+        let has = |name: &str| message.get(name).is_some_and(|value| !value.is_null());
+        let answer = if has("result") && has("error") {
+            Err(Error::protocol("the answer has both a result and an error"))
+        } else if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
+            let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+            let text = error.get("message").and_then(Value::as_str).unwrap_or("no message");
+            let text = self.secrets.excerpt(text, 2_000);
+            Err(Error::rejected(code, text))
+        } else {
+            Ok(message.get_mut("result").map(Value::take).unwrap_or_default())
+        };
+        let mut state = self.lock();
+        if let Some(call) = state.calls.remove(&id) {
+            drop(state);
+            let _ = call.reply.send(answer);
+            self.settle(id);
+        } else if state.initialize == Some(id) && state.hello.is_none() {
+            match answer.and_then(|result| Ok((self.hello(&result)?, result))) {
+                Ok((hello, result)) => {
+                    state.hello = Some(hello);
+                    drop(state);
+                    self.pass_on(id, result);
+                }
+                Err(error) => {
+                    drop(state);
+                    self.end(error.with_kind(ErrorKind::Connect));
+                }
+            }
+        }
+        // Late, unknown and repeated ids: nobody waits for them.
+    }
+
+    fn hello(&self, result: &Value) -> Result<Hello, Error> {
+        let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
+            let excerpt = self.secrets.excerpt(&result.to_string(), EXCERPT);
+            return Err(Error::protocol(format!(
+                "the answer to initialize has no version: {excerpt}"
+            )));
+        };
+        if !VERSIONS.contains(&version) {
+            let version = self.secrets.excerpt(version, 40);
+            let ours = VERSIONS.join(", ");
+            let message =
+                format!("the server speaks version {version} of the protocol, not {ours}");
+            return Err(Error::protocol(message));
+        }
+        let instructions = result.get("instructions").and_then(Value::as_str);
+        Ok(Hello {
+            version: version.to_owned(),
+            has_tools: result.pointer("/capabilities/tools").is_some(),
+            instructions: instructions.map(|text| cut(text, self.limits.instruction_bytes)),
+        })
+    }
+
+    /// Hands the answer to `initialize` to `rmcp`, less what it does not need.
+    fn pass_on(&self, id: i64, result: Value) {
+        let result = json!({
+            "protocolVersion": result["protocolVersion"],
+            "capabilities": {},
+            "serverInfo": { "name": "server", "version": "0" },
+        });
+        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        match serde_json::from_value::<ServerJsonRpcMessage>(message) {
+            Ok(message) => {
+                let _ = self.forward.send(message);
+            }
+            Err(error) => self.end(Error::protocol(format!("the handshake failed: {error}"))),
+        }
+    }
+
+    /// Tells `rmcp` that a request has its answer.
+    fn settle(&self, id: i64) {
+        let empty = ServerResult::EmptyResult(EmptyResult {});
+        let _ = self.forward.send(JsonRpcMessage::response(empty, RequestId::Number(id)));
+    }
+
+    /// Answers a request of the server: nothing is offered to it but a sign of life.
+    fn answer(&self, method: &str, id: &Value) {
+        let answer = match method {
+            "ping" => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
+            _ => {
+                let error = json!({ "code": -32601, "message": "this client does not offer it" });
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            }
+        };
+        let _ = self.queue(&answer, Kind::Answer, None);
+    }
+
+    fn notice(&self, method: &str, params: &Value) {
+        match method {
+            "notifications/progress" => self.progress(params),
+            "notifications/message" => {
+                if let Some(on_log) = &self.on_log {
+                    let text = match &params["data"] {
+                        Value::String(text) => text.clone(),
+                        data => data.to_string(),
+                    };
+                    on_log
+                        .call(level(params["level"].as_str()), &self.secrets.excerpt(&text, 2_000));
+                }
+            }
+            "notifications/tools/list_changed" => self.changes.send_modify(|count| *count += 1),
+            _ => {}
+        }
+    }
+
+    fn progress(&self, params: &Value) {
+        let Some(token) = params.get("progressToken") else { return };
+        // Under the lock, so that no progress comes after the end of its call.
+        let state = self.lock();
+        let is_meant = |call: &&Call| call.token.as_ref() == Some(token);
+        let Some(call) = state.calls.values().find(is_meant) else { return };
+        call.beat.notify_one();
+        if let Some(cx) = &call.cx
+            && let Some(progress) = read_progress(params, &self.secrets)
+        {
+            cx.emit_progress(progress);
+        }
+    }
+
+    /// Counts a line that is no message.
+    pub(crate) fn garbage(&self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let mut state = self.lock();
+        state.garbage += 1;
+        let (count, limit) = (state.garbage, self.limits.garbage_lines);
+        drop(state);
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT)]);
+        let excerpt = self.secrets.excerpt(&text, EXCERPT);
+        if count == 1 {
+            self.warn(format!("the server prints what is no message of the protocol: {excerpt}"));
+        }
+        if count > limit {
+            let message = format!(
+                "the server printed more than {limit} lines that are no messages: {excerpt}"
+            );
+            return Err(Error::limit(message));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn warn(&self, warning: String) {
+        let mut state = self.lock();
+        if state.warnings.len() < self.limits.warnings && !state.warnings.contains(&warning) {
+            state.warnings.push(warning);
+        }
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.lock().warnings.clone()
+    }
+
+    /// Ends the connection for this reason: open calls fail with it. The first reason counts.
+    pub(crate) fn end(&self, error: Error) {
+        let calls = {
+            let mut state = self.lock();
+            if state.end.is_none() {
+                state.end = Some(error.clone());
+            }
+            mem::take(&mut state.calls)
+        };
+        for call in calls.into_values() {
+            let is_untaken = !call.written.load(Ordering::Acquire);
+            let _ = call.reply.send(Err(error.clone().untaken(is_untaken)));
+        }
+        self.closing.cancel();
+        self.ended.cancel();
+    }
+
+    pub(crate) fn hello_said(&self) -> Option<Hello> {
+        self.lock().hello.clone()
+    }
+
+    /// Returns why the connection has ended.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().end.clone()
+    }
+
+    pub(crate) fn closed() -> Error {
+        Error::new(ErrorKind::Closed, "the connection is closed")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the progress token that `rmcp` has given a request.
+fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
+    let JsonRpcMessage::Request(request) = message else { return None };
+    let ClientRequest::CustomRequest(custom) = &request.request else { return None };
+    let meta = custom.extensions.get::<rmcp::model::RequestMetaObject>()?;
+    serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
+}
+
+/// Whole numbers are steps; fractions become percent of what is known.
+fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
+    let done = params.get("progress").and_then(Value::as_f64)?;
+    let total = params.get("total").and_then(Value::as_f64);
+    let is_whole = |number: f64| number >= 0.0 && number.fract() == 0.0;
+    let progress = if is_whole(done) && total.is_none_or(is_whole) {
+        Progress::new(done as u64, total.map(|total| total as u64))
+    } else {
+        let total = total.filter(|total| *total > 0.0).unwrap_or(1.0);
+        Progress::from(done / total)
+    };
+    Some(match params.get("message").and_then(Value::as_str) {
+        Some(message) => progress.with_message(secrets.excerpt(message, 500)),
+        None => progress,
+    })
+}
+
+fn level(name: Option<&str>) -> LogLevel {
+    match name {
+        Some("debug") => LogLevel::Debug,
+        Some("warning") => LogLevel::Warn,
+        Some("alert" | "critical" | "emergency" | "error") => LogLevel::Error,
+        _ => LogLevel::Info,
+    }
+}
+
+/// Cuts a text at a character, with a mark.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    let text = oa_redact::strip_invisible(text);
+    if text.len() <= limit {
+        return text.into_owned();
+    }
+    let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}...", &text[..end])
+}

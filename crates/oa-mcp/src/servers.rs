@@ -1,0 +1,249 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use oa_tools::Tool;
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::connection::Connection;
+use crate::description::Description;
+use crate::error::{Error, ErrorKind};
+use crate::server::McpServer;
+use crate::tool::McpTool;
+
+/// Servers to connect to.
+///
+/// ```
+/// use oa_mcp::{McpServer, Servers};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), oa_mcp::Error> {
+/// let servers = Servers::new()
+///     .add(McpServer::stdio("missing", "no-such-program"));
+/// let connected = servers.connect().await?;
+/// assert!(connected.tools().is_empty());
+/// assert_eq!(connected.failures()[0].server(), "missing"); // the agent works without it
+/// connected.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "servers do nothing until they are connected"]
+pub struct Servers(pub(crate) Vec<McpServer>);
+
+impl Servers {
+    /// Creates an empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a server.
+    #[expect(clippy::should_implement_trait, reason = "a list is added to, not summed up")]
+    pub fn add(mut self, server: McpServer) -> Self {
+        self.0.push(server);
+        self
+    }
+
+    /// Returns the servers in order.
+    pub fn servers(&self) -> &[McpServer] {
+        &self.0
+    }
+
+    /// Changes each server, for example to set bounds that a configuration file does not have.
+    pub fn map(self, change: impl FnMut(McpServer) -> McpServer) -> Self {
+        Self(self.0.into_iter().map(change).collect())
+    }
+
+    /// Connects to all servers at once, and waits until each has answered or failed.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for two servers of one name, or two tools that a model would see under one name; the error of a
+    /// [required](McpServer::required) server. Other failures are in [`Connected::failures`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connections.
+    pub async fn connect(self) -> Result<Connected, Error> {
+        let mut seen = std::collections::HashSet::new();
+        if let Some(twice) = self.0.iter().find(|server| !seen.insert(server.name.clone())) {
+            return Err(Error::config(format!("two servers have the name {}", twice.name)));
+        }
+        let count = self.0.len();
+        let mut opening = JoinSet::new();
+        for (place, server) in self.0.into_iter().enumerate() {
+            opening.spawn(async move {
+                let (name, is_required) = (server.name.clone(), server.is_required);
+                (place, name, is_required, Connection::open(server).await)
+            });
+        }
+        let mut opened: Vec<Option<Arc<Connection>>> = vec![None; count];
+        let mut failures = Vec::new();
+        while let Some(joined) = opening.join_next().await {
+            // The task is ours: it is neither aborted nor does it panic.
+            let Ok((place, name, is_required, connection)) = joined else { continue };
+            match connection {
+                Ok(connection) => opened[place] = Some(connection),
+                Err(error) if is_required => return Err(error),
+                Err(error) => failures.push((place, Failure { server: name, error })),
+            }
+        }
+        failures.sort_by_key(|(place, _)| *place);
+        let connected = Connected::new(
+            opened.into_iter().flatten().collect(),
+            failures.into_iter().map(|(_, failure)| failure).collect(),
+        );
+        connected.check_names()?;
+        Ok(connected)
+    }
+}
+
+/// A server that could not be connected to.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    server: String,
+    error: Error,
+}
+
+impl Failure {
+    /// Returns the server's name.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Returns why. The message ends with the last error output of a program, with secrets masked.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+}
+
+/// Servers that are connected. Their tools work as long as this value or a tool exists, or until
+/// [`close`](Self::close).
+#[must_use = "dropping it and its tools closes the connections"]
+pub struct Connected {
+    connections: Vec<Arc<Connection>>,
+    failures: Vec<Failure>,
+    changes: Arc<Notify>,
+    followers: Vec<AbortHandle>,
+}
+
+impl Connected {
+    fn new(connections: Vec<Arc<Connection>>, failures: Vec<Failure>) -> Self {
+        let changes = Arc::new(Notify::new());
+        let follow = |connection: &Arc<Connection>| {
+            let list = connection.subscribe();
+            tokio::spawn(follow(list, Arc::clone(&changes))).abort_handle()
+        };
+        let followers = connections.iter().map(follow).collect();
+        Self { connections, failures, changes, followers }
+    }
+
+    /// Returns the tools: servers in the order in which they were added, the tools of each by name.
+    ///
+    /// After [`changed`](Self::changed), give them to the agent by `Client::set_tools`.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut seen = std::collections::HashSet::new();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for connection in &self.connections {
+            for description in connection.tools().iter() {
+                // A list that has changed may bring a name that another server has: the first keeps it.
+                if seen.insert(description.name.clone()) {
+                    let (description, connection) =
+                        (Arc::clone(description), Arc::clone(connection));
+                    tools.push(Arc::new(McpTool { description, connection }));
+                }
+            }
+        }
+        tools
+    }
+
+    /// Returns the servers that could not be connected to.
+    #[must_use]
+    pub fn failures(&self) -> &[Failure] {
+        &self.failures
+    }
+
+    /// Returns the connection to a server.
+    #[must_use]
+    pub fn connection(&self, name: &str) -> Option<&Connection> {
+        self.connections
+            .iter()
+            .map(|connection| &**connection)
+            .find(|connection| connection.name() == name)
+    }
+
+    /// Returns the connections in the order of their servers.
+    #[must_use]
+    pub fn connections(&self) -> impl ExactSizeIterator<Item = &Connection> {
+        self.connections.iter().map(|connection| &**connection)
+    }
+
+    /// Waits until the list of tools of a server is another one than when this was last awaited.
+    ///
+    /// A list that is told to have changed is read again after a quarter of a second of quiet; if it is the same list,
+    /// nothing has changed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a change that comes while nobody waits ends the next wait.
+    pub async fn changed(&self) {
+        self.changes.notified().await;
+    }
+
+    /// Closes all connections, and waits until every program has ended: at most twice
+    /// [`close_time`](crate::Limits::close_time) and a moment.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the rest to tasks in the background.
+    pub async fn close(self) {
+        let mut closing = JoinSet::new();
+        for connection in self.connections.iter().map(Arc::clone) {
+            closing.spawn(async move { connection.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+
+    fn check_names(&self) -> Result<(), Error> {
+        let mut seen: HashMap<String, (&str, String)> = HashMap::new();
+        for connection in &self.connections {
+            for tool in connection.tools().iter() {
+                let owner = (connection.server().name(), tool.raw_name.clone());
+                if let Some((server, raw_name)) = seen.insert(tool.name.clone(), owner) {
+                    let (name, other) = (&tool.name, connection.server().name());
+                    let message = format!(
+                        "two tools have the name {name}: {raw_name} of {server} and {} of {other}",
+                        tool.raw_name
+                    );
+                    return Err(Error::new(ErrorKind::Config, message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.followers.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected")
+            .field("connections", &self.connections)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn follow(mut list: watch::Receiver<Arc<[Arc<Description>]>>, changes: Arc<Notify>) {
+    while list.changed().await.is_ok() {
+        changes.notify_one();
+    }
+}

@@ -1,0 +1,251 @@
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use oa_tools::ToolContext;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientRequest, CustomRequest, Implementation,
+    ProtocolVersion, RequestId,
+};
+use rmcp::service::{
+    Peer, PeerRequestOptions, RoleClient, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::child::LastWords;
+use crate::error::{Error, ErrorKind};
+use crate::link::{Call, Hello, Link, OUTGOING, Ticket};
+use crate::server::{McpServer, Target};
+
+/// One life of a connection: from the handshake until either side ends it.
+pub(crate) struct Session {
+    pub(crate) link: Arc<Link>,
+    pub(crate) hello: Hello,
+    peer: Peer<RoleClient>,
+    /// Ends with this value.
+    _service: RunningService<RoleClient, Handler>,
+    carrier: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The longest silence and the longest duration of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) silence: Duration,
+    pub(crate) total: Duration,
+}
+
+/// Closes a connection whose handshake was given up.
+struct CloseOnDrop(Option<Arc<Link>>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        if let Some(link) = self.0.take() {
+            link.closing.cancel();
+        }
+    }
+}
+
+impl Session {
+    /// Starts or reaches a server and shakes hands with it.
+    pub(crate) async fn open(server: &McpServer) -> Result<Self, Error> {
+        let (outgoing_in, outgoing) = mpsc::channel(OUTGOING);
+        let (forward, incoming) = mpsc::unbounded_channel();
+        let link = Link::new(
+            server.limits.clone(),
+            server.secrets(),
+            server.on_log.clone(),
+            outgoing_in,
+            forward,
+        );
+        let link = Arc::new(link);
+        let words = Arc::new(LastWords::default());
+        let carrier = match &server.target {
+            Target::Stdio(spec) => {
+                crate::stdio::start(spec, &link, outgoing, &words, server.on_stderr.clone())?
+            }
+            #[cfg(feature = "http")]
+            Target::Http(spec) => crate::http::start(spec, &link, outgoing)?,
+        };
+        let mut guard = CloseOnDrop(Some(Arc::clone(&link)));
+        let wire = Wire { link: Arc::clone(&link), incoming };
+        let shaking = rmcp::serve_client(Handler, wire);
+        let service = match tokio::time::timeout(server.connect_timeout, shaking).await {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => {
+                let error = link.failure().unwrap_or_else(|| {
+                    let said = link.secrets.excerpt(&error.to_string(), 300);
+                    Error::new(ErrorKind::Connect, format!("the handshake failed: {said}"))
+                });
+                return Err(error.with_kind(ErrorKind::Connect));
+            }
+            Err(_) => {
+                let time = server.connect_timeout;
+                let mut message = format!("no answer to the handshake within {time:?}");
+                if let Some(words) = words.excerpt(&link.secrets, link.limits.stderr_bytes) {
+                    message = format!("{message}; its last error output: {words}");
+                }
+                return Err(Error::new(ErrorKind::Connect, message));
+            }
+        };
+        guard.0 = None;
+        let hello = link.hello_said().unwrap_or_default();
+        let peer = service.peer().clone();
+        Ok(Self { link, hello, peer, _service: service, carrier: Mutex::new(Some(carrier)) })
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.link.closing.is_cancelled()
+    }
+
+    /// Sends a request and waits for the JSON of its result.
+    ///
+    /// Dropping the future tells the server that nobody waits any more.
+    pub(crate) async fn request(
+        &self,
+        method: &'static str,
+        params: Value,
+        cx: Option<ToolContext>,
+        patience: Patience,
+    ) -> Result<Value, Error> {
+        let (reply, mut answer) = oneshot::channel();
+        let beat = Arc::new(Notify::new());
+        let written = Arc::new(AtomicBool::new(false));
+        let cancel = cx.as_ref().map(|cx| cx.cancel().clone());
+        let ticket =
+            Ticket::new(Call { params, reply, cx, beat: Arc::clone(&beat), token: None, written });
+        let mut request = CustomRequest::new(method, None);
+        request.extensions.insert(ticket.clone());
+        let request = ClientRequest::CustomRequest(request);
+        let gone = || self.link.failure().unwrap_or_else(Link::closed).untaken(true);
+        let sent =
+            self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let id = match sent.map_err(|_| gone())?.id {
+            RequestId::Number(id) => id,
+            RequestId::String(_) => {
+                return Err(Error::protocol("a request with an id that is no number"));
+            }
+        };
+        let mut open =
+            Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };
+        let end = Instant::now() + patience.total;
+        let mut quiet = Instant::now() + patience.silence;
+        let cancelled = async {
+            match &cancel {
+                Some(cancel) => cancel.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(cancelled);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => {
+                    open.id = None;
+                    return answer.unwrap_or_else(|_| Err(gone()));
+                }
+                () = &mut cancelled => {
+                    open.reason = "interrupted";
+                    return Err(Error::new(ErrorKind::Closed, "the call was interrupted"));
+                }
+                () = beat.notified() => quiet = Instant::now() + patience.silence,
+                () = tokio::time::sleep_until(quiet.min(end)) => {
+                    open.reason = "timeout";
+                    let message = if quiet < end {
+                        format!("the server was silent for {:?}", patience.silence)
+                    } else {
+                        format!("the call took longer than {:?}", patience.total)
+                    };
+                    return Err(Error::new(ErrorKind::Timeout, message));
+                }
+            }
+        }
+    }
+
+    /// Ends the connection without waiting for it.
+    pub(crate) fn hang_up(&self) {
+        self.link.closing.cancel();
+    }
+
+    /// Ends the connection, and waits until nothing of it is left.
+    pub(crate) async fn close(&self) {
+        self.hang_up();
+        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(carrier) = carrier {
+            let _ = carrier.await;
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}
+
+/// A request that is open; dropping it gives it up.
+struct Open<'a> {
+    link: &'a Link,
+    ticket: &'a Ticket,
+    id: Option<i64>,
+    reason: &'static str,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.link.give_up(id, self.ticket, self.reason);
+        }
+    }
+}
+
+/// The end of the transport that `rmcp` sees.
+struct Wire {
+    link: Arc<Link>,
+    incoming: mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleClient>>,
+}
+
+impl Transport<RoleClient> for Wire {
+    type Error = Error;
+
+    fn name() -> Cow<'static, str> {
+        "oa-mcp".into()
+    }
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        std::future::ready(self.link.send(item))
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        tokio::select! {
+            biased;
+            message = self.incoming.recv() => message,
+            () = self.link.ended.cancelled() => None,
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Error> {
+        self.link.closing.cancel();
+        Ok(())
+    }
+}
+
+/// Our side. All that a server may ask of a client is answered by the [`Link`].
+#[derive(Clone, Copy)]
+struct Handler;
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("open-agent", env!("CARGO_PKG_VERSION"));
+        let info = ClientConfig::new(ClientCapabilities::default(), us);
+        info.with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+}

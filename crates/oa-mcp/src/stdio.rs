@@ -1,0 +1,141 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::child::{self, Group, LastWords};
+use crate::error::{Error, ErrorKind};
+use crate::lines::{Line, Lines};
+use crate::link::{Link, Outgoing};
+use crate::listener::OnStderr;
+use crate::stdio_spec::StdioSpec;
+
+/// The wait for output of a program that has ended. A child of its own may hold it open for ever.
+const REST: Duration = Duration::from_millis(50);
+
+/// Starts a program and the tasks that carry its messages. The task that is returned ends when the program has, and
+/// everything that it had started.
+pub(crate) fn start(
+    spec: &StdioSpec,
+    link: &Arc<Link>,
+    outgoing: mpsc::Receiver<Outgoing>,
+    words: &Arc<LastWords>,
+    on_stderr: Option<OnStderr>,
+) -> Result<JoinHandle<()>, Error> {
+    let mut child = child::spawn(spec)?;
+    let group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+        return Err(Error::new(ErrorKind::Connect, "the server has no pipes"));
+    };
+    let stderr = {
+        let (link, words) = (Arc::clone(link), Arc::clone(words));
+        tokio::spawn(async move {
+            words.read(stderr, link.limits.stderr_bytes, &link.secrets, on_stderr).await;
+        })
+    };
+    let writer = tokio::spawn(write(stdin, outgoing, Arc::clone(link)));
+    let running = Running { child, group, stderr, writer, words: Arc::clone(words) };
+    Ok(tokio::spawn(running.supervise(stdout, Arc::clone(link))))
+}
+
+/// A program and the tasks beside it, which are dropped with it.
+struct Running {
+    child: Child,
+    group: Group,
+    stderr: JoinHandle<()>,
+    writer: JoinHandle<()>,
+    words: Arc<LastWords>,
+}
+
+impl Running {
+    async fn supervise(mut self, stdout: ChildStdout, link: Arc<Link>) {
+        let mut lines =
+            Lines::new(BufReader::with_capacity(64 * 1024, stdout), link.limits.message_bytes);
+        let mut status = None;
+        let mut rest = None;
+        let reason = loop {
+            tokio::select! {
+                biased;
+                () = link.closing.cancelled() => break None,
+                line = lines.next() => match line {
+                    Ok(Line::Whole(line)) => {
+                        if link.incoming(line).is_err() && let Err(error) = link.garbage(line) {
+                            break Some(error);
+                        }
+                    }
+                    Ok(Line::TooLong) => {
+                        let limit = link.limits.message_bytes;
+                        break Some(Error::limit(format!("a message of the server is longer than {limit} bytes")));
+                    }
+                    Ok(Line::End) | Err(_) => {
+                        if status.is_none() {
+                            let exit = tokio::time::timeout(REST, self.child.wait()).await;
+                            status = exit.ok().and_then(Result::ok);
+                        }
+                        break Some(self.death(status, &link).await);
+                    }
+                },
+                exit = self.child.wait(), if rest.is_none() => {
+                    status = exit.ok();
+                    rest = Some(Instant::now() + REST);
+                }
+                () = at(rest) => break Some(self.death(status, &link).await),
+            }
+        };
+        link.end(reason.unwrap_or_else(Link::closed));
+        // Reading on, so that a server which is about to end can say so.
+        let drain =
+            tokio::spawn(async move { while matches!(lines.next().await, Ok(Line::Whole(_))) {} });
+        child::end(&mut self.child, &mut self.group, link.limits.close_time).await;
+        drain.abort();
+    }
+
+    async fn death(&mut self, status: Option<std::process::ExitStatus>, link: &Link) -> Error {
+        let _ = tokio::time::timeout(REST, &mut self.stderr).await;
+        let mut message = child::describe(status);
+        if let Some(words) = self.words.excerpt(&link.secrets, link.limits.stderr_bytes) {
+            message = format!("{message}; its last error output: {words}");
+        }
+        Error::new(ErrorKind::Closed, message)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stderr.abort();
+        self.writer.abort();
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes messages until the connection closes, then what is left of them, and closes the program's input.
+async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>, link: Arc<Link>) {
+    loop {
+        let message = tokio::select! {
+            biased;
+            message = outgoing.recv() => message,
+            () = link.closing.cancelled() => None,
+        };
+        let Some(message) = message else { return };
+        if let Some(written) = &message.written {
+            written.store(true, std::sync::atomic::Ordering::Release);
+        }
+        let mut bytes = message.bytes;
+        bytes.push(b'\n');
+        // Who does not read is found out by the reader.
+        if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use oa_executor::{Batch, ToolExecutor};
+use oa_mcp::{McpServer, Servers};
+use oa_tools::{Cancel, Emission, Progress, Registry, ToolContext};
+use oa_types::ToolUseBlock;
+use serde_json::json;
+
+use crate::support::{CANARY, call, call_with, connect, listening, scripted, tool};
+
+#[tokio::test]
+async fn tools_of_a_server_are_ordinary_tools() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let echo = tool(&connected, "s__echo").unwrap();
+    assert_eq!(echo.category(), Some("mcp"));
+    assert_eq!(echo.description(), "Tool echo");
+    assert_eq!(echo.execute(json!({ "text": "hello" })).await.unwrap(), json!("hello"));
+    let connection = connected.connection("s").unwrap();
+    assert_eq!(connection.instructions().await.as_deref(), Some("Be kind."));
+    let read = connection.request("resources/read", json!({ "uri": "a://b" })).await.unwrap();
+    assert_eq!(read["contents"][0]["text"], "inside");
+    assert_eq!(connection.request("refuse", json!({})).await.unwrap_err().code(), Some(-32000));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn an_executor_runs_them_side_by_side() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let registry = Registry::from_tools(connected.tools()).unwrap();
+    let calls = (0..20)
+        .map(|n| ToolUseBlock::new(format!("c{n}"), "s__echo", json!({ "text": n.to_string() })));
+    let batch = ToolExecutor::new(registry).execute_batch_streaming(calls.collect(), Batch::new());
+    let end = batch.end().await;
+    let results: Vec<_> =
+        end.execution_results.iter().map(|result| result.result.clone()).collect();
+    assert_eq!(results, (0..20).map(|n| json!(n.to_string())).collect::<Vec<_>>());
+    connected.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn progress_is_in_order_and_before_the_result() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    for _ in 0..20 {
+        let (cx, seen) = listening();
+        let result = call_with(&connected, json!({ "what": "progress", "steps": 1_000 }), cx).await;
+        assert_eq!(result, Ok(json!("done")));
+        let at_the_end = seen.lock().unwrap().clone();
+        let step = |n: u64| {
+            Emission::Progress(Progress::new(n, Some(1_000)).with_message(format!("step {n}")))
+        };
+        assert_eq!(at_the_end, (1..=1_000).map(step).collect::<Vec<_>>());
+        // What comes later is nobody's.
+        assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+        assert_eq!(seen.lock().unwrap().len(), 1_000);
+    }
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn progress_extends_a_call_and_silence_ends_it() {
+    let server = scripted("plain").call_timeout(Duration::from_millis(400));
+    let connected = connect(server).await.unwrap();
+    let (cx, _) = listening();
+    let slow = call_with(&connected, json!({ "what": "slow progress", "steps": 8 }), cx).await;
+    assert_eq!(slow, Ok(json!("done")));
+    let silent = call(&connected, "nothing").await;
+    assert_eq!(silent, Err("s: the server was silent for 400ms".to_owned()));
+    let cancel = call(&connected, "last cancel").await.unwrap();
+    assert!(cancel.as_str().unwrap().contains("\"reason\":\"timeout\""), "{cancel}");
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_call_has_an_end_however_much_progress_it_makes() {
+    let server = scripted("plain").max_call_time(Duration::from_millis(500));
+    let connected = connect(server).await.unwrap();
+    let (cx, _) = listening();
+    let endless = call_with(&connected, json!({ "what": "slow progress", "steps": 20 }), cx).await;
+    assert_eq!(endless, Err("s: the call took longer than 500ms".to_owned()));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_and_a_drop_reach_the_server() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let cancel = Cancel::new();
+    let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
+    let call_it = call_with(&connected, json!({ "what": "nothing" }), cx);
+    let interrupt = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(call_it, interrupt);
+    assert_eq!(result, Err("s: the call was interrupted".to_owned()));
+    let heard = call(&connected, "last cancel").await.unwrap();
+    assert!(heard.as_str().unwrap().contains("\"reason\":\"interrupted\""), "{heard}");
+
+    let dropped =
+        tokio::time::timeout(Duration::from_millis(50), call(&connected, "nothing")).await;
+    assert!(dropped.is_err());
+    let heard = call(&connected, "last cancel").await.unwrap();
+    assert!(heard.as_str().unwrap().contains("\"reason\":\"no longer wanted\""), "{heard}");
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn errors_of_the_protocol_are_words_for_the_model() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    assert_eq!(
+        call(&connected, "refuse").await,
+        Err("wrong arguments: steps must be positive".to_owned())
+    );
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn logs_go_to_their_receiver_without_secrets() {
+    let (sender, mut logs) = tokio::sync::mpsc::unbounded_channel();
+    let server = scripted("plain").on_log(move |level, text| {
+        let _ = sender.send(format!("{level}: {text}"));
+    });
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "log").await, Ok(json!("logged")));
+    assert_eq!(logs.recv().await.as_deref(), Some("error: disk full, ****"));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn no_debug_text_has_a_key() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let all = format!(
+        "{connected:?} {:?} {:?}",
+        connected.failures(),
+        Servers::new().add(scripted("plain"))
+    );
+    assert!(!all.contains(CANARY), "{all}");
+    assert!(all.contains("CANARY"), "{all}");
+    let text = r#"{"mcpServers": {"web": {"url": "http://localhost/mcp?key=${K}", "headers": {"X-Api-Key": "${K}"}}}}"#;
+    let servers = Servers::from_json(text, |_| Some(CANARY.to_owned())).unwrap();
+    assert!(!format!("{servers:?}").contains(CANARY), "{servers:?}");
+    let _: &[McpServer] = servers.servers();
+    connected.close().await;
+}

@@ -1,0 +1,194 @@
+//! The faults of a server and their outcomes: the table in the crate's guide page, row by row.
+
+use std::time::{Duration, Instant};
+
+use oa_mcp::{ErrorKind, McpServer, Servers};
+use serde_json::json;
+
+use crate::support::{CANARY, call, call_with, connect, listening, scripted, tool, with_limits};
+
+#[tokio::test]
+async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
+    let missing = connect(McpServer::stdio("s", "no-such-program").required()).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::Connect);
+    assert!(missing.to_string().starts_with("s: cannot start no-such-program"), "{missing}");
+    let died = connect(scripted("die")).await.unwrap_err();
+    assert_eq!(died.kind(), ErrorKind::Connect);
+    let expected =
+        "s: the server exited with status 3; its last error output: no config file, key ****";
+    assert_eq!(died.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
+    let hangs = scripted("hang").connect_timeout(Duration::from_millis(700));
+    let good = McpServer::stdio("good", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
+    let error = connect(hangs.clone()).await.unwrap_err();
+    let expected =
+        "s: no answer to the handshake within 700ms; its last error output: still loading";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.kind(), ErrorKind::Connect);
+
+    let start = Instant::now();
+    let dead = McpServer::stdio("dead", "no-such-program");
+    let connected = Servers::new().add(dead).add(good).connect().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!(
+        connected.failures().iter().map(|failure| failure.server()).collect::<Vec<_>>(),
+        ["dead"]
+    );
+    assert_eq!(connected.tools().len(), 2);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let start = Instant::now();
+    let died = call(&connected, "die").await.unwrap_err();
+    assert_eq!(
+        died,
+        "s: the server exited with status 3; its last error output: out of memory, key ****"
+    );
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    let echo = tool(&connected, "s__echo").unwrap();
+    assert_eq!(echo.execute(json!({ "text": "back" })).await.unwrap(), json!("back"));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn restarts_are_bounded() {
+    let server = scripted("plain").limits(with_limits(|limits| limits.restarts = 2));
+    let connected = connect(server).await.unwrap();
+    for _ in 0..3 {
+        assert!(call(&connected, "die").await.unwrap_err().contains("status 3"));
+    }
+    let refused = call(&connected, "string id").await.unwrap_err();
+    assert_eq!(refused, "s: the server was restarted 2 times within five minutes");
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn garbage_is_skipped_counted_and_bounded() {
+    let connected = connect(scripted("greeting")).await.unwrap();
+    assert_eq!(call(&connected, "garbage").await, Ok(json!("after garbage")));
+    let warnings = connected.connection("s").unwrap().warnings();
+    assert_eq!(
+        warnings,
+        ["the server prints what is no message of the protocol: Server listening!"]
+    );
+    let closed = call(&connected, "much garbage").await.unwrap_err();
+    assert!(closed.contains("more than 100 lines that are no messages"), "{closed}");
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn messages_and_lines_without_end_are_bounded() {
+    let server = scripted("plain").limits(with_limits(|limits| limits.message_bytes = 100_000));
+    let connected = connect(server).await.unwrap();
+    let (cx, _) = listening();
+    let fits = call_with(&connected, json!({ "what": "huge", "bytes": 90_000 }), cx.clone())
+        .await
+        .unwrap();
+    assert_eq!(fits.as_str().unwrap().len(), 90_000);
+    let too_long = "s: a message of the server is longer than 100000 bytes";
+    let huge = call_with(&connected, json!({ "what": "huge", "bytes": 200_000 }), cx).await;
+    assert_eq!(huge, Err(too_long.to_owned()));
+    assert_eq!(call(&connected, "endless line").await, Err(too_long.to_owned()));
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn answers_of_a_wrong_shape_are_told_and_nothing_hangs() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    assert_eq!(
+        call(&connected, "both").await,
+        Err("s: the answer has both a result and an error".to_owned())
+    );
+    let shape = call(&connected, "shape").await.unwrap_err();
+    assert_eq!(shape, r#"the answer is no result of a tool: ["not","a","result"]"#);
+    let expected = "known\n[content of an unknown kind: smell]";
+    assert_eq!(call(&connected, "unknown content").await, Ok(json!(expected)));
+    assert_eq!(call(&connected, "twice").await, Ok(json!("first")));
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    assert!(call(&connected, "neither").await.unwrap_err().contains("no result of a tool: null"));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn three_silent_calls_restart_the_server() {
+    let server = scripted("plain").call_timeout(Duration::from_millis(300));
+    let connected = connect(server).await.unwrap();
+    let pid = async || {
+        call(&connected, "child")
+            .await
+            .unwrap()
+            .as_str()
+            .unwrap_or_default()
+            .split(' ')
+            .next()
+            .map(str::to_owned)
+    };
+    let first = pid().await;
+    for _ in 0..2 {
+        assert!(call(&connected, "nothing").await.unwrap_err().contains("silent"));
+    }
+    assert_eq!(pid().await, first, "an answer starts the count again");
+    for _ in 0..3 {
+        assert!(call(&connected, "nothing").await.unwrap_err().contains("silent"));
+    }
+    assert_ne!(pid().await, first);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn an_unknown_version_is_refused_with_both() {
+    let error = connect(scripted("old")).await.unwrap_err();
+    let expected = "s: the server speaks version 1999-01-01 of the protocol, not 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.kind(), ErrorKind::Connect);
+}
+
+#[tokio::test]
+async fn ten_megabytes_of_error_output_stop_nothing() {
+    let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let server = scripted("plain").on_stderr(move |line| {
+        let _ = sender.send(line.len());
+    });
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "stderr").await, Ok(json!("said it")));
+    connected.close().await;
+    let mut bytes = 0;
+    while let Some(line) = lines.recv().await {
+        bytes += line + 1;
+    }
+    assert_eq!(bytes, 10 * 1_024 * 1_024);
+}
+
+#[tokio::test]
+async fn a_server_may_not_ask_the_model() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let heard = call(&connected, "sample").await.unwrap();
+    assert_eq!(heard, json!(r#""s" -32601 {"jsonrpc":"2.0","id":"p","result":{}}"#));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn the_environment_has_what_was_named_and_no_more() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let names = call(&connected, "environment").await.unwrap();
+    let names: Vec<&str> = names.as_str().unwrap().split(' ').collect();
+    let allowed = [
+        "CANARY", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM",
+        "TMPDIR", "TZ", "USER",
+    ];
+    assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
+    assert!(names.contains(&"CANARY") && names.contains(&"PATH"), "{names:?}");
+    // The tests run under cargo, which sets many.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let (cx, _) = listening();
+    assert!(!format!("{cx:?} {connected:?}").contains(CANARY));
+    connected.close().await;
+}

@@ -1,0 +1,386 @@
+//! Servers over streamable HTTP, on real sockets.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use oa_mcp::{Connected, Error, ErrorKind, McpServer, Servers};
+use oa_tools::{Emission, Progress, ToolContext};
+use oa_transport::ApiKey;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{CANARY, call, call_with, eventually, listening, with_limits};
+
+/// A request as the server sees it.
+struct Asked {
+    method: String,
+    head: String,
+    body: Value,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| value)
+    }
+
+    fn what(&self) -> &str {
+        self.body.pointer("/params/arguments/what").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// Its answer: the bytes of a response, after which the connection ends or stays silent.
+enum Answer {
+    Bytes(String),
+    Silence(String),
+}
+
+fn status(status: &str, kind: &str, body: &str) -> Answer {
+    Answer::Bytes(format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    ))
+}
+
+fn result(asked: &Asked, result: &Value) -> Answer {
+    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result });
+    status("200 OK", "application/json", &body.to_string())
+}
+
+fn text(asked: &Asked, text: &str) -> Answer {
+    result(asked, &json!({ "content": [{ "type": "text", "text": text }] }))
+}
+
+fn events(events: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}"
+    )
+}
+
+fn event(message: &Value) -> String {
+    format!("event: message\ndata: {message}\n\n")
+}
+
+/// Starts a server: what is not answered by `script` is answered well.
+async fn serve(
+    script: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static,
+) -> (McpServer, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|error| panic!("{error}"));
+    let port = listener.local_addr().map_or(0, |address| address.port());
+    let (script, seen) = (Arc::new(script), Arc::new(Mutex::new(Vec::new())));
+    let log = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (script, log) = (Arc::clone(&script), Arc::clone(&log));
+            tokio::spawn(async move { converse(stream, &*script, &log).await });
+        }
+    });
+    let server =
+        McpServer::http("s", format!("http://127.0.0.1:{port}/mcp?key=query-{CANARY}")).required();
+    (server.limits(with_limits(|limits| limits.message_bytes = 100_000)), seen)
+}
+
+async fn converse(
+    mut stream: TcpStream,
+    script: &(dyn Fn(&Asked) -> Option<Answer> + Send + Sync),
+    log: &Mutex<Vec<String>>,
+) -> Option<()> {
+    let mut read = Vec::new();
+    let head = loop {
+        let mut chunk = [0; 4_096];
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        read.extend_from_slice(&chunk[..count]);
+        if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let text = String::from_utf8_lossy(&read[..head]).to_ascii_lowercase();
+    let length = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
+        .unwrap_or(0);
+    while read.len() < head + length {
+        let mut chunk = [0; 4_096];
+        let count = stream.read(&mut chunk).await.ok().filter(|count| *count > 0)?;
+        read.extend_from_slice(&chunk[..count]);
+    }
+    let asked = Asked {
+        method: text.split(' ').next().unwrap_or_default().to_uppercase(),
+        body: serde_json::from_slice(&read[head..]).unwrap_or_default(),
+        head: text,
+    };
+    let name = asked.body["method"].as_str().unwrap_or_default().to_owned();
+    log.lock().ok()?.push(format!("{} {name}{}", asked.method, asked.what()).trim().to_owned());
+    let answer = script(&asked).unwrap_or_else(|| well(&asked));
+    let (Answer::Bytes(bytes) | Answer::Silence(bytes)) = &answer;
+    stream.write_all(bytes.as_bytes()).await.ok()?;
+    if let Answer::Silence(_) = answer {
+        // Until the client goes away.
+        let _ = stream.read(&mut [0; 1]).await;
+        log.lock().ok()?.push("gone".to_owned());
+    }
+    Some(())
+}
+
+fn well(asked: &Asked) -> Answer {
+    match (&*asked.method, asked.body["method"].as_str().unwrap_or_default()) {
+        ("POST", "initialize") => {
+            let hello = json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "web", "version": "1" },
+            });
+            let body =
+                json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": hello }).to_string();
+            Answer::Bytes(format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: one\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            ))
+        }
+        ("POST", "tools/list") => result(
+            asked,
+            &json!({ "tools": [{ "name": "do", "inputSchema": { "type": "object" } }] }),
+        ),
+        ("POST", "tools/call") => text(asked, asked.what()),
+        ("POST", _) => status("202 Accepted", "text/plain", ""),
+        _ => status("405 Method Not Allowed", "text/plain", ""),
+    }
+}
+
+async fn connect(server: McpServer) -> Result<Connected, Error> {
+    Servers::new().add(server).connect().await
+}
+
+#[tokio::test]
+async fn a_call_over_http_and_the_whole_conversation_around_it() {
+    let (server, seen) = serve(|asked| {
+        let is_first = asked.body["method"] == "initialize";
+        let has_session = asked.header("mcp-session-id") == Some("one");
+        let has_version = asked.header("mcp-protocol-version") == Some("2025-06-18");
+        assert_eq!((has_session, has_version), (!is_first, !is_first), "{}", asked.head);
+        assert_eq!(asked.header("authorization"), Some(&*format!("bearer {CANARY}")));
+        assert_eq!(asked.header("x-team"), Some("tools"));
+        None
+    })
+    .await;
+    let server = server.bearer(ApiKey::new(CANARY).unwrap()).header("X-Team", "tools").unwrap();
+    assert!(!format!("{server:?}").contains(CANARY));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "hello").await, Ok(json!("hello")));
+    connected.close().await;
+    let mut seen = seen.lock().unwrap().clone();
+    // The stream for notices is asked for beside the list.
+    seen.retain(|line| line != "GET");
+    let expected = [
+        "POST initialize",
+        "POST notifications/initialized",
+        "POST tools/list",
+        "POST tools/callhello",
+        "DELETE",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn progress_and_the_answer_come_as_events() {
+    let (server, _) = serve(|asked| {
+        (asked.what() == "events").then(|| {
+            let token = &asked.body["params"]["_meta"]["progressToken"];
+            let progress = |n: u32| event(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": token, "progress": n } }));
+            let answer = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": { "content": [{ "type": "text", "text": "streamed" }] } });
+            Answer::Bytes(events(&format!("{}{}{}", progress(1), progress(2), event(&answer))))
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let (cx, seen) = listening();
+    assert_eq!(call_with(&connected, json!({ "what": "events" }), cx).await, Ok(json!("streamed")));
+    let step = |n| Emission::Progress(Progress::new(n, None));
+    assert_eq!(*seen.lock().unwrap(), [step(1), step(2)]);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn refusals_are_errors_with_status_and_a_masked_excerpt() {
+    let (server, _) = serve(|asked| {
+        Some(match asked.what() {
+            "403" => {
+                status("403 Forbidden", "text/plain", &format!("the key query-{CANARY} may not"))
+            }
+            "429" => status("429 Too Many Requests", "text/plain", "slowly"),
+            "500" => {
+                status("500 Internal Server Error", "text/html", &"<b>oops</b>".repeat(10_000))
+            }
+            "html" => status("200 OK", "text/html", "<html>Log in first</html>"),
+            "nonsense" => status("200 OK", "application/json", "[1, 2]"),
+            "large" => status("200 OK", "application/json", &"x".repeat(200_000)),
+            "large event" => Answer::Bytes(events(&format!("data: {}\n\n", "x".repeat(200_000)))),
+            "no answer" => Answer::Bytes(events(": hello\n\n")),
+            _ => return None,
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let failed = async |what: &str| call(&connected, what).await.unwrap_err();
+    assert_eq!(
+        failed("403").await,
+        "s: the server answered with status 403 Forbidden: the key **** may not"
+    );
+    assert_eq!(
+        failed("429").await,
+        "s: the server answered with status 429 Too Many Requests: slowly"
+    );
+    let oops = failed("500").await;
+    assert!(oops.contains("500 Internal Server Error: <b>oops</b>") && oops.len() < 500, "{oops}");
+    assert_eq!(
+        failed("html").await,
+        "s: the answer is neither JSON nor a stream of events (status 200): <html>Log in first</html>"
+    );
+    assert_eq!(failed("nonsense").await, "s: the answer is no message of the protocol: [1, 2]");
+    assert_eq!(failed("large").await, "s: a message of the server is longer than 100000 bytes");
+    assert_eq!(
+        failed("large event").await,
+        "s: a message of the server is longer than 100000 bytes"
+    );
+    assert_eq!(failed("no answer").await, "s: the server ended its response without the answer");
+    assert_eq!(call(&connected, "fine").await, Ok(json!("fine")));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    let error = connect(McpServer::http("s", url).required()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect);
+    assert!(error.to_string().starts_with("s: the server cannot be reached: "), "{error}");
+    let (server, _) =
+        serve(|_| Some(status("401 Unauthorized", "text/plain", "who are you?"))).await;
+    let error = connect(server).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Connect, Some(401)));
+    assert_eq!(
+        error.to_string(),
+        "s: the server answered with status 401 Unauthorized: who are you?"
+    );
+}
+
+#[tokio::test]
+async fn a_challenge_is_answered_with_another_key() {
+    let (server, seen) = serve(|asked| {
+        let is_new = asked.header("authorization") == Some("bearer fresh-key-0123456789");
+        (!is_new).then(|| {
+            Answer::Bytes("HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer realm=\"tools\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned())
+        })
+    })
+    .await;
+    let server = server.bearer(ApiKey::new("stale-key-0123456789").unwrap()).on_unauthorized(
+        |challenge| async move {
+            assert_eq!(challenge, "Bearer realm=\"tools\"");
+            ApiKey::new("fresh-key-0123456789").ok()
+        },
+    );
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "hello").await, Ok(json!("hello")));
+    connected.close().await;
+    // Once refused; the new key is kept.
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "POST initialize").count(), 2);
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "POST tools/list").count(), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_is_forgotten_is_begun_anew_and_the_call_repeated_once() {
+    let forgets = Arc::new(Mutex::new(true));
+    let (server, seen) = serve(move |asked| {
+        let is_forgotten = asked.what() == "again" && std::mem::take(&mut *forgets.lock().unwrap());
+        let always = asked.what() == "never";
+        (is_forgotten || always).then(|| status("404 Not Found", "text/plain", ""))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "again").await, Ok(json!("again")));
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "POST initialize").count(), 2);
+    assert_eq!(
+        seen.lock().unwrap().iter().filter(|line| *line == "POST tools/callagain").count(),
+        2
+    );
+    assert_eq!(
+        call(&connected, "never").await,
+        Err("s: the server has forgotten the session (status 404)".to_owned())
+    );
+    assert_eq!(
+        seen.lock().unwrap().iter().filter(|line| *line == "POST tools/callnever").count(),
+        2
+    );
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_resumed_where_the_server_allows_it() {
+    let open = Arc::new(Mutex::new(Value::Null));
+    let (server, _) = serve(move |asked| match (&*asked.method, asked.what()) {
+        ("POST", "resumed") => {
+            *open.lock().unwrap() = asked.body["id"].clone();
+            Some(Answer::Bytes(events("id: 7\nretry: 10\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")))
+        }
+        ("GET", _) if asked.header("last-event-id") == Some("7") => {
+            let answer = json!({ "jsonrpc": "2.0", "id": *open.lock().unwrap(), "result": { "content": [{ "type": "text", "text": "resumed" }] } });
+            Some(Answer::Bytes(events(&event(&answer))))
+        }
+        ("POST", "broken") => Some(Answer::Bytes(events("data: {\"json"))),
+        _ => None,
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "resumed").await, Ok(json!("resumed")));
+    assert_eq!(
+        call(&connected, "broken").await,
+        Err("s: the server ended its response without the answer".to_owned())
+    );
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_ends_its_response_and_is_cancelled() {
+    let (server, seen) =
+        serve(|asked| (asked.what() == "silence").then(|| Answer::Silence(events(": wait\n\n"))))
+            .await;
+    let connected = connect(server).await.unwrap();
+    let cx = ToolContext::new("c", "s__do");
+    let waiting = call_with(&connected, json!({ "what": "silence" }), cx);
+    assert!(tokio::time::timeout(Duration::from_millis(100), waiting).await.is_err());
+    let has = |line: &str| seen.lock().is_ok_and(|seen| seen.iter().any(|other| other == line));
+    assert!(eventually(|| has("gone") && has("POST notifications/cancelled")).await, "{seen:?}");
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn notices_of_a_changed_list_come_on_a_stream_of_their_own() {
+    let lists = Arc::new(Mutex::new(0));
+    let (server, _) = serve(move |asked| {
+        if asked.method == "GET" {
+            let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+            return Some(Answer::Silence(events(&event(&notice))));
+        }
+        if asked.body["method"] != "tools/list" {
+            return None;
+        }
+        let mut count = lists.lock().unwrap();
+        *count += 1;
+        let name = if *count == 1 { "do" } else { "grown" };
+        Some(result(
+            asked,
+            &json!({ "tools": [{ "name": name, "inputSchema": { "type": "object" } }] }),
+        ))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), connected.changed()).await.unwrap();
+    assert_eq!(connected.tools()[0].name(), "s__grown");
+    connected.close().await;
+}

@@ -1,0 +1,107 @@
+use std::time::Duration;
+
+use oa_mcp::{ErrorKind, McpServer, SchemaForm, Servers};
+use serde_json::json;
+
+use crate::support::{call, connect, scripted, tool, with_limits};
+
+fn names(connected: &oa_mcp::Connected) -> Vec<String> {
+    connected.tools().iter().map(|tool| tool.name().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn one_bad_tool_is_left_out_alone() {
+    let connected = connect(scripted("bad-tools")).await.unwrap();
+    let seen = names(&connected);
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    assert_eq!(seen[..2], ["s__do", "s__echo"]);
+    assert!(seen[2].starts_with("s__read_file_"), "{seen:?}");
+    let warnings = connected.connection("s").unwrap().warnings();
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    assert!(
+        warnings.contains(&"the tool schemaless is left out: its schema is no object".to_owned()),
+        "{warnings:?}"
+    );
+    let file = tool(&connected, &seen[2]).unwrap();
+    assert_eq!(file.category(), Some("mcp"), "a server's word is not trusted");
+    connected.close().await;
+
+    let trusted = connect(scripted("bad-tools").trust_annotations()).await.unwrap();
+    assert_eq!(tool(&trusted, &seen[2]).unwrap().category(), Some("read"));
+    trusted.close().await;
+}
+
+#[tokio::test]
+async fn pages_without_end_and_too_many_tools_are_cut() {
+    let server = scripted("endless").limits(with_limits(|limits| limits.pages = 5));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(connected.tools().len(), 5);
+    let warnings = connected.connection("s").unwrap().warnings();
+    assert_eq!(warnings, ["the list of tools has more than 5 pages; the rest is left out"]);
+    connected.close().await;
+
+    let server = scripted("endless").limits(with_limits(|limits| limits.tools = 3));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(names(&connected), ["s__t0", "s__t1", "s__t2"]);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_no_list_is_a_failure() {
+    let error = connect(scripted("no-list")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect);
+    assert!(error.to_string().starts_with("s: the answer is no list of tools: "), "{error}");
+}
+
+#[tokio::test]
+async fn filters_name_tools_as_the_server_does() {
+    let connected = connect(scripted("plain").allow_only(["e*"])).await.unwrap();
+    assert_eq!(names(&connected), ["s__echo"]);
+    connected.close().await;
+    let connected = connect(scripted("plain").disallow(["echo"]).prefix("")).await.unwrap();
+    assert_eq!(names(&connected), ["do"]);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_changed_list_is_read_once_and_a_removed_tool_is_unknown() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let echo = tool(&connected, "s__echo").unwrap();
+    assert_eq!(call(&connected, "change").await, Ok(json!("changed")));
+    assert_eq!(names(&connected), ["s__do", "s__echo"], "not within the step");
+    tokio::time::timeout(Duration::from_secs(10), connected.changed()).await.unwrap();
+    assert_eq!(names(&connected), ["s__do", "s__grown"]);
+    let removed = echo.execute(json!({ "text": "?" })).await.unwrap_err();
+    assert!(removed.to_string().contains("no longer has this tool"), "{removed}");
+    // Five notices were one change, and the same list again is none.
+    assert_eq!(call(&connected, "change").await, Ok(json!("changed")));
+    let again = tokio::time::timeout(Duration::from_millis(800), connected.changed()).await;
+    assert!(again.is_err());
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn equal_names_are_a_mistake_that_names_both() {
+    let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
+    let server = |name: &str| McpServer::stdio(name, program).prefix("p");
+    let error = Servers::new().add(server("one")).add(server("two")).connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert_eq!(error.to_string(), "two tools have the name p__do: do of one and do of two");
+    let twice = Servers::new().add(server("one")).add(server("one")).connect().await.unwrap_err();
+    assert_eq!(twice.to_string(), "two servers have the name one");
+}
+
+#[tokio::test]
+async fn servers_keep_their_order_and_tools_are_sorted() {
+    let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
+    for _ in 0..5 {
+        let servers =
+            Servers::new().add(McpServer::stdio("z", program)).add(McpServer::stdio("a", program));
+        let connected =
+            servers.map(|server| server.schemas(SchemaForm::Strict)).connect().await.unwrap();
+        assert_eq!(names(&connected), ["z__do", "z__echo", "a__do", "a__echo"]);
+        let strict = connected.tools()[0].input_schema()["additionalProperties"].clone();
+        assert_eq!(strict, json!(false));
+        connected.close().await;
+    }
+}

@@ -1,0 +1,15 @@
+//! The public surface of `oa-mcp`, against real child processes and real sockets.
+
+// The scripted server and the reference server are started by a shell.
+#![cfg(unix)]
+
+mod calls;
+mod everything;
+mod faults;
+mod http;
+mod lists;
+mod logs;
+// They are looked up in `/proc`.
+#[cfg(target_os = "linux")]
+mod processes;
+mod support;

@@ -1,0 +1,131 @@
+//! Nothing is left of a server.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{call, connect, eventually, scripted, with_limits};
+
+async fn processes(connected: &oa_mcp::Connected) -> Vec<String> {
+    let ids = call(connected, "child").await.unwrap_or_default();
+    ids.as_str().unwrap_or_default().split(' ').map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn closing_ends_a_server_and_what_it_has_started() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let ids = processes(&connected).await;
+    assert_eq!(ids.len(), 2);
+    assert!(ids.iter().all(|id| is_alive(id)));
+    connected.close().await;
+    assert!(!is_alive(&ids[0]), "reaped when close returns");
+    assert!(eventually(|| !is_alive_unless_zombie(&ids[1])).await);
+}
+
+#[tokio::test]
+async fn dropping_ends_it_too() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let ids = processes(&connected).await;
+    drop(connected);
+    assert!(eventually(|| !is_alive(&ids[0]) && !is_alive_unless_zombie(&ids[1])).await);
+}
+
+#[tokio::test]
+async fn a_tool_keeps_its_connection() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let tools = connected.tools();
+    let ids = processes(&connected).await;
+    drop(connected);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(is_alive(&ids[0]));
+    drop(tools);
+    assert!(eventually(|| !is_alive(&ids[0])).await);
+}
+
+#[test]
+fn the_end_of_a_runtime_ends_it_too() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let ids = runtime.block_on(async {
+        let connected = connect(scripted("plain")).await.unwrap();
+        let ids = processes(&connected).await;
+        std::mem::forget(connected);
+        ids
+    });
+    drop(runtime);
+    let end = Instant::now() + Duration::from_secs(5);
+    while ids.iter().any(|id| is_alive_unless_zombie(id)) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!ids.iter().any(|id| is_alive_unless_zombie(id)));
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_everything_is_killed() {
+    let server = scripted("stubborn")
+        .limits(with_limits(|limits| limits.close_time = Duration::from_millis(300)));
+    let connected = connect(server).await.unwrap();
+    let ids = processes(&connected).await;
+    let start = Instant::now();
+    connected.close().await;
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(550) && took < Duration::from_secs(4), "{took:?}");
+    assert!(eventually(|| !ids.iter().any(|id| is_alive_unless_zombie(id))).await);
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_given_up_leaves_nothing() {
+    let server = scripted("hang in vain").connect_timeout(Duration::from_secs(30));
+    let given_up = tokio::time::timeout(Duration::from_millis(300), connect(server)).await;
+    assert!(given_up.is_err());
+    let own = std::process::id().to_string();
+    assert!(eventually(|| children(&own, "hang in vain").is_empty()).await);
+}
+
+#[tokio::test]
+async fn a_closed_connection_is_not_opened_again() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let tools = connected.tools();
+    connected.close().await;
+    let error = tools[0].execute(serde_json::json!({ "what": "child" })).await.unwrap_err();
+    assert!(error.to_string().contains("the connection is closed"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_connects_and_closes_leave_no_process_and_no_task() {
+    let own = std::process::id().to_string();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let connected = connect(scripted("count")).await.unwrap();
+        connected.close().await;
+    }
+    assert!(eventually(|| tasks() <= before).await, "{before} tasks before, {} after", tasks());
+    assert!(eventually(|| children(&own, "count").is_empty()).await);
+}
+
+/// The children of a process with this argument, zombies among them.
+fn children(parent: &str, mode: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let is_child = after_name.split_whitespace().nth(1) == Some(parent);
+        if is_child && (line.split('\0').nth(1) == Some(mode) || line.is_empty()) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// True if a process runs. One that has ended and waits for whoever adopts it does not.
+fn is_alive_unless_zombie(id: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let state =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().next().map(str::to_owned);
+    state.is_some_and(|state| state != "Z")
+}
+
+/// True if a process runs; a zombie counts.
+fn is_alive(id: &str) -> bool {
+    std::path::Path::new("/proc").join(id).exists()
+}

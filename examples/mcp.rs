@@ -1,0 +1,149 @@
+//! An agent with the tools of an MCP server. The server is this program itself, started again with `--serve`.
+//!
+//!     cargo run --example mcp --features mcp
+//!     cargo run --example mcp --features mcp -- --config mcp.json "What can you do?"
+//!
+//! With `--config`, the servers of a file in the form that editors use (`mcpServers`) take its place.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+
+use examples::{Arguments, Chat, Model, Terminal};
+use oa_testkit::Reply;
+use open_agent::executor::ToolEvent;
+use open_agent::mcp::{McpServer, Servers};
+use open_agent::{AgentEvent, Client, Value, json};
+
+const PROMPTS: [&str; 2] = ["What time is it in Lisbon?", "Wait for three ticks."];
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = Arguments::read(include_str!("mcp.rs"));
+    if arguments.flag("--serve") {
+        return serve();
+    }
+    let servers = match arguments.value("--config")? {
+        Some(file) => {
+            Servers::from_json(&std::fs::read_to_string(file)?, |name| std::env::var(name).ok())?
+        }
+        None => {
+            let own = std::env::current_exe()?;
+            Servers::new()
+                .add(McpServer::stdio("clock", own.to_string_lossy()).arg("--serve"))
+                .add(McpServer::stdio("missing", "no-such-program"))
+        }
+    };
+    let words = arguments.words()?;
+
+    let mut terminal = Terminal::new();
+    let connected = servers.connect().await?;
+    for connection in connected.connections() {
+        let prefix = format!("{}__", connection.name());
+        let tools = connected.tools();
+        let names = tools.iter().map(|tool| tool.name()).filter(|name| name.starts_with(&prefix));
+        terminal.line(&format!("{}: {}", connection.name(), names.collect::<Vec<_>>().join(", ")));
+    }
+    for failure in connected.failures() {
+        terminal.line(&failure.error().to_string());
+    }
+
+    let model = Model::find(&mut terminal, stand_in).await?;
+    let options = model.options().tools(connected.tools()).auto_execute_tools(true).build()?;
+    let mut client = Client::new(options)?;
+    let prompts = if words.is_empty() { PROMPTS.to_vec() } else { vec![&*words] };
+    for prompt in prompts {
+        terminal.prompt(prompt);
+        client.send(prompt).await?;
+        while let Some(event) = client.next_event().await? {
+            match event {
+                AgentEvent::Tool(ToolEvent::Progress(progress)) => {
+                    terminal.line(&progress.progress.message.unwrap_or_default());
+                }
+                AgentEvent::Block(block) => terminal.block(&block),
+                _ => {}
+            }
+        }
+        terminal.gap();
+    }
+    connected.close().await;
+    Ok(())
+}
+
+/// A server of two tools: one message a line, in and out.
+fn serve() -> Result<(), Box<dyn Error>> {
+    let mut out = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        let (id, params) = (&message["id"], &message["params"]);
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "clock", "version": "1" },
+            }),
+            Some("tools/list") => json!({ "tools": [
+                {
+                    "name": "time",
+                    "description": "Tells the time in a city",
+                    "inputSchema": {
+                        "type": "object",
+                        "properties": { "city": { "type": "string" } },
+                        "required": ["city"],
+                    },
+                },
+                {
+                    "name": "wait",
+                    "description": "Waits for some ticks",
+                    "inputSchema": { "type": "object", "properties": { "ticks": { "type": "integer" } } },
+                },
+            ] }),
+            Some("tools/call") => {
+                let arguments = &params["arguments"];
+                let text = if params["name"] == "time" {
+                    format!("14:30 in {}", arguments["city"].as_str().unwrap_or("nowhere"))
+                } else {
+                    let ticks = arguments["ticks"].as_u64().unwrap_or(1);
+                    for tick in 1..=ticks {
+                        let params = json!({
+                            "progressToken": params["_meta"]["progressToken"],
+                            "progress": tick,
+                            "total": ticks,
+                            "message": format!("tick {tick} of {ticks}"),
+                        });
+                        writeln!(
+                            out,
+                            "{}",
+                            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+                        )?;
+                    }
+                    format!("{ticks} ticks")
+                };
+                json!({ "content": [{ "type": "text", "text": text }] })
+            }
+            // Notices are not answered.
+            _ => continue,
+        };
+        writeln!(out, "{}", json!({ "jsonrpc": "2.0", "id": id, "result": result }))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// The stand-in without a model.
+fn stand_in(chat: &Chat<'_>) -> Reply {
+    match chat.calls().last() {
+        Some(call) => match (call.name, call.result) {
+            ("clock__time", Ok(time)) => {
+                Reply::text(format!("It is {}.", time.as_str().unwrap_or("late")))
+            }
+            (_, Ok(waited)) => {
+                Reply::text(format!("I have waited: {}.", waited.as_str().unwrap_or("long")))
+            }
+            (_, Err(error)) => Reply::text(format!("It does not work: {error}.")),
+        },
+        None if chat.prompt().contains("Lisbon") => {
+            Reply::new().call("clock__time", json!({ "city": "Lisbon" }))
+        }
+        None => Reply::new().call("clock__wait", json!({ "ticks": 3 })),
+    }
+}
