@@ -55,8 +55,14 @@ impl Outcome {
         pipeline.finish().expect("no fixture passes a limit");
         outcome.drain(&mut pipeline);
         let templates = pipeline.take_templates();
-        let Builder { text, thinking, refusal, order } = outcome;
-        (Self { text, thinking, refusal, order, answer: pipeline.into_answer() }, templates)
+        let Builder { text, thinking, refusal, mut order } = outcome;
+        let answer = pipeline.into_answer();
+        // A call whose name never arrived has no deltas.
+        let calls = answer.blocks.iter().filter(|block| is_call(block)).count();
+        if (0..calls).any(|call| !order.contains(&format!("tool {call}"))) {
+            order = order_of_blocks(&answer.blocks);
+        }
+        (Self { text, thinking, refusal, order, answer }, templates)
     }
 
     /// Panics unless this is the outcome in the fixture's entry.
@@ -146,6 +152,24 @@ impl Outcome {
             "done": answer.done,
         })
     }
+}
+
+fn is_call(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
+}
+
+fn order_of_blocks(blocks: &[ContentBlock]) -> Vec<String> {
+    let mut calls = 0..;
+    let mut order: Vec<String> = blocks
+        .iter()
+        .map(|block| match block {
+            ContentBlock::Thinking(_) => "thinking".to_owned(),
+            block if is_call(block) => format!("tool {}", calls.next().unwrap_or_default()),
+            _ => "text".to_owned(),
+        })
+        .collect();
+    order.dedup();
+    order
 }
 
 #[derive(Default)]

@@ -185,8 +185,8 @@ impl Aggregator {
     /// left, and later payloads are ignored.
     #[must_use]
     pub fn take_answer(&mut self) -> AggregatedAnswer {
-        // If held-back text exceeds a limit, it is dropped; everything before it is in the answer.
-        let _ = self.state.flush();
+        // If what was held back exceeds a limit, it is dropped; everything before it is in the answer.
+        let _ = self.state.finish();
         self.state.take_answer()
     }
 

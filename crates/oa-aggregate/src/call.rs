@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) made_up: Option<String>,
     /// Set once the start of the call is among the deltas. From then on, id and name stay as they are.
     pub(crate) has_started: bool,
+    /// Set once its name is settled and the server has sent no id: the next fragment may bring one.
+    pub(crate) waits_for_id: bool,
     pub(crate) name: Option<String>,
     pub(crate) arguments: Arguments,
     pub(crate) legacy: bool,
@@ -62,6 +64,13 @@ impl Call {
     /// Returns true if the name is known and cannot grow.
     pub(crate) fn has_settled_name(&self) -> bool {
         self.name.is_some() && (self.name_ended || !self.arguments.is_empty())
+    }
+
+    /// Returns true if the start can be told: the name is settled, and the id is there or not worth waiting for. Some
+    /// servers send it one fragment late.
+    pub(crate) fn can_start(&mut self) -> bool {
+        self.has_settled_name()
+            && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
     }
 
     /// Marks the start of the call as told. A name before any arguments ends here.

@@ -21,7 +21,7 @@ pub enum Delta<'a> {
         /// The number of the call in the answer, counted from 0 in the order in which they began.
         call: usize,
         /// The id of the call, as in the finished block: the server's, or one that is made up because the server has
-        /// sent none yet.
+        /// sent none by the next fragment of the call.
         id: &'a str,
         /// The tool's name, as in the finished block.
         name: &'a str,

@@ -339,6 +339,7 @@ impl State {
             None => {
                 // Held-back text arrived before this call.
                 self.flush()?;
+                self.start_waiting()?;
                 let call = self.calls.begin(fragment);
                 self.speech.blocks.call_began(&mut self.budget)?;
                 call
@@ -413,7 +414,7 @@ impl State {
     /// Adds the start of a call to the deltas, and the arguments so far, once its name is settled.
     #[inline(never)]
     fn start_call(&mut self, call: usize) -> Result<(), Error> {
-        if self.calls.list[call].has_settled_name() { self.start_now(call) } else { Ok(()) }
+        if self.calls.list[call].can_start() { self.start_now(call) } else { Ok(()) }
     }
 
     fn start_now(&mut self, call: usize) -> Result<(), Error> {
@@ -422,6 +423,13 @@ impl State {
         self.speech.blocks.call_started(call, &mut self.budget)?;
         let arguments = (0, self.calls.list[call].arguments.len());
         self.speech.blocks.call_grew(call, arguments, &mut self.budget)
+    }
+
+    /// Starts the last call if it still waits for an id, because the next one begins.
+    fn start_waiting(&mut self) -> Result<(), Error> {
+        let waits =
+            self.calls.list.last().is_some_and(|call| call.waits_for_id && !call.has_started);
+        if waits { self.start_now(self.calls.list.len() - 1) } else { Ok(()) }
     }
 
     /// Ends the input: text that was held back and calls without arguments become deltas.

@@ -64,6 +64,8 @@ struct Call {
     parts: Vec<String>,
     /// The id when the call started.
     settled_id: Option<Option<String>>,
+    /// It could have started, and waits one fragment for an id.
+    waits: bool,
 }
 
 impl Call {
@@ -111,11 +113,14 @@ fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
 }
 
 /// `tool_delta` of the oracle, but that an id which another call has is not taken over, and that the id stays as it
-/// is once the call has started.
+/// is once the call has started: one fragment after its name is settled, if no id has come by then.
 fn assemble(fragments: &[Sent]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for sent in fragments {
         let number = call_for(&calls, sent).unwrap_or_else(|| {
+            if let Some(last) = calls.last_mut().filter(|last| last.waits) {
+                last.settled_id.get_or_insert_with(|| last.id.clone());
+            }
             calls.push(Call { index: sent.index(), ..Call::default() });
             calls.len() - 1
         });
@@ -134,7 +139,10 @@ fn assemble(fragments: &[Sent]) -> Vec<Call> {
         }
         call.parts.push(sent.arguments());
         if call.settled_id.is_none() && call.name.is_some() && !call.arguments().is_empty() {
-            call.settled_id = Some(call.id.clone());
+            if call.id.is_some() || call.waits {
+                call.settled_id = Some(call.id.clone());
+            }
+            call.waits = true;
         }
     }
     for call in &mut calls {

@@ -242,7 +242,8 @@ fn a_name_without_an_index_is_the_same_with_and_without_its_control_token() {
 fn an_id_that_was_made_up_stays_when_the_server_tells_another() {
     let outcome = plain(&[
         fragment(r#""index":0,"function":{"name":"f","arguments":"{\"a\":"}"#),
-        fragment(r#""index":0,"id":"late","function":{"arguments":"1}"}"#),
+        fragment(r#""index":0,"function":{"arguments":"1"}"#),
+        fragment(r#""index":0,"id":"late","function":{"arguments":"}"}"#),
         // The late id still finds its call.
         fragment(r#""index":5,"id":"late","function":{"arguments":" "}"#),
         finish("tool_calls"),
@@ -253,6 +254,17 @@ fn an_id_that_was_made_up_stays_when_the_server_tells_another() {
     };
     assert_eq!((call.id.len(), &call.input), (9, &json!({ "a": 1 })));
     assert!(matches!(&outcome.told[0], Told::CallStart(0, id, _) if *id == call.id));
+}
+
+#[test]
+fn an_id_may_be_one_fragment_late() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"function":{"name":"f","arguments":"{\"a\":1}"}"#),
+        fragment(r#""index":0,"id":"late""#),
+        finish("tool_calls"),
+    ]);
+    assert_eq!(outcome.check_starts(), [0]);
+    assert!(matches!(&outcome.told[0], Told::CallStart(0, id, _) if id == "late"));
 }
 
 #[test]
