@@ -59,7 +59,7 @@ impl Outcome {
         let answer = pipeline.into_answer();
         // A call whose name never arrived has no deltas.
         let calls = answer.blocks.iter().filter(|block| is_call(block)).count();
-        if (0..calls).any(|call| !order.contains(&format!("tool {call}"))) {
+        if !order.is_empty() && (0..calls).any(|call| !order.contains(&format!("tool {call}"))) {
             order = order_of_blocks(&answer.blocks);
         }
         (Self { text, thinking, refusal, order, answer }, templates)

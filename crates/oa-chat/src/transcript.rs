@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_fallback::plain_message;
-use oa_types::wire::{ResultImages, images_apart, write_message};
+use oa_types::wire::{ResultImages, has_result_images, images_apart, write_message};
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::wire_format::{WireFormat, instructions_of};
@@ -31,6 +31,8 @@ pub(crate) struct Transcript {
     segments: Vec<Segment>,
     /// The bytes of the pieces after the last segment.
     open: Vec<u8>,
+    /// True if images of results were written as messages of their own.
+    is_apart: bool,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,8 @@ struct Segment {
 
 impl Transcript {
     pub(crate) fn new(format: WireFormat) -> Self {
-        Self { format, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+        let (pieces, segments, open) = (Vec::new(), Vec::new(), Vec::new());
+        Self { format, pieces, segments, open, is_apart: false }
     }
 
     /// Serializes a conversation once, without following it.
@@ -73,15 +76,30 @@ impl Transcript {
         let WireFormat { messages, dialect, .. } = &self.format;
         // In a dialect results are text.
         let is_inline = messages.result_images == ResultImages::Inline && dialect.is_none();
-        let apart = (!is_inline).then(|| images_apart(history, revisions, messages)).flatten();
+        let known = self.known(revisions);
+        // What was written as it stands had no images, so only what is new is looked at.
+        let is_plain = !self.is_apart && !history.iter().skip(known).any(has_result_images);
+        if is_inline || is_plain {
+            return self.follow_sent(history, revisions, known);
+        }
+        let apart = images_apart(history, revisions, messages);
+        self.is_apart = apart.is_some();
         match apart {
-            Some((history, revisions)) => self.follow_sent(&history, &revisions),
-            None => self.follow_sent(history, revisions),
+            Some((history, revisions)) => {
+                self.follow_sent(&history, &revisions, self.known(&revisions));
+            }
+            None => self.follow_sent(history, revisions, known),
         }
     }
 
-    /// Follows the messages as they are sent.
-    fn follow_sent(&mut self, history: &[Message], revisions: &[u64]) {
+    /// Returns the number of messages, from the first, that were written with the same revisions.
+    fn known(&self, revisions: &[u64]) -> usize {
+        let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
+        self.pieces.iter().zip(revisions).take_while(same).count()
+    }
+
+    /// Follows the messages as they are sent, of which some were written before.
+    fn follow_sent(&mut self, history: &[Message], revisions: &[u64], known: usize) {
         // In a dialect results are the user's words.
         let in_text = self.format.dialect.is_some();
         let is_user = |place: usize| {
@@ -97,8 +115,7 @@ impl Transcript {
             }
             _ => is_user(place) && is_user(place + 1),
         };
-        let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
-        let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
+        let mut kept = known;
         // The message before a change may have been merged, or may now be merged, with the one after it.
         while kept > 0 && (is_one_with_next(kept - 1) || !self.pieces[kept - 1].is_last) {
             kept -= 1;

@@ -12,7 +12,7 @@ mod retry_words;
 mod tool_name;
 
 pub use self::error::ServerError;
-pub use self::images::images_apart;
+pub use self::images::{has_result_images, images_apart};
 pub use self::message::{
     CallIds, EmptyContent, MessageFormat, ResultImages, ThinkingReplay, instructions, write_message,
 };

@@ -69,12 +69,21 @@ async fn the_first_event_of_a_call_has_the_id_of_all_later_ones() {
         ))
         .event(fragment(json!({ "index": 0, "id": "late", "function": { "arguments": "2}" } })))
         .finish("tool_calls");
+    let too_late = Reply::new()
+        .event(fragment(
+            json!({ "index": 0, "function": { "name": "add", "arguments": "{\"a\":" } }),
+        ))
+        .event(fragment(json!({ "index": 0, "function": { "arguments": "2" } })))
+        .event(fragment(json!({ "index": 0, "id": "late", "function": { "arguments": "}" } })))
+        .finish("tool_calls");
     let named_last = Reply::new()
         .event(fragment(json!({ "index": 0, "id": "c1", "function": { "arguments": "{\"a\":" } })))
         .event(fragment(json!({ "index": 0, "function": { "name": "add", "arguments": "2}" } })))
         .finish("tool_calls");
     let known = Reply::new().call_with_id("c1", "add", json!({ "a": 2 }));
-    for (reply, id) in [(late, None), (named_last, Some("c1")), (known, Some("c1"))] {
+    let replies =
+        [(late, Some("late")), (too_late, None), (named_last, Some("c1")), (known, Some("c1"))];
+    for (reply, id) in replies {
         let server = MemoryServer::new([reply, Reply::text("4.")]);
         let started = started(&events(AgentOptions::builder(), &server).await);
         assert_eq!(started.len(), 1);

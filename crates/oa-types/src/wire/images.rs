@@ -29,7 +29,7 @@ pub fn images_apart(
     revisions: &[u64],
     format: &MessageFormat,
 ) -> Option<(Vec<Message>, Vec<u64>)> {
-    if !messages.iter().any(|message| results_of(message).any(has_images)) {
+    if !messages.iter().any(has_result_images) {
         return None;
     }
     let (mut apart, mut numbers) = (Vec::new(), Vec::new());
@@ -60,6 +60,12 @@ pub fn images_apart(
         }
     }
     Some((apart, numbers))
+}
+
+/// Returns true if a message has results with images.
+#[must_use]
+pub fn has_result_images(message: &Message) -> bool {
+    results_of(message).any(has_images)
 }
 
 // FNV-1a, over numbers instead of bytes.
