@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 ///   by its own: none is passed by more than one answer of each agent that runs. Rounds are counted by each agent for
 ///   itself. When the outer agent's time is over or it is interrupted, this one stops at once.
 /// - A call that the outer agent's settings forbid does not run here either. Without permission settings of its own,
-///   it asks as the outer agent does; see [`Permissions::within`](oa_hooks::Permissions::within). Hooks are not
+///   it asks as the outer agent does; see `Permissions::within` of `oa-hooks`. Hooks are not
 ///   inherited.
 ///
 /// An answer that may be incomplete says so: unless the server reported a normal end, the result is

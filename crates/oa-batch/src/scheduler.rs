@@ -165,6 +165,7 @@ impl Scheduler {
     }
 
     /// Takes no further prompts and no retries. Returns the prompts that waited for one, which must be settled.
+    #[cfg(any(feature = "log", test))]
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
         (self.has_more, self.rules.retries) = (false, self.retried);
         let waited: Vec<_> =

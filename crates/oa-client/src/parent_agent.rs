@@ -9,7 +9,7 @@ impl ParentAgent {
     /// Makes a client a sub-agent of this agent, under the name of its tool.
     ///
     /// The client's turns use up the budgets of this agent, and end by its limits. Its calls need permission as
-    /// described at [`Permissions::within`], with the settings of this agent as they were when the call began.
+    /// described at [`Permissions::within`](oa_hooks::Permissions::within), with the settings of this agent as they were when the call began.
     ///
     /// # Errors
     ///

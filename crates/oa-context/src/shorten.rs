@@ -243,10 +243,10 @@ impl ContextPolicy {
     ///     messages.push(Message::tool(ToolResultBlock::new(id, json!(text))));
     /// }
     /// let turn = RunningTurn::new(&messages, Some(0), messages.len() - 2);
-    /// let shortening = ContextPolicy::new(1_500).shorten(&turn, &Estimator::new());
+    /// let shortening = ContextPolicy::new(1_500).with_target(0.7).shorten(&turn, &Estimator::new());
     /// let shortened = shortening.expect("it is too long").finish(&Estimator::new());
     /// assert_eq!((shortened.cleared, shortened.dropped), (6, 0));
-    /// assert!(shortened.after < 750 && shortened.messages.len() == messages.len());
+    /// assert!(shortened.after < 1_050 && shortened.messages.len() == messages.len());
     /// ```
     #[must_use]
     pub fn shorten<C>(&self, turn: &RunningTurn<'_>, counter: &C) -> Option<Shortening>

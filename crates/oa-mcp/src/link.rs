@@ -57,6 +57,10 @@ struct State {
 /// The server's words about itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hello {
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "only HTTP sends it with requests")
+    )]
     pub(crate) version: String,
     pub(crate) has_tools: bool,
     pub(crate) instructions: Option<String>,
@@ -82,6 +86,7 @@ pub(crate) struct Ticket(Arc<Mutex<Option<Call>>>);
 /// A message to the server.
 pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
     pub(crate) of: Kind,
     /// Set when the first byte may have left.
     pub(crate) written: Option<Arc<AtomicBool>>,

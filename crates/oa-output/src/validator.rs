@@ -27,11 +27,11 @@ use crate::response_format::ResponseFormat;
 /// let check = move |value| check.check(value).map(drop).map_err(|error| error.to_string());
 /// let mut validator = OutputValidator::new(format, OutputOptions::default(), Box::new(check));
 ///
-/// let mut answer = AssistantMessage::new([TextBlock::new("There are three.").into()]);
+/// let mut answer = AssistantMessage::new(vec![TextBlock::new("There are three.").into()]);
 /// let Validation::Correct(words) = validator.validate(&mut answer) else { panic!() };
 /// assert!(words.starts_with("No answer yet: there is no JSON object in the answer."));
 ///
-/// let mut answer = AssistantMessage::new([TextBlock::new(r#"{"n": 3}"#).into()]);
+/// let mut answer = AssistantMessage::new(vec![TextBlock::new(r#"{"n": 3}"#).into()]);
 /// assert_eq!(validator.validate(&mut answer), Validation::Unchanged);
 /// assert_eq!(validator.tries(), 2);
 /// ```
