@@ -7,13 +7,13 @@ use std::time::Duration;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
+use oa_output::refuses_format;
 use oa_redact::{Secrets, strip_invisible};
 use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
 use oa_types::wire::ServerError;
 
 use crate::pipeline::PipelineError;
-use oa_output::refuses_format;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

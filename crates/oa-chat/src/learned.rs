@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oa_aggregate::TemplateCache;
+use oa_output::FormatRequest;
 
 use crate::negotiation::Lessons;
 use crate::server_traits::KnownModel;
-use oa_output::FormatRequest;
 
 /// The facts learned about a server, shared by all its users.
 #[derive(Debug, Default)]

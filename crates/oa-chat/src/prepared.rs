@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oa_aggregate::{Quirks, ThinkTags};
+use oa_output::FormatRequest;
 use oa_types::ModelName;
 use oa_types::wire::ResultImages;
 
@@ -17,7 +18,6 @@ use crate::negotiation::Way;
 use crate::options::{ChatOptions, SystemRole};
 use crate::server_traits::ServerTraits;
 use crate::wire_format::WireFormat;
-use oa_output::FormatRequest;
 
 /// [`ChatOptions`] shared by many requests, with the bytes they have in common. Cheap to clone.
 ///

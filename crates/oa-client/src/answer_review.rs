@@ -1,5 +1,6 @@
 //! Finished answers and the hooks that look at them: the driver's part of it.
 
+use oa_events::AgentEvent;
 use oa_hooks::{AnswerDecision, AnswerEvent};
 use oa_turn::{ReviewAnswerOutcome, ReviewAnswerStep, StepOutcome};
 use tokio::time::sleep;
@@ -8,7 +9,6 @@ use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
 use crate::work::Done;
-use oa_events::AgentEvent;
 
 type Decided = Result<AnswerDecision, oa_hooks::Error>;
 

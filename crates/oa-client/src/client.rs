@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
+use oa_events::{AgentEvent, Reply};
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, Tool, ToolContext};
 use oa_transport::RequestBody;
@@ -30,7 +31,6 @@ use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
-use oa_events::{AgentEvent, Reply};
 
 pub use self::compaction::Compaction;
 pub(crate) use self::compaction::answer_text;

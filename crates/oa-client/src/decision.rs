@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oa_contain::contain;
+use oa_events::{AgentEvent, CallDenied};
 use oa_executor::{Batch, ResultStore};
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
@@ -14,7 +15,6 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::settings::AgentConfig;
-use oa_events::{AgentEvent, CallDenied};
 
 /// An input with the tool's defaults and conversions, or as given if it does not match the schema.
 #[derive(Clone, Debug)]

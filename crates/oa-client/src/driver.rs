@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
+use oa_events::AgentEvent;
 use oa_executor::{ResultStore, ToolEvent};
 use oa_output::Validation;
 use oa_tools::IdempotencyKey;
@@ -31,7 +32,6 @@ use crate::steer::SteerHandle;
 use crate::structured::Output;
 use crate::trace::Trace;
 use crate::work::{self, Done, Work};
-use oa_events::AgentEvent;
 
 /// A conversation and the work in progress for it.
 pub(crate) struct Driver {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oa_chat::BoxFuture;
+use oa_events::AgentEvent;
 use oa_executor::Batch;
 use oa_turn::{Call, CallState, Decision, Fit};
 use oa_types::Outcome;
@@ -16,7 +17,6 @@ use crate::driver::Driver;
 use crate::error::{self, Result};
 use crate::nested::RunningBatch;
 use crate::work::Done;
-use oa_events::AgentEvent;
 
 impl Driver {
     /// Decides whether a call may run.

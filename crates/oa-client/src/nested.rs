@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use oa_contain::contain;
+use oa_events::{AgentEvent, NestedEvent};
 use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::Permissions;
 use oa_turn::{BudgetLedger, BudgetLeft, Spent};
@@ -15,7 +16,6 @@ use tokio::sync::mpsc;
 
 use crate::outer_budget::{SharedBudget, locked};
 use crate::settings::{AgentConfig, Settings};
-use oa_events::{AgentEvent, NestedEvent};
 
 /// The number of events of sub-agents that wait for the caller. While it is reached, the sub-agents wait.
 const WAITING: usize = 32;

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use oa_output::ResponseFormat;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,7 +10,6 @@ use crate::error::Result;
 use crate::options::AgentOptions;
 use crate::stream::BlockStream;
 use crate::structured::{DriverHandle, SendFor};
-use oa_output::ResponseFormat;
 
 /// Sends one prompt and streams the answer; keeps no history and runs no tools.
 ///

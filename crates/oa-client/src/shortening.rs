@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
+use oa_events::AgentEvent;
 use oa_executor::ResultStore;
 use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
 use oa_types::{Message, Usage};
@@ -12,7 +13,6 @@ use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::work::{Done, ShortenedTurn};
-use oa_events::AgentEvent;
 
 impl Settings {
     /// Returns the plan for a conversation that is too long.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
+use oa_events::AgentEvent;
 use oa_executor::{Batch, ResultStore, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
@@ -24,7 +25,6 @@ use crate::hooks;
 use crate::nested::RunningBatch;
 use crate::settings::Settings;
 use crate::work::refused;
-use oa_events::AgentEvent;
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///

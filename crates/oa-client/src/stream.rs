@@ -5,11 +5,11 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use oa_context::PromptCut;
+use oa_events::AgentEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 use crate::driver::Driver;
 use crate::error::Result;
-use oa_events::AgentEvent;
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oa_chat::ToolMode;
+use oa_output::ResponseFormat;
 use oa_output::{FormatRequest, OutputOptions, OutputValidator};
 pub use oa_output::{OutputMode, Partial};
 use oa_turn::Mode;
@@ -19,7 +20,6 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-use oa_output::ResponseFormat;
 
 pub use crate::structured::conversation::Structured;
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
 
+use oa_events::AgentEvent;
 use oa_hooks::HookOutcome;
 use oa_turn::{Action, PromptOutcome, StepOutcome};
 use oa_types::{ImageBlock, Message, Outcome};
@@ -13,7 +14,6 @@ use crate::driver::Driver;
 use crate::error::{self, Result};
 use crate::hooks;
 use crate::work::Done;
-use oa_events::AgentEvent;
 
 impl Driver {
     /// Sends a prompt and waits for its answer to begin.

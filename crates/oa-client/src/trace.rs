@@ -4,12 +4,12 @@
 
 use oa_aggregate::Problem;
 use oa_context::{CacheMiss, PromptCut};
+use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
 use crate::settings::Settings;
-use oa_events::AgentEvent;
 
 /// The spans of one turn.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
 use oa_context::ContextShortened;
+use oa_events::AgentEvent;
 use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
 use oa_turn::{ShortenOutcome, StepPlan};
 use oa_types::Usage;
@@ -14,7 +15,6 @@ use oa_types::Usage;
 use crate::decision::Decided;
 use crate::error::Result;
 use crate::nested::RunningBatch;
-use oa_events::AgentEvent;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]

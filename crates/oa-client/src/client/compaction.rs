@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use oa_chat::ToolMode;
 use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
+use oa_events::AgentEvent;
 use oa_hooks::Hooks;
 use oa_tools::Registry;
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
@@ -13,7 +14,6 @@ use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::settings::Settings;
-use oa_events::AgentEvent;
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]

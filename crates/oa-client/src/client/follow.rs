@@ -2,12 +2,12 @@
 
 use std::task::{Context, Poll, ready};
 
+use oa_events::AgentEvent;
 use oa_session::{Follow, FollowProgress};
 use oa_types::{ContentBlock, Message};
 
 use super::Client;
 use crate::error::{Error, Result};
-use oa_events::AgentEvent;
 
 /// Lets `SavedSession::follow` save the conversation at each [checkpoint](Client::next_checkpoint).
 impl Follow for Client {

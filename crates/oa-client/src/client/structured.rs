@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use oa_output::ResponseFormat;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
 use crate::structured::{DriverHandle, SendFor};
-use oa_output::ResponseFormat;
 
 impl Client {
     /// Sends a prompt and returns a value of type `T`; await it for the whole answer.

@@ -1,11 +1,11 @@
 //! The conversation of structured output, and its result.
 
+use oa_output::OutputValidator;
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
 use crate::driver::Driver;
 use crate::error::{self, Error, Result};
 use crate::settings::Settings;
-use oa_output::OutputValidator;
 
 /// A typed answer, returned by [`Client::send_for`](crate::Client::send_for).
 #[derive(Clone, Debug, PartialEq)]
