@@ -243,3 +243,8 @@ struct Macros;
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Compiles what MIGRATING.md says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../MIGRATING.md")]
+struct Migrating;
