@@ -211,7 +211,16 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-mcp",
         place: Place::Layer(3),
-        ours: &["oa-redact", "oa-sse", "oa-tools", "oa-transport", "oa-types"],
+        ours: &[
+            "oa-contain",
+            "oa-executor",
+            "oa-hooks",
+            "oa-redact",
+            "oa-sse",
+            "oa-tools",
+            "oa-transport",
+            "oa-types",
+        ],
         external: None,
         limits: &[],
     },
