@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use oa_client::AgentOptions;
-use restate_sdk::endpoint::{Endpoint, HandlerOptions, ServiceOptions};
+use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::http_server::HttpServer;
 use restate_sdk::service::IntoServiceDefinition;
 use tokio::net::{TcpListener, TcpSocket};
@@ -82,6 +82,13 @@ impl Worker {
         socket.listen(1024)
     }
 
+    /// Serves until SIGTERM or Ctrl-C.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let end = ended()?;
+        self.serve_until(listener, end).await;
+        Ok(())
+    }
+
     /// Serves until `end` completes.
     pub async fn serve_until(self, listener: TcpListener, end: impl Future<Output = ()>) {
         HttpServer::new(self.endpoint()).serve_with_cancel(listener, end).await;
@@ -97,7 +104,6 @@ impl Worker {
                 .abort_timeout(limits.longest_step)
                 .metadata("open-agent.digest", &*digest)
         };
-        let _ = HandlerOptions::new();
         Endpoint::builder()
             .bind(Agent(shared.clone()).into_service_definition().options(options()))
             .bind(AgentTool(shared).into_service_definition().options(options()))
@@ -117,4 +123,22 @@ impl fmt::Debug for Worker {
             .field("ingress", &self.ingress)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns a future that completes when this process is asked to end.
+#[cfg(unix)]
+fn ended() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(std::future::poll_fn(move |cx| {
+        let is_over = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
+        if is_over { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }))
+}
+
+#[cfg(not(unix))]
+fn ended() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
