@@ -270,6 +270,21 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-restate",
+        place: Place::Layer(5),
+        ours: &[
+            "oa-client",
+            "oa-events",
+            "oa-executor",
+            "oa-tools",
+            "oa-transport",
+            "oa-turn",
+            "oa-types",
+        ],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "open-agent",
         place: Place::Layer(6),
         ours: &[

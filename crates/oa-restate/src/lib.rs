@@ -12,6 +12,7 @@ mod steps;
 
 mod agents;
 mod control;
+mod place;
 
 mod contract;
 mod event;

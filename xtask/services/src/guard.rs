@@ -16,7 +16,7 @@ fi
 rm -rf "$1"
 "#;
 
-/// How a guard finds its server.
+/// The signs by which a guard finds its server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
     /// The name of its process.

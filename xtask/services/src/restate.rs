@@ -3,10 +3,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{Server, Unavailable};
 
-#[cfg(not(unix))]
-use nothing::Node;
 #[cfg(unix)]
 use node::Node;
+#[cfg(not(unix))]
+use nothing::Node;
 
 #[cfg(unix)]
 mod node;

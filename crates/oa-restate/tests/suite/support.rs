@@ -14,6 +14,8 @@ use tokio::net::TcpSocket;
 use tokio::time::{sleep, timeout};
 use tower::Service;
 
+use crate::worker::{READY, VARIABLE};
+
 /// Nothing here takes longer, unless it hangs.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
@@ -54,7 +56,8 @@ impl Site {
             whole.extend(more.clone());
         }
         let transport = Transport::new();
-        let mut site = Self { server, workers: Vec::new(), config: whole, folder, socket, transport };
+        let mut site =
+            Self { server, workers: Vec::new(), config: whole, folder, socket, transport };
         for _ in 0..workers {
             site.add_worker();
         }
@@ -153,7 +156,11 @@ impl Site {
     }
 
     /// Waits until the status of a session is like this.
-    pub(crate) async fn until_status(&self, session: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until_status(
+        &self,
+        session: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
         let since = Instant::now();
         loop {
             let status = self.call(session, "status", None).await.json;
@@ -198,16 +205,20 @@ pub(crate) fn port(socket: &TcpSocket) -> u16 {
 
 /// Starts a worker, and waits until it listens.
 pub(crate) fn start_worker(config: &Value) -> Child {
-    let mut worker = Command::new(env!("CARGO_BIN_EXE_oa-restate-worker"))
-        .arg(config.to_string())
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut worker = Command::new(program)
+        .args(["worker::process", "--exact", "--nocapture"])
+        .env(VARIABLE, config.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the worker starts");
     let output = worker.stdout.take().expect("it is piped");
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).expect("it speaks");
-    assert_eq!(line, "ready\n");
+    let mut lines = BufReader::new(output).lines();
+    let is_ready = lines.any(|line| line.is_ok_and(|line| line.ends_with(READY)));
+    assert!(is_ready, "the worker has ended");
+    // What it says later goes nowhere, but it must not fail.
+    std::thread::spawn(move || lines.for_each(drop));
     worker
 }
 

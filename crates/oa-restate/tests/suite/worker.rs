@@ -1,8 +1,6 @@
-//! A worker for the tests. Its only argument is its configuration as JSON. Its model does what the prompt says, which is
-//! JSON as well: `{"rounds": [[{"name": "work", "input": {"ms": 5}}]], "think_ms": 0, "say": "Done."}`. It ends with its
+//! A worker for the tests: this program again, with a configuration in its environment. Its model does what the prompt says,
+//! which is JSON: `{"rounds": [[{"name": "work", "input": {"ms": 5}}]], "think_ms": 0, "say": "Done."}`. It ends with its
 //! standard input, on SIGTERM in good order, and by `kill -9`.
-
-#![expect(clippy::print_stdout, reason = "the tests wait for its word")]
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -40,14 +38,24 @@ struct Config {
     wait_ms: Option<u64>,
 }
 
-fn main() -> io::Result<()> {
-    let config: Config =
-        serde_json::from_str(&std::env::args().nth(1).unwrap_or_default()).map_err(io::Error::other)?;
+/// The line of a worker that listens.
+pub(crate) const READY: &str = "the worker is ready";
+
+/// The variable with the configuration of a worker.
+pub(crate) const VARIABLE: &str = "OPEN_AGENT_TEST_WORKER";
+
+/// Becomes a worker if this process was started as one; otherwise it is no test.
+#[test]
+fn process() {
+    let Ok(config) = std::env::var(VARIABLE) else { return };
+    let config: Config = serde_json::from_str(&config).unwrap();
     std::thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         exit(0);
     });
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(serve(config))
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(serve(config)).unwrap();
 }
 
 async fn serve(config: Config) -> io::Result<()> {
@@ -66,9 +74,11 @@ async fn serve(config: Config) -> io::Result<()> {
         Worker::new(options).agent("helper", helper).limits(limits).ingress(&config.ingress);
     if config.events {
         let effects = config.effects.clone();
-        worker = worker.events(move |event: SessionEvent| note(&effects, &json!({ "event": event })));
+        worker =
+            worker.events(move |event: SessionEvent| note(&effects, &json!({ "event": event })));
     }
-    println!("ready");
+    // Not by a macro, whose output tests keep to themselves.
+    writeln!(io::stdout(), "{READY}")?;
     worker.serve(listener).await
 }
 
@@ -100,9 +110,7 @@ fn tools(config: &Config) -> Vec<FnTool> {
     let work = move |input: Value, cx: ToolContext| work(effects.clone(), input, cx);
     let mut tools: Vec<FnTool> = ["work", "danger"]
         .map(|name| {
-            tool(name, "Takes a time")
-                .param("ms", "integer")
-                .build_with_context(work.clone())
+            tool(name, "Takes a time").param("ms", "integer").build_with_context(work.clone())
         })
         .into();
     tools.push(tool("big", "Says much").param("bytes", "integer").build(|input| async move {
@@ -113,9 +121,11 @@ fn tools(config: &Config) -> Vec<FnTool> {
         tool("version", "Tells the version").build(move |_| async move { Ok(json!(version)) }),
     );
     tools.push(tool("ask_user", "Asks the user").param("question", "string").external());
-    tools.push(tool("helper", "Asks another agent").param("prompt", "string").build(|_| async {
-        Err(ToolError::new("the worker runs it as an agent"))
-    }));
+    tools.push(
+        tool("helper", "Asks another agent")
+            .param("prompt", "string")
+            .build(|_| async { Err(ToolError::new("the worker runs it as an agent")) }),
+    );
     tools
 }
 
