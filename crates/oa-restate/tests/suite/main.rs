@@ -3,6 +3,10 @@
 // The servers run on Unix alone.
 #![cfg(unix)]
 
+mod crashes;
+mod limits;
 mod support;
 mod turns;
+mod versions;
+mod waits;
 mod worker;

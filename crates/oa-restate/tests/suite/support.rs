@@ -1,9 +1,10 @@
 //! A server, workers, and requests to them.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use oa_transport::{RequestBody, Transport};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use services::Restate;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::Service;
 
@@ -25,7 +27,7 @@ pub(crate) static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(
 /// A server with workers at one address.
 pub(crate) struct Site {
     pub(crate) server: Restate,
-    pub(crate) workers: Vec<Child>,
+    workers: Mutex<Vec<Child>>,
     pub(crate) config: Value,
     folder: TempDir,
     /// Keeps the port while all workers are dead.
@@ -43,8 +45,13 @@ pub(crate) struct Answer {
 impl Site {
     /// Starts a server and this many workers; `None` where there is no server.
     pub(crate) async fn start(workers: usize, config: Value) -> Option<Self> {
-        let more = "[worker.invoker]\nhttp2-streams-per-connection-limit = 2";
-        let server = services::or_skip(Restate::start_with(more))?;
+        Self::start_with(workers, config, "").await
+    }
+
+    /// Starts them with more settings of the engine's invoker.
+    pub(crate) async fn start_with(workers: usize, config: Value, invoker: &str) -> Option<Self> {
+        let more = format!("[worker.invoker]\nhttp2-streams-per-connection-limit = 2\n{invoker}");
+        let server = services::or_skip(Restate::start_with(&more))?;
         let socket = reserve();
         let folder = TempDir::new().expect("a temporary folder");
         let mut whole = json!({
@@ -56,8 +63,8 @@ impl Site {
             whole.extend(more.clone());
         }
         let transport = Transport::new();
-        let mut site =
-            Self { server, workers: Vec::new(), config: whole, folder, socket, transport };
+        let workers_none = Mutex::default();
+        let site = Self { server, workers: workers_none, config: whole, folder, socket, transport };
         for _ in 0..workers {
             site.add_worker();
         }
@@ -66,14 +73,39 @@ impl Site {
     }
 
     /// Starts another worker at the same address.
-    pub(crate) fn add_worker(&mut self) {
+    pub(crate) fn add_worker(&self) {
         let worker = start_worker(&self.config);
-        self.workers.push(worker);
+        self.workers().push(worker);
+    }
+
+    fn workers(&self) -> MutexGuard<'_, Vec<Child>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the process ids of the workers.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.workers().iter().map(Child::id).collect()
+    }
+
+    /// Kills all workers.
+    pub(crate) fn kill_workers(&self) {
+        while !self.workers().is_empty() {
+            self.kill_worker(0);
+        }
+    }
+
+    /// Waits for the end of a worker that was asked to end.
+    pub(crate) fn wait_for_worker(&self, place: usize) -> bool {
+        let mut worker = self.workers().remove(place);
+        worker.wait().expect("it is a child").success()
     }
 
     /// Kills a worker as `kill -9` does.
-    pub(crate) fn kill_worker(&mut self, place: usize) {
-        let mut worker = self.workers.remove(place);
+    pub(crate) fn kill_worker(&self, place: usize) {
+        let mut workers = self.workers();
+        let place = place % workers.len();
+        let mut worker = workers.remove(place);
+        drop(workers);
         worker.kill().expect("it runs");
         worker.wait().expect("it is a child");
     }
@@ -97,6 +129,23 @@ impl Site {
         self.call(session, "prompt", Some(json!({ "message": wish.to_string() }))).await
     }
 
+    /// Begins a turn without waiting for its end.
+    pub(crate) async fn begin(&self, session: &str, wish: &Value) {
+        let input = json!({ "message": wish.to_string() });
+        let answer = self.call(session, "prompt/send", Some(input)).await;
+        assert!(answer.status < 300, "{answer:?}");
+    }
+
+    /// Waits until no turn is in progress, and returns the checked history.
+    pub(crate) async fn end(&self, session: &str, messages: usize) -> Vec<Value> {
+        let is_over =
+            |status: &Value| status["turn"].is_null() && status["messages"] == messages as u64;
+        self.until_status(session, is_over).await;
+        let history = self.history(session).await;
+        check_history(&history);
+        history
+    }
+
     pub(crate) async fn history(&self, session: &str) -> Vec<Value> {
         let answer = self.call(session, "history", None).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -106,6 +155,17 @@ impl Site {
     /// Sends a request; a broken connection has status 0.
     pub(crate) async fn send(
         &self,
+        method: &str,
+        url: &str,
+        body: Option<Value>,
+        key: Option<&str>,
+    ) -> Answer {
+        self.exchange(LONGEST, method, url, body, key).await
+    }
+
+    async fn exchange(
+        &self,
+        most: Duration,
         method: &str,
         url: &str,
         body: Option<Value>,
@@ -135,7 +195,12 @@ impl Site {
             let json = serde_json::from_slice(&said).unwrap_or_else(|_| text());
             Answer { status, json }
         };
-        timeout(LONGEST, exchange).await.unwrap_or_else(|_| panic!("no answer: {method} {url}"))
+        timeout(most, exchange).await.unwrap_or_else(|_| panic!("no answer: {method} {url}"))
+    }
+
+    /// Waits for an answer that may take this long.
+    pub(crate) async fn send_for(&self, most: Duration, method: &str, url: &str) -> Answer {
+        self.exchange(most, method, url, None, None).await
     }
 
     /// Asks the engine's tables.
@@ -184,10 +249,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        for worker in &mut self.workers {
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
+        self.kill_workers();
     }
 }
 
@@ -246,6 +308,25 @@ pub(crate) fn check_history(messages: &[Value]) {
 /// Returns a number from the environment, or this one: tests in the gate count less far.
 pub(crate) fn count(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Returns the content of the results in a conversation, as JSON text.
+pub(crate) fn results(messages: &[Value]) -> Vec<String> {
+    let blocks = messages.iter().flat_map(|message| message["content"].as_array());
+    let results = blocks.flatten().filter(|block| block["type"] == "tool_result");
+    results.map(|block| block["content"].to_string()).collect()
+}
+
+/// Starts a prompt in a task of its own.
+pub(crate) fn prompting(site: &Arc<Site>, session: &str, wish: Value) -> JoinHandle<Answer> {
+    let (site, session) = (Arc::clone(site), session.to_owned());
+    tokio::spawn(async move { site.prompt(&session, &wish).await })
+}
+
+/// Prints a figure, also of a test that passes.
+pub(crate) fn figure(text: &str) {
+    // Not by a macro, whose output tests keep to themselves.
+    let _ = writeln!(std::io::stderr(), "oa-restate: {text}");
 }
 
 /// A call for the scripted model.

@@ -32,6 +32,9 @@ struct Config {
     model: Option<String>,
     #[serde(default)]
     events: bool,
+    /// True for a hook on prompts, which makes another step.
+    #[serde(default)]
+    hook: bool,
     #[serde(default)]
     max_run_ms: Option<u64>,
     #[serde(default)]
@@ -95,6 +98,9 @@ fn builder(config: &Config) -> AgentOptionsBuilder {
         .auto_execute_tools(true)
         .max_tool_iterations(50)
         .repeat_guard(None);
+    if config.hook {
+        builder = builder.hooks(oa_hooks::Hooks::new().add_user_prompt_submit(|_| async { None }));
+    }
     if let Some(limit) = config.max_run_ms {
         builder = builder.max_run_time(Duration::from_millis(limit));
     }
