@@ -65,9 +65,9 @@ async fn full_sessions_refuse_prompts() {
 #[tokio::test]
 async fn large_results_are_refused() {
     let _alone = ALONE.lock().await;
-    let Some(site) = Site::start(1, json!({})).await else { return };
+    let Some(site) = Site::start(1, json!({ "result_bytes": 10_000 })).await else { return };
     let big = |bytes: u64| json!({ "name": "big", "input": { "bytes": bytes } });
-    let answer = site.prompt("s", &json!({ "rounds": [[big(2_000_000), big(9_000)]] })).await;
+    let answer = site.prompt("s", &json!({ "rounds": [[big(10_000), big(9_000)]] })).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let results = results(&site.end("s", 5).await);
     assert!(results[0].contains("the result is too large"), "{}", results[0]);

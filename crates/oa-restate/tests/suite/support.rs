@@ -68,7 +68,9 @@ impl Site {
         for _ in 0..workers {
             site.add_worker();
         }
-        site.register(port(&site.socket)).await;
+        if workers > 0 {
+            site.register(port(&site.socket)).await;
+        }
         Some(site)
     }
 

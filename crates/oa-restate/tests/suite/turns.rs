@@ -1,7 +1,8 @@
 //! Turns, without anything that dies.
 
+use oa_client::AgentOptions;
 use oa_events::AgentEvent;
-use oa_restate::{EventReader, SessionEvent};
+use oa_restate::{EventReader, SessionEvent, Worker};
 use oa_types::ContentBlock;
 use serde_json::{Value, json};
 
@@ -21,6 +22,32 @@ async fn a_turn_is_durable() {
     let status = site.call("s", "status", None).await.json;
     assert_eq!(status["messages"], 7, "{status}");
     assert!(status["turn"].is_null(), "{status}");
+}
+
+/// Registering again at the same address tells what was there before.
+#[tokio::test]
+async fn workers_register() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(0, json!({})).await else { return };
+    let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let plain = || {
+        let builder = AgentOptions::builder().model("any").base_url("http://127.0.0.1:1/v1");
+        builder.auto_execute_tools(true)
+    };
+    let old = Worker::new(plain().build().unwrap());
+    let serving = tokio::spawn(old.clone().serve_until(listener, std::future::pending()));
+    let admin = site.server.admin_url();
+    let first = old.register(&admin, &address).await.unwrap();
+    assert!(first.deployment.starts_with("dp_"), "{first:?}");
+    assert_eq!(first.replaced, None);
+    assert_eq!(old.register(&admin, &address).await.unwrap().replaced, None);
+    let new = Worker::new(plain().max_tool_iterations(3).build().unwrap());
+    let again = new.register(&admin, &address).await.unwrap();
+    assert_eq!(again.replaced, Some(old.digest()));
+    serving.abort();
+    let nobody = old.register("http://127.0.0.1:1", &address).await.unwrap_err().to_string();
+    assert!(nobody.starts_with("the engine has not registered the worker: "), "{nobody}");
 }
 
 /// A sub-agent is a turn of another session, whose text is the result of the call.

@@ -57,7 +57,7 @@ async fn turns_are_interrupted() {
     let approval = since.elapsed();
     assert_eq!(answer.json["reason"], "interrupted", "{answer:?}");
     let history = site.end("approval", 3).await;
-    assert!(results(&history)[0].contains("not run"), "{history:?}");
+    assert!(results(&history)[0].contains("cancelled"), "{history:?}");
 
     figure(&format!(
         "interrupts are answered after {request:.1?} in a request, {calls:.1?} in 3 calls, {approval:.1?} in an approval"

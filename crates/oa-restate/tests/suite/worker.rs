@@ -26,6 +26,8 @@ struct Config {
     #[serde(default)]
     version: u32,
     #[serde(default)]
+    result_bytes: Option<usize>,
+    #[serde(default)]
     session_bytes: Option<usize>,
     /// The address of a model; a scripted one by default.
     #[serde(default)]
@@ -67,6 +69,9 @@ async fn serve(config: Config) -> io::Result<()> {
     let mut limits = Limits::default();
     if let Some(bytes) = config.session_bytes {
         limits.session_bytes = bytes;
+    }
+    if let Some(bytes) = config.result_bytes {
+        limits.result_bytes = bytes;
     }
     if let Some(wait) = config.wait_ms {
         limits.longest_wait = Duration::from_millis(wait);
@@ -142,16 +147,25 @@ async fn work(effects: String, input: Value, cx: ToolContext) -> Result<Value, T
     let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let key = cx.idempotency_key().unwrap_or_default().to_owned();
     note(&effects, &json!({ "start": key, "run": run }));
-    let time = Duration::from_millis(input["ms"].as_u64().unwrap_or_default());
-    tokio::select! {
-        () = sleep(time) => {
-            note(&effects, &json!({ "end": key, "run": run }));
-            Ok(json!({ "key": key, "run": run }))
-        }
-        () = cx.cancel().cancelled() => {
-            note(&effects, &json!({ "cancelled": key, "run": run }));
-            Err(ToolError::new("it was cancelled"))
-        }
+    let mut ended = Ended { effects, key, run, is_done: false };
+    sleep(Duration::from_millis(input["ms"].as_u64().unwrap_or_default())).await;
+    ended.is_done = true;
+    Ok(json!({ "key": ended.key, "run": ended.run }))
+}
+
+/// Writes down the end of a run, also of one that is dropped.
+struct Ended {
+    effects: String,
+    key: String,
+    run: String,
+    is_done: bool,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let Self { effects, key, run, is_done } = self;
+        let how = if *is_done { "end" } else { "cancelled" };
+        note(effects, &json!({ how: key, "run": run }));
     }
 }
 
@@ -170,11 +184,15 @@ struct Wish {
 }
 
 fn model(config: &Config) -> MemoryServer {
-    let effects = config.effects.clone();
-    MemoryServer::new(Script::new().otherwise(Reply::by(move |request| reply(&effects, request))))
+    let (effects, version) = (config.effects.clone(), config.version);
+    let rule = move |request: &Request| {
+        note(&effects, &json!({ "asked": request.messages().len(), "version": version }));
+        reply(request)
+    };
+    MemoryServer::new(Script::new().otherwise(Reply::by(rule)))
 }
 
-fn reply(effects: &str, request: &Request) -> Reply {
+fn reply(request: &Request) -> Reply {
     let messages = request.messages();
     let wish = |message: &Value| {
         let is_user = message["role"] == "user";
@@ -185,7 +203,6 @@ fn reply(effects: &str, request: &Request) -> Reply {
     let found = wished.filter_map(|(place, message)| Some((place, wish(message)?))).next();
     let (place, wish) = found.unwrap_or_default();
     let answers = messages[place..].iter().filter(|message| message["role"] == "assistant").count();
-    note(effects, &json!({ "asked": messages.len() }));
     let think = Duration::from_millis(wish.think_ms);
     let reply = match wish.rounds.get(answers) {
         Some(calls) => calls.iter().fold(Reply::new().say("Calling."), |reply, call| {
