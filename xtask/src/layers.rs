@@ -286,6 +286,21 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-restate",
+        place: Place::Layer(5),
+        ours: &[
+            "oa-client",
+            "oa-events",
+            "oa-executor",
+            "oa-tools",
+            "oa-transport",
+            "oa-turn",
+            "oa-types",
+        ],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-serve",
         place: Place::Layer(5),
         ours: &["oa-client", "oa-events", "oa-session", "oa-sse", "oa-types"],
