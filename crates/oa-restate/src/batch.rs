@@ -1,7 +1,7 @@
-use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
-use restate_sdk::context::DurableFuture;
-use restate_sdk::prelude::*;
 use oa_types::Message;
+use restate_sdk::context::DurableFuture;
+use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
+use restate_sdk::prelude::*;
 
 use crate::contract::{BatchItem, BatchPrompts, Prompt, TurnReply};
 use crate::steps::Durable;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::agents::Shared;
 use crate::contract::{Prompt, TurnReply};
 use crate::control::watched;
-use crate::steps::{DurableSteps, Durable, Happened, lost};
+use crate::steps::{Durable, DurableSteps, Happened, lost};
 use crate::{layout, name};
 use oa_turn::Perform;
 
@@ -57,7 +57,8 @@ impl<'ctx> DurableSteps<'_, 'ctx> {
         let mut step = step.clone();
         step.calls = vec![call.clone()];
         let place_of_turn = self.place.clone();
-        let (session, agent, turn) = (place_of_turn.session, place_of_turn.agent, place_of_turn.turn);
+        let (session, agent, turn) =
+            (place_of_turn.session, place_of_turn.agent, place_of_turn.turn);
         let input = ToolCall { session, agent, turn, step, watch: place_of_turn.watch, most };
         let target = RequestTarget::service("AgentTool", "run");
         let called = self.ctx.request::<_, Json<RunOutcome>>(target, Json(input)).call();

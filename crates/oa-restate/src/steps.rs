@@ -365,9 +365,10 @@ impl Perform for DurableSteps<'_, '_> {
         };
         self.ctx.set(layout::TURN, Json(status));
         let (deadline, most) = (self.place.deadline, self.shared.limits.answer_bytes);
-        let outcome = self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
-            bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
-        });
+        let outcome =
+            self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
+                bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
+            });
         let cut = |by| AskOutcome::Cut { by, partial: Vec::new() };
         let outcome = outcome.await?.unwrap_or_else(cut);
         let steered = self.steered().await;
