@@ -10,6 +10,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod service;
+
+mod progress;
 mod tool;
 
 pub use crate::service::{AgentService, AgentStream};
