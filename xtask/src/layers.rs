@@ -258,7 +258,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-agents",
         place: Place::Layer(5),
-        ours: &["oa-client", "oa-executor", "oa-tools", "oa-types"],
+        ours: &["oa-client", "oa-executor", "oa-hooks", "oa-mcp", "oa-tools", "oa-types"],
         external: None,
         limits: &[],
     },

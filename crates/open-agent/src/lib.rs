@@ -74,6 +74,8 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "mcp")]
+pub use oa_agents::McpHost;
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "session")]
@@ -113,7 +115,7 @@ pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
-pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
+pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool};
 pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd};
 pub use oa_types::wire::{ResultImages, ToolChoice};
