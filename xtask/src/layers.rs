@@ -303,7 +303,15 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-serve",
         place: Place::Layer(5),
-        ours: &["oa-client", "oa-events", "oa-session", "oa-sse", "oa-types"],
+        ours: &[
+            "oa-client",
+            "oa-events",
+            "oa-executor",
+            "oa-session",
+            "oa-sse",
+            "oa-tools",
+            "oa-types",
+        ],
         external: None,
         limits: &[],
     },
