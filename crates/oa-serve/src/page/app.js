@@ -3,7 +3,7 @@
 import { Announcer } from "./announcer.js";
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
-import { empty, load, reduce, waitingCalls } from "./conversation.js";
+import { callsWithoutResult, empty, load, reduce, waitingCalls } from "./conversation.js";
 import { askToken, showShortcuts } from "./dialogs.js";
 import { element, setText } from "./element.js";
 import { Feed } from "./feed.js";
@@ -42,9 +42,10 @@ class App {
     failed: (error) => this.#fail(error),
   });
   #actions = {
-    approve: (callId, input) => this.#answer(callId, () => api.approve(this.#state.id, callId, input)),
-    deny: (callId, reason) => this.#answer(callId, () => api.deny(this.#state.id, callId, reason)),
-    result: (callId, content, isError) => this.#answer(callId, () => api.result(this.#state.id, callId, content, isError)),
+    approve: (callId, input) => this.#answer(callId, { answer: "approved" }, () => api.approve(this.#state.id, callId, input)),
+    deny: (callId, reason) => this.#answer(callId, { answer: "denied" }, () => api.deny(this.#state.id, callId, reason)),
+    result: (callId, content, isError) =>
+      this.#answer(callId, { answer: "result", content, is_error: isError }, () => api.result(this.#state.id, callId, content, isError)),
     answered: () => this.#composer.focus(),
   };
 
@@ -163,6 +164,7 @@ class App {
       this.#open(this.#state.id);
       return;
     }
+    if (wasRunning && this.#state.run === null) this.#readResults().catch((error) => this.#fail(error));
     if (wasRunning !== (this.#state.run !== null)) this.#sidebar.refresh().then(() => this.#setTitle(this.#sidebar.titleOf(this.#state.id)));
     this.#schedule();
   }
@@ -234,14 +236,27 @@ class App {
     }
   }
 
-  async #answer(callId, send) {
+  async #answer(callId, data, send) {
     try {
       await send();
     } catch (error) {
       // Somebody else was faster, and the events tell what came of it.
       if (error.status !== 409) throw error;
+      return;
     }
-    this.#take({ event: "answered", data: { call_id: callId } });
+    this.#take({ event: "answered", data: { call_id: callId, ...data } });
+  }
+
+  /** Reads the results that other viewers gave. */
+  async #readResults() {
+    const opened = this.#opened;
+    const missing = new Set(callsWithoutResult(this.#state).map((call) => call.callId));
+    if (!missing.size) return;
+    const { messages } = await api.conversation(this.#state.id);
+    if (opened !== this.#opened) return;
+    for (const block of messages.flatMap((message) => message.content)) {
+      if (block.type === "tool_result" && missing.has(block.tool_use_id)) this.#take({ event: "agent", data: { type: "block", data: block } });
+    }
   }
 
   #startNew() {

@@ -58,6 +58,8 @@ export function complete(call, block) {
 }
 
 export function fail(call, block) {
+  // A denied call gets an error, too: what was said first is why.
+  if (hasEnded(call)) return call;
   const written = call.written.size ? call.written : text.of(block.raw_data ?? "");
   return { ...call, name: block.name || call.name, state: "invalid", reason: block.error, written, isError: true };
 }
@@ -71,13 +73,22 @@ export function wait(call, waiting) {
   return { ...call, state, name: waiting.name ?? call.name, input: waiting.input, question: waiting.prompt ?? null };
 }
 
-/** Somebody has answered, and the call is about to go on. */
-export const answer = (call) => (isWaiting(call) ? { ...call, state: "ready", question: null } : call);
+/**
+ * Somebody has answered: `answer` is `approved`, `denied` or `result`. The result itself is known only to who gave it;
+ * others read it from the stored conversation.
+ */
+export function answer(call, { answer: given, content, is_error: isError = false } = {}) {
+  const states = { denied: "denied", result: isError ? "failed" : "done" };
+  const next = isWaiting(call) ? { ...call, state: states[given] ?? "ready", question: null } : call;
+  return content !== undefined && next.result === undefined ? { ...next, result: content, isError } : next;
+}
 
 export function result(call, block) {
   const images = block.images ?? [];
   const next = { ...call, result: block.content, isError: Boolean(block.is_error), images, question: null };
-  if (!hasEnded(call)) next.state = block.is_error ? "failed" : "done";
+  const isDenied = block.is_error && block.content?.error === "permission denied";
+  if (isDenied) next.reason = call.reason ?? block.content.reason ?? null;
+  if (!hasEnded(call)) next.state = isDenied ? "denied" : block.is_error ? "failed" : "done";
   return next;
 }
 

@@ -58,7 +58,7 @@ export class Card {
   #state = element("span", { class: "card-state" });
   #arguments = element("div", { class: "card-part" });
   #log = element("ol", { class: "log", tabindex: "0" });
-  #logPart = element("div", { class: "card-part", hidden: true }, element("h4", { text: "Log" }), this.#log);
+  #logPart = element("div", { class: "card-part", hidden: true }, element("h3", { text: "Log" }), this.#log);
   #result = element("div", { class: "card-part" });
   #nested = element("div", { class: "nested", role: "group" });
   #status = element("p", { class: "card-status", hidden: true });
@@ -92,6 +92,7 @@ export class Card {
     if (call.input !== before?.input || call.state === "writing" || call.state === "invalid") this.#showArguments(call);
     this.#showLog(call);
     this.#showProgress(call);
+    this.#showReason(call);
     if (call.result !== before?.result) this.#showResult(call);
     if (call.images !== before?.images && call.images.length) {
       this.#images.replaceChildren(imageList(call.images.map((image) => image.url ?? image), `Images of ${call.name}`));
@@ -127,6 +128,9 @@ export class Card {
     else if (call.state === "answer") this.#form.replaceChildren(resultForm(call, this.#actions));
     else if (!isWaiting(call)) this.#form.replaceChildren();
     if (hadFocus && !isWaiting(call)) this.#actions.answered();
+  }
+
+  #showReason(call) {
     const reason = call.state === "denied" || call.state === "invalid" ? call.reason : null;
     this.#reason.hidden = !reason;
     setText(this.#reason, reason ?? "");
@@ -134,13 +138,13 @@ export class Card {
 
   #showArguments(call) {
     if (call.input !== undefined) {
-      this.#arguments.replaceChildren(element("h4", { text: "Arguments" }), valueBox(call.input, `Arguments of ${call.name}`));
+      this.#arguments.replaceChildren(element("h3", { text: "Arguments" }), valueBox(call.input, `Arguments of ${call.name}`));
       return;
     }
     let box = this.#arguments.querySelector("pre");
     if (!box && call.written.length) {
       box = element("pre", { class: "value", tabindex: "0", role: "region", "aria-label": `Arguments of ${call.name}` });
-      this.#arguments.replaceChildren(element("h4", { text: "Arguments" }), box);
+      this.#arguments.replaceChildren(element("h3", { text: "Arguments" }), box);
     }
     if (call.written.length > this.#written) box.append(read(call.written, this.#written));
     this.#written = call.written.length;
@@ -179,7 +183,7 @@ export class Card {
   }
 
   #showResult(call) {
-    const parts = [element("h4", { text: call.isError ? "Error" : "Result" }), valueBox(call.result, `Result of ${call.name}`)];
+    const parts = [element("h3", { text: call.isError ? "Error" : "Result" }), valueBox(call.result, `Result of ${call.name}`)];
     const notes = [];
     if (call.truncated) notes.push("shortened for the model");
     if (call.cached) notes.push("from the cache");
@@ -192,7 +196,7 @@ export class Card {
     if (!this.#thread) {
       this.#thread = this.#makeThread();
       setAttribute(this.#nested, "aria-label", `Agent ${call.agent}`);
-      this.#nested.append(element("h4", { text: `Agent ${call.agent}` }), this.#thread.element);
+      this.#nested.append(element("h3", { text: `Agent ${call.agent}` }), this.#thread.element);
       if (isLive && !hasEnded(call)) this.details.open = true;
     }
     this.#thread.update(call.thread, isLive);

@@ -19,9 +19,10 @@ export class CodeBlock {
     this.#language = language;
     const button = element(
       "button",
-      { type: "button", class: "copy", "aria-label": `Copy ${language || "code"}`, on: { click: () => copy(button, this.#code.textContent) } },
+      { type: "button", class: "copy", on: { click: () => copy(button, this.#code.textContent) } },
       icon("copy"),
       element("span", { text: "Copy" }),
+      element("span", { class: "visually-hidden", text: language || "code" }),
     );
     const caption = element("figcaption", {}, element("span", { class: "language", text: language || "code" }), button);
     const pre = element("pre", { tabindex: "0", role: "region", "aria-label": language ? `Code, ${language}` : "Code" }, this.#code);

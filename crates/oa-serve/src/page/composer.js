@@ -22,7 +22,8 @@ export class Composer {
 
   /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
   constructor(root, actions) {
-    const find = (selector) => root.querySelector(selector);
+    // The line for problems is below the form.
+    const find = (selector) => root.parentElement.querySelector(selector);
     this.#actions = actions;
     this.#form = root;
     this.#input = find("#prompt");

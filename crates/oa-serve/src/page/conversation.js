@@ -39,6 +39,10 @@ const withWaiting = (thread, waiting = []) =>
     thread,
   );
 
+/** The calls whose results somebody else gave: they are in the stored conversation. */
+export const callsWithoutResult = (state) =>
+  state.thread.entries.filter((entry) => entry.kind === "call" && entry.state === "done" && entry.result === undefined);
+
 /** The calls that wait for a person, in order. */
 export const waitingCalls = (state) =>
   state.thread.entries.filter((entry) => entry.kind === "call" && calls.isWaiting(entry));
@@ -66,7 +70,7 @@ function apply(state, { event, data, at = null }) {
     case "steer":
       return { ...state, steering: [...state.steering, data.text] };
     case "answered":
-      return { ...state, thread: threads.changeCall(state.thread, data.call_id, data.name, calls.answer) };
+      return { ...state, thread: threads.changeCall(state.thread, data.call_id, data.name, (call) => calls.answer(call, data)) };
     case "gap":
       return { ...state, isStale: true };
     default:
@@ -76,7 +80,7 @@ function apply(state, { event, data, at = null }) {
 
 function applyRun(state, data) {
   if (data.state === "started") {
-    const thread = { ...threads.changeCalls(state.thread, calls.answer), phase: "waiting" };
+    const thread = { ...threads.changeCalls(state.thread, (call) => calls.answer(call)), phase: "waiting" };
     return { ...state, thread, run: { id: data.run ?? null }, speed: null, meter: null };
   }
   let thread = threads.end(withWaiting(state.thread, data.waiting));

@@ -17,6 +17,7 @@ export const work = { characters: 0, nodes: 0, pieces: 0, mostInPiece: 0 };
 export class Prose {
   #markdown;
   #dirty = new Set();
+  #rank = 2; // of the last heading: the page has the first two
 
   constructor() {
     this.element = element("div", { class: "prose" });
@@ -44,7 +45,7 @@ export class Prose {
   // The sink of `Markdown`.
 
   open(parent, type, attributes) {
-    const node = make(type, attributes);
+    const node = make(type, this.#ranked(type, attributes));
     parent.content.append(node.element);
     work.nodes += 1;
     return node;
@@ -66,12 +67,19 @@ export class Prose {
   }
 
   rename(node, type, attributes) {
-    const renamed = make(type, attributes);
+    const renamed = make(type, this.#ranked(type, attributes));
     node.leaf.render(true);
     renamed.element.append(...node.element.childNodes);
     node.element.replaceWith(renamed.element);
     node.element = renamed.element;
     node.leaf.element = renamed.element;
+  }
+
+  /** Headings of an answer begin at any level; those of the page leave none out. */
+  #ranked(type, attributes) {
+    if (type !== "heading") return attributes;
+    this.#rank = Math.min(6, attributes.level + 2, this.#rank + 1);
+    return { ...attributes, rank: this.#rank };
   }
 
   remove(node) {
@@ -112,8 +120,7 @@ function make(type, attributes) {
     case "rule":
       return container(element("hr"));
     case "heading":
-      // The page has the first two levels.
-      return leaf(element(`h${Math.min(6, attributes.level + 2)}`, { class: `level-${attributes.level}` }));
+      return leaf(element(`h${attributes.rank}`, { class: `level-${attributes.level}` }));
     default:
       return leaf(element("p"));
   }

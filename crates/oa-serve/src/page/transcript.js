@@ -13,7 +13,7 @@ class Prompt {
     const label = entry.isSteered ? "You, while the agent worked" : "You";
     this.element = element(
       "article", { class: "prompt", "aria-label": label },
-      element("h3", { class: "visually-hidden", text: label }),
+      element("h2", { class: "visually-hidden", text: label }),
       entry.images.length ? imageList(entry.images, "Attached image") : null,
       entry.text ? element("p", { text: entry.text }) : null,
       entry.isSteered ? element("span", { class: "hint", text: "sent while the agent worked" }) : null,
@@ -98,8 +98,8 @@ class End {
   constructor(entry, answerBefore) {
     const button = element(
       "button",
-      { type: "button", class: "copy", "aria-label": "Copy answer", on: { click: () => copy(button, answerBefore()) } },
-      icon("copy"), element("span", { text: "Copy" }),
+      { type: "button", class: "copy", on: { click: () => copy(button, answerBefore()) } },
+      icon("copy"), element("span", { text: "Copy" }), element("span", { class: "visually-hidden", text: "answer" }),
     );
     const figures = [];
     if (entry.tokens) figures.push(`${whole(entry.tokens)} tokens`);
