@@ -11,8 +11,8 @@ import { summary, valueBox } from "./value.js";
 const STATES = {
   writing: ["Preparing", "spinner"],
   ready: ["Waiting to start", "spinner"],
-  approval: ["Needs your approval", "hand"],
-  answer: ["Needs a result", "hand"],
+  approval: ["Needs your approval", "question"],
+  answer: ["Needs a result", "question"],
   running: ["Running", "spinner"],
   done: ["Done", "check"],
   failed: ["Failed", "warning"],

@@ -119,7 +119,13 @@ function applyAgent(state, event, at) {
     case "answer_end":
       conclude(next, event.data.usage);
       break;
-    case "steered":
+    case "steered": {
+      // Hooks may have changed it, and another viewer may have sent it.
+      const words = event.data.content.map((block) => block.text ?? "").join("");
+      const index = state.steering.indexOf(words);
+      if (index >= 0) next.steering = state.steering.toSpliced(index, 1);
+      break;
+    }
     case "steer_blocked":
       next.steering = state.steering.slice(1);
       break;

@@ -38,8 +38,8 @@ export class Meters {
     setAttribute(bar, "aria-valuenow", done);
     bar.style.setProperty("--share", done / total);
     const fresh = done - cached;
-    const left = fresh > 0 && elapsed > 500 ? `, about ${duration(((total - done) * elapsed) / fresh)} left` : "";
-    setText(this.#find("activity-text"), `Reading the prompt: ${whole(done)} of ${whole(total)} tokens${left}`);
+    const left = fresh > 0 && elapsed > 500 ? `, ${duration(((total - done) * elapsed) / fresh)} left` : "";
+    setText(this.#find("activity-text"), `Reading the prompt: ${whole(done)} of ${whole(total)}${left}`);
     setAttribute(bar, "aria-valuetext", `${whole(done)} of ${whole(total)} tokens`);
   }
 

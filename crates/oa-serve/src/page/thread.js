@@ -143,12 +143,12 @@ export function follow(thread, event, at, depth = 0) {
     }
     case "call_denied":
       return changeCall(thread, data.call_id, data.tool_name, (call) => calls.deny(call, data));
-    case "tool":
+    case "tool": {
       if (data.call_id === undefined) return thread;
-      return {
-        ...changeCall(thread, data.call_id, data.tool_name, (call) => calls.follow(call, data)),
-        phase: data.type === "tool_call_complete" ? "waiting" : "calling",
-      };
+      const changed = changeCall(thread, data.call_id, data.tool_name, (call) => calls.follow(call, data));
+      const isCalling = changed.entries.some((entry) => entry.kind === "call" && entry.state === "running");
+      return { ...changed, phase: isCalling ? "calling" : "waiting" };
+    }
     case "nested":
       return depth >= MAX_DEPTH ? thread : followNested(thread, data, at, depth);
     case "steered":
