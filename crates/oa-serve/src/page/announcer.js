@@ -9,6 +9,7 @@ export class Announcer {
   #region;
   #waiting = new Set();
   #wasRunning = false;
+  #ended = 0;
 
   constructor(region) {
     this.#region = region;
@@ -22,6 +23,7 @@ export class Announcer {
   /** A conversation was opened: what it holds is not news. */
   reset(state) {
     this.#wasRunning = state.run !== null;
+    this.#ended = state.ended;
     this.#waiting = new Set(waitingIds(state));
   }
 
@@ -34,24 +36,29 @@ export class Announcer {
     }
     this.#waiting = new Set(waitingIds(state));
     if (isRunning && !this.#wasRunning) news.push("The agent is working.");
-    if (!isRunning && this.#wasRunning) news.push(...this.#ended(state));
+    // A run may begin and end between two frames.
+    if (!isRunning && this.#ended !== state.ended) news.push(...this.#answer(state));
+    this.#ended = state.ended;
     this.#wasRunning = isRunning;
     if (news.length) this.say(news.join(" "));
   }
 
-  #ended({ thread }) {
+  #answer({ thread }) {
     const last = thread.entries.at(-1);
     if (!last) return [];
     const news = [];
     const text = answerBefore(thread.entries, last.kind === "end" ? last.id : -1).slice(0, LONGEST);
     const failed = thread.entries.slice(-20).filter((entry) => entry.kind === "call" && entry.state === "failed" && hasEnded(entry));
     if (failed.length) news.push(`${failed.length === 1 ? "One call" : `${failed.length} calls`} failed.`);
-    if (text) news.push(`Answer: ${text}`);
+    if (text) news.push(`Answer: ${spoken(text)}`);
     const notice = thread.entries.slice(-3).find((entry) => entry.kind === "notice");
     if (notice) news.push(notice.text);
     return news;
   }
 }
+
+/** Markdown as somebody would read it aloud. */
+const spoken = (text) => text.replace(/^(```|~~~)[^]*?(?:^\1|$(?![^]))/gm, "Code block.").replace(/[#*`>|~]+/g, "").replace(/\s+/g, " ").trim();
 
 const waitingIds = (state) =>
   state.thread.entries.filter((entry) => entry.kind === "call" && isWaiting(entry)).map((call) => call.callId);

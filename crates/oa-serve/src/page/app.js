@@ -8,7 +8,6 @@ import { askToken, showShortcuts } from "./dialogs.js";
 import { element, setText } from "./element.js";
 import { Feed } from "./feed.js";
 import { Meters } from "./meters.js";
-import { work } from "./prose.js";
 import { Scroller } from "./scroller.js";
 import { Drawer, Sidebar } from "./sidebar.js";
 import * as theme from "./theme.js";
@@ -310,6 +309,4 @@ function idInAddress() {
   return id === "" ? null : id;
 }
 
-// For tests that count the work of rendering.
-globalThis.renderingWork = work;
 new App().start();

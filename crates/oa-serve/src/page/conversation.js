@@ -10,6 +10,7 @@ export function empty(id = null) {
     title: "",
     thread: threads.EMPTY,
     run: null, // {id} while the agent works
+    ended: 0, // runs that have ended since the conversation was opened
     steering: [], // messages that were steered and are not read yet
     usage: null, // of the last answer
     meter: null, // of the answer that arrives: {firstAt, lastAt, tokens}
@@ -90,7 +91,7 @@ function applyRun(state, data) {
   }
   const summary = summarize(state, data);
   if (summary && !waits(thread)) thread = threads.push(thread, summary);
-  return { ...state, thread, run: null, steering: [], meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };
+  return { ...state, thread, run: null, ended: state.ended + 1, steering: [], meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };
 }
 
 const waits = (thread) => thread.entries.some((entry) => entry.kind === "call" && calls.isWaiting(entry));
@@ -123,7 +124,7 @@ function applyAgent(state, event, at) {
       // Hooks may have changed it, and another viewer may have sent it.
       const words = event.data.content.map((block) => block.text ?? "").join("");
       const index = state.steering.indexOf(words);
-      if (index >= 0) next.steering = state.steering.toSpliced(index, 1);
+      if (index >= 0) next.steering = state.steering.filter((_, place) => place !== index);
       break;
     }
     case "steer_blocked":

@@ -25,14 +25,15 @@ async function markdown(window) {
   assert.equal(await answer.getByRole("link").getAttribute("rel"), "noopener noreferrer nofollow");
   assert.deepEqual(await answer.locator(".language").allInnerTexts(), ["rust", "python"]);
   assert.ok((await answer.locator(".token-word").count()) > 3);
+  // Screen readers are told the answer once, when it is complete, and without its markup.
+  assert.match(await page.locator("#announcer").textContent(), /Answer: A short tour Here is bold, italic, code.*Code block\. Code block\. That is all/);
   await answer.getByRole("button", { name: "Copy rust" }).click();
   await answer.getByText("Copied").waitFor();
   const code = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(code, /^\/\/\/ Returns the mean[\s\S]*\n}$/);
   await page.getByRole("button", { name: "Copy answer" }).click();
   await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("## A short tour"));
-  // Screen readers are told the answer once, when it is complete.
-  assert.match(await page.locator("#announcer").textContent(), /Answer: ## A short tour|Copied/);
+  assert.match(await page.locator("#announcer").textContent(), /^Copied/);
   await page.locator("#scroll").evaluate((box) => { box.scrollTop = 0; });
   await page.getByRole("button", { name: "Go to the end" }).waitFor();
   await window.check("markdown-top");
@@ -115,6 +116,51 @@ async function images(window) {
   await page.getByRole("button", { name: "Enlarge: Attached image" }).waitFor();
 }
 
+/** A photo is made smaller, and images can be pasted. */
+async function photos(window) {
+  const { page } = window;
+  const photo = await page.evaluate(async () => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 2000, height: 1000 });
+    const context = canvas.getContext("2d");
+    for (let row = 0; row < 1000; row += 2) {
+      for (let column = 0; column < 2000; column += 8) {
+        context.fillStyle = `hsl(${(row * 7919 + column * 104729) % 360} 60% ${(row * column) % 90}%)`;
+        context.fillRect(column, row, 8, 2);
+      }
+    }
+    const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    const bytes = new Uint8Array(await blob.arrayBuffer());
+    // Trailing bytes make it as large as a photo; readers of PNG ignore them.
+    const file = new File([bytes, new Uint8Array(1 << 20)], "photo.png", { type: "image/png" });
+    const transfer = new DataTransfer();
+    transfer.items.add(file);
+    document.getElementById("prompt").dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
+    return file.size;
+  });
+  assert.ok(photo > 1 << 20);
+  const attached = page.getByRole("list", { name: "Attached images" }).getByRole("img", { name: "photo.png" });
+  await attached.waitFor();
+  const shown = await attached.evaluate(async (one) => (await one.decode(), { width: one.naturalWidth, height: one.naturalHeight, url: one.src.slice(0, 16), size: one.src.length }));
+  assert.deepEqual([shown.width, shown.height, shown.url], [1568, 784, "data:image/jpeg;"]);
+  await window.ask("[image] what is this?");
+  await page.getByRole("article", { name: "You" }).getByRole("img").waitFor();
+}
+
+/** Nothing is cut off or overlaps at widths in between. */
+async function widths(window) {
+  const { page } = window;
+  await window.ask("[markdown] please");
+  await window.send("[delete] the notes");
+  await window.state(window.card("delete_file"), "approval");
+  await window.idle();
+  for (const width of [1600, 1280, 1024, 861, 859, 768, 600, 559, 480, 412, 360, 320]) {
+    await page.setViewportSize({ width, height: 740 });
+    await window.checkLayout(`everything at ${width}`);
+    await page.locator("#scroll").evaluate((box) => { box.scrollTop = 0; });
+    await window.checkLayout(`everything at ${width}, from the top`);
+  }
+}
+
 async function hostile(window) {
   const { page } = window;
   await window.ask("[evil] please");
@@ -159,14 +205,15 @@ async function large(window) {
   const { page } = window;
   for (const [prompt, mostNodes] of [["[big]", 40000], ["[long]", 2000]]) {
     await window.newConversation();
-    await page.evaluate(() => {
-      Object.assign(globalThis.renderingWork, { characters: 0, nodes: 0, pieces: 0, mostInPiece: 0 });
+    await page.evaluate(async () => {
+      globalThis.work = (await import(new URL("prose.js", document.baseURI))).work;
+      Object.assign(globalThis.work, { characters: 0, nodes: 0, pieces: 0, mostInPiece: 0 });
       globalThis.mutations = 0;
       new MutationObserver((records) => { globalThis.mutations += records.length; })
         .observe(document.getElementById("transcript"), { childList: true, characterData: true, subtree: true });
     });
     await window.ask(`${prompt} please`);
-    const work = await page.evaluate(() => ({ ...globalThis.renderingWork, mutations: globalThis.mutations }));
+    const work = await page.evaluate(() => ({ ...globalThis.work, mutations: globalThis.mutations }));
     const shown = await page.locator(".prose").last().evaluate((prose) => prose.textContent.length);
     console.log(`   ${prompt}: ${shown} characters shown, in ${work.pieces} frames; ${work.characters} read, ${work.nodes} nodes, ${work.mutations} mutations`);
     assert.ok(shown > 80000);
@@ -229,6 +276,8 @@ export const scenarios = [
   ["prompt progress and context", meters],
   ["tokens per second", speed, { widths: [1600] }],
   ["images in prompts and results", images],
+  ["photos", photos, { widths: [1600] }],
+  ["every width", widths, { widths: [1600] }],
   ["hostile text", hostile, { widths: [1600] }],
   ["a failed run", failure],
   ["light and dark", themes, { widths: [1600] }],

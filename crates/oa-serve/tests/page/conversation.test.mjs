@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { STATES, hasEnded, isWaiting } from "../../src/page/call.js";
-import { contextUsed, empty, load, reduce, waitingCalls } from "../../src/page/conversation.js";
+import { callsWithoutResult, contextUsed, empty, load, reduce, waitingCalls } from "../../src/page/conversation.js";
 import { append, EMPTY, of, read } from "../../src/page/text.js";
 import { EVERYTHING } from "./stream.mjs";
 
@@ -169,8 +169,19 @@ test("a stored conversation that waits can be answered", () => {
   const state = load({ id: "x", messages, running: false, waiting: [{ call_id: "1", name: "rm", input: { a: 1 }, kind: "approval" }] });
   check(state);
   assert.equal(waitingCalls(state).length, 1);
-  const gone = reduce(state, { event: "answered", data: { call_id: "1", answer: "denied" } });
-  assert.equal(waitingCalls(gone).length, 0);
+  const answered = (data) => reduce(state, { event: "answered", data: { call_id: "1", ...data } });
+  for (const [data, wanted] of [[{ answer: "denied" }, "denied"], [{ answer: "approved" }, "ready"], [{ answer: "result" }, "done"], [{ answer: "result", content: "x", is_error: true }, "failed"]]) {
+    const next = answered(data);
+    assert.equal(waitingCalls(next).length, 0);
+    assert.equal(next.thread.entries[1].state, wanted);
+    assert.deepEqual(reduce(next, { event: "answered", data: { call_id: "1", answer: data.answer } }), next, "twice is once");
+  }
+  assert.deepEqual(callsWithoutResult(answered({ answer: "result" })).map((call) => call.callId), ["1"]);
+  assert.equal(callsWithoutResult(answered({ answer: "result", content: "x" })).length, 0);
+  const refused = reduce(answered({ answer: "denied" }), {
+    event: "agent", at: 1, data: { type: "block", data: { type: "tool_use_error", id: "1", name: "rm", error: "permission denied: no", raw_data: "" } },
+  });
+  assert.equal(refused.thread.entries[1].state, "denied", "the error of a denied call changes nothing");
 });
 
 test("an answer of which only the end was seen is shown whole", () => {

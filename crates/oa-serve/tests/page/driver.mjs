@@ -126,7 +126,7 @@ export class Window {
 
   /** Checks layout and accessibility in both themes, and takes their pictures. */
   async check(name) {
-    await this.#checkLayout(name);
+    await this.checkLayout(name);
     for (const colorScheme of ["light", "dark"]) {
       await this.page.emulateMedia({ colorScheme });
       await this.page.screenshot({ path: join(SCREENSHOTS, `${name}-${this.width}-${colorScheme}.png`) });
@@ -137,7 +137,7 @@ export class Window {
   }
 
   /** Nothing is wider than the window, nothing is cut off that does not scroll, and no two controls overlap. */
-  async #checkLayout(name) {
+  async checkLayout(name) {
     const problems = await this.page.evaluate(() => {
       const found = [];
       const root = document.documentElement;
