@@ -20,10 +20,11 @@ const PROVIDER_FILES: [&str; 3] = [
     "crates/oa-doctor/src/advice.rs",
     "crates/oa-doctor/src/signs.rs",
 ];
-const ENVIRONMENT_FILES: [&str; 3] = [
+const ENVIRONMENT_FILES: [&str; 4] = [
     "crates/oa-chat/src/env.rs",
     "crates/oa-chat/src/provider.rs",
     // What a child process gets of it.
+    "crates/oa-cli/src/environment.rs",
     "crates/oa-mcp/src/child.rs",
 ];
 
