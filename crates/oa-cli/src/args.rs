@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// Find out what a server and a model can do, by about a dozen short requests.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+    /// Answer many prompts, from a file into a file.
+    #[command(after_help = BATCH_EXAMPLES)]
+    Batch(BatchArgs),
     /// Show what is set, and where; secrets are masked.
     Config(ConfigArgs),
     /// Write completions for a shell to standard output.
@@ -63,6 +66,16 @@ Exit status: 0 if everything works, 1 if something does not.
 Examples:
   oa doctor --model qwen3:8b
   oa doctor --json > report.json";
+
+const BATCH_EXAMPLES: &str = "\
+Each line of the input is a prompt: a JSON text, or an object with \"prompt\" and, if you like, \"id\". Each line of the
+output is an object with \"index\", \"id\", and \"text\" or \"error\", in the order of the input.
+
+Replies are kept in a log beside the output. If the program stops, run the same command again: only what is missing is asked.
+
+Examples:
+  oa batch reviews.jsonl -o answers.jsonl --system \"Is it positive or negative? One word.\"
+  oa batch reviews.jsonl -o answers.jsonl --at-once 32";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -176,6 +189,21 @@ pub(crate) struct DoctorArgs {
     /// Write what was learned about the server and the model to a file, for programs that use open-agent.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BatchArgs {
+    /// The prompts, one a line.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+    /// The replies, one a line. Their log is beside it, with `.log` at the end.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    /// The number of conversations in progress at once.
+    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    pub(crate) at_once: usize,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

@@ -3,6 +3,8 @@
 mod command;
 mod commands;
 mod composer;
+mod conversation;
+mod figure;
 mod history;
 mod keys;
 mod once;
@@ -14,32 +16,20 @@ mod view;
 
 use std::io::{IsTerminal, stdin, stdout};
 
-use open_agent::Client;
-use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
-
+use self::conversation::Conversation;
 use self::person::Questions;
 use self::prompt::{Line, PromptEditor};
 use self::turn::Terminal;
-use crate::agent::{self, Agent, Person};
+use crate::agent::Person;
 use crate::args::ChatArgs;
-use crate::failure::{Failure, Result};
-use crate::places;
+use crate::failure::Result;
+use crate::output::has_styles;
 use crate::settings::Settings;
 
 pub use self::command::{COMMANDS, Command, Entered, parse};
 pub use self::composer::{Composer, Input};
 pub use self::screen::Screen;
 pub use self::view::View;
-
-/// A conversation, and where it is kept.
-#[derive(Debug)]
-struct Conversation {
-    client: Client,
-    agent: Agent,
-    saved: Option<SavedSession>,
-    settings: Settings,
-    mode: String,
-}
 
 /// Runs the command.
 pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
@@ -57,46 +47,9 @@ pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     result
 }
 
-impl Conversation {
-    async fn start(args: &ChatArgs, settings: Settings, person: Person) -> Result<Self> {
-        let agent = agent::build(&settings, person).await?;
-        let saved = match &args.session {
-            Some(name) => Some(open_session(&settings, name).await?),
-            None => None,
-        };
-        let messages = saved.as_ref().map(|saved| saved.session().conversation());
-        let client = Client::with_history(agent.options.clone(), messages.unwrap_or_default())?;
-        let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
-        Ok(Self { client, agent, saved, settings, mode })
-    }
-
-    /// Ends what belongs to the conversation: the programs of MCP servers.
-    async fn close(self) {
-        drop(self.client);
-        #[cfg(feature = "mcp")]
-        if let Some(mcp) = self.agent.mcp {
-            mcp.close().await;
-        }
-    }
-
-    /// Returns the name of the model and its server.
-    fn title(&self) -> String {
-        match &self.agent.server {
-            Some(server) => format!("{} by {}", self.client.options().model(), server.name()),
-            None => format!("{}, a few rules and no language model", self.client.options().model()),
-        }
-    }
-}
-
-async fn open_session(settings: &Settings, name: &str) -> Result<SavedSession> {
-    let id = SessionId::new(name).map_err(|error| Failure::usage(error.to_string()))?;
-    let store = places::sessions(settings)?;
-    Ok(SavedSession::open_or_create(store, NewSession::new(id, Timestamp::now())).await?)
-}
-
 /// Talks until the person has enough.
 fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) -> Result<()> {
-    let has_styles = crate::has_styles(&settings, stdout().is_terminal());
+    let has_styles = has_styles(&settings, stdout().is_terminal());
     let (questions, prompt) = Questions::new();
     runtime.spawn(turn::restore_at_termination());
     let mut conversation =

@@ -8,6 +8,8 @@ use open_agent::{Doctor, Probe, Verdict};
 use crate::agent::{self, Person};
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, Result};
+use crate::output::{shows_progress, write_line};
+use crate::runtime::runtime;
 use crate::settings::Settings;
 
 /// Runs the command.
@@ -15,13 +17,13 @@ pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     if settings.is_on("stand_in") {
         return Err(Failure::usage("the stand-in has no server that could be examined"));
     }
-    crate::runtime()?.block_on(examine(args, settings))
+    runtime()?.block_on(examine(args, settings))
 }
 
 async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     let agent = agent::build(settings, Person::Nobody).await?;
     let mut doctor = Doctor::new(&agent.options)?;
-    let bar = if crate::shows_progress() {
+    let bar = if shows_progress() {
         ProgressBar::new(Probe::ALL.len() as u64)
     } else {
         ProgressBar::hidden()
@@ -47,7 +49,7 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     } else {
         open_agent::redact::printable(&report.to_string()).into_owned()
     };
-    crate::write_line(&text)?;
+    write_line(&text)?;
     match report.verdict() {
         Verdict::Fail => Err(Failure::new("something does not work: see above")),
         _ => Ok(()),

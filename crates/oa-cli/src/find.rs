@@ -5,6 +5,7 @@ use std::time::Duration;
 use open_agent::{AgentOptions, Provider, list_models};
 use tokio::task::JoinSet;
 
+use crate::advice::NO_SERVER;
 use crate::failure::{Failure, Result};
 use crate::settings::Settings;
 
@@ -21,15 +22,6 @@ pub(crate) struct Server {
 const LOOK: Duration = Duration::from_millis(700);
 /// The time for an answer of a server that was named.
 const NAMED: Duration = Duration::from_secs(10);
-
-/// Advice without a server.
-const ADVICE: &str = "\
-Start one of these, and load a model:
-  LM Studio    https://lmstudio.ai          `lms server start`
-  Ollama       https://ollama.com           `ollama serve`, then `ollama pull qwen3:4b`
-  llama.cpp    https://llama.app            `llama-server -hf ggml-org/gemma-3-4b-it-GGUF --jinja`
-  vLLM         https://docs.vllm.ai         `vllm serve Qwen/Qwen3-4B`
-A server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";
 
 impl Server {
     /// Returns the model to use: the one that is set, or the first that can chat.
@@ -88,7 +80,9 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let mut found: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
     found.sort_by_key(|(place, _)| *place);
     if found.is_empty() {
-        return Err(Failure::new("no model server answers at the usual addresses").advise(ADVICE));
+        return Err(
+            Failure::new("no model server answers at the usual addresses").advise(NO_SERVER)
+        );
     }
     Ok(found.into_iter().map(|(_, server)| server).collect())
 }

@@ -2,6 +2,13 @@
 //!
 //! This library is the program in parts that can be tested: [`markdown`] as it streams in, the [`chat`] as a screen, and the
 //! [`settings`]. Programs that use models want the crate `open-agent` instead.
+//!
+//! # Features
+//!
+//! - `mcp` (default): tools of MCP servers.
+//! - `sqlite`: sessions in a database file.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod args;
 pub mod chat;
@@ -10,25 +17,29 @@ pub mod settings;
 pub mod style;
 pub mod wrap;
 
+mod advice;
 mod agent;
+mod batch;
 mod config;
 mod doctor;
 mod environment;
 mod failure;
 mod files;
 mod find;
+mod likeness;
 mod models;
+mod output;
 mod places;
+mod runtime;
 mod stand_in;
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, SettingArgs};
+use crate::args::{Cli, Command};
 use crate::failure::Result;
-use crate::settings::Settings;
 
 /// Runs the program and returns its exit status.
 #[must_use]
@@ -37,7 +48,7 @@ pub fn run() -> ExitCode {
     match run_command(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(&format!("oa: {failure}"));
+            output::tell(&format!("oa: {failure}"));
             failure.exit_code()
         }
     }
@@ -45,9 +56,10 @@ pub fn run() -> ExitCode {
 
 fn run_command(command: &Command) -> Result<()> {
     match command {
-        Command::Chat(args) => chat::run(args, settings(&args.settings)?),
-        Command::Models(args) => models::run(&settings(&args.settings)?),
-        Command::Doctor(args) => doctor::run(args, &settings(&args.settings)?),
+        Command::Chat(args) => chat::run(args, config::settings(&args.settings)?),
+        Command::Models(args) => models::run(&config::settings(&args.settings)?),
+        Command::Doctor(args) => doctor::run(args, &config::settings(&args.settings)?),
+        Command::Batch(args) => batch::run(args, &config::settings(&args.settings)?),
         Command::Config(args) => config::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
@@ -56,43 +68,4 @@ fn run_command(command: &Command) -> Result<()> {
         }
         Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut stdout())?),
     }
-}
-
-/// Returns the settings in effect.
-fn settings(args: &SettingArgs) -> Result<Settings> {
-    let file = config::read_file(args)?;
-    let file = file.as_ref().map(|(path, text)| (path.as_path(), text.as_str()));
-    Ok(Settings::merge(&args.told(), environment::variable, file)?)
-}
-
-/// Returns true if output has styles.
-fn has_styles(settings: &Settings, is_terminal: bool) -> bool {
-    match settings.text("color") {
-        Some("always") => true,
-        Some("never") => false,
-        _ => is_terminal && !environment::wants_no_color(),
-    }
-}
-
-/// Writes a line to standard output.
-fn write_line(line: &str) -> Result<()> {
-    let mut out = stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
-}
-
-/// Writes a line for the person to standard error, dimmed at a terminal. Where that fails, nobody reads.
-fn tell(line: &str) {
-    let line = open_agent::redact::printable(line);
-    let _ = writeln!(stderr().lock(), "{line}");
-}
-
-/// Returns a runtime for a command that does one thing.
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
-}
-
-/// Returns true if progress can be shown.
-fn shows_progress() -> bool {
-    stderr().is_terminal()
 }

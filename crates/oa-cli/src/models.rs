@@ -3,15 +3,17 @@
 use std::io::{IsTerminal, stdout};
 
 use crate::failure::Result;
+use crate::output::write_line;
+use crate::runtime::runtime;
 use crate::settings::Settings;
 use crate::{find, stand_in};
 
 /// Runs the command: the models of each server; in a pipe one name a line.
 pub(crate) fn run(settings: &Settings) -> Result<()> {
     if settings.is_on("stand_in") {
-        return crate::write_line(stand_in::NAME);
+        return Ok(write_line(stand_in::NAME)?);
     }
-    let servers = crate::runtime()?.block_on(find::servers(settings))?;
+    let servers = runtime()?.block_on(find::servers(settings))?;
     let is_terminal = stdout().is_terminal();
     let mut lines = Vec::new();
     for server in servers {
@@ -24,5 +26,5 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
             lines.push("  (no models)".to_owned());
         }
     }
-    crate::write_line(&open_agent::redact::printable(&lines.join("\n")))
+    Ok(write_line(&open_agent::redact::printable(&lines.join("\n")))?)
 }

@@ -1,5 +1,6 @@
 //! The settings of the program: flags, then the environment, then the configuration file, then defaults.
 
+mod error;
 mod file;
 pub mod reference;
 mod setting;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use self::error::SettingsError;
 pub use self::setting::{Kind, SETTINGS, Setting, Value};
 
 /// The settings in effect, each with its source.
@@ -36,24 +38,6 @@ pub enum Source {
     /// A flag of the command line.
     Flag(&'static str),
 }
-
-/// A mistake in the settings. It names its place, and holds no secret.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SettingsError(String);
-
-impl SettingsError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 impl Settings {
     /// Merges settings. Flags win over the environment, and that wins over the file; blank variables count as not set.

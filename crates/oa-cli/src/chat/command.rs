@@ -1,5 +1,8 @@
 //! Commands at the prompt: lines that begin with `/`.
 
+use crate::likeness::closest;
+use crate::style::excerpt;
+
 /// A line of the prompt.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -114,15 +117,9 @@ pub fn parse(line: &str) -> Entered {
     }
 }
 
-/// The least likeness of a command that is meant.
-const ALIKE: f64 = 0.75;
-
 fn unknown(name: &str) -> String {
-    let alike = |command: &str| strsim::jaro_winkler(command, name);
-    let names = COMMANDS.iter().map(|(name, _, _)| *name);
-    let closest = names.max_by(|a, b| alike(a).total_cmp(&alike(b)));
-    let shown = crate::style::excerpt(name, 40);
-    match closest.filter(|closest| alike(closest) >= ALIKE) {
+    let shown = excerpt(name, 40);
+    match closest(name, COMMANDS.iter().map(|(name, _, _)| *name)) {
         Some(closest) => format!("unknown command /{shown}; did you mean /{closest}?"),
         None => format!("unknown command /{shown}; /help lists all"),
     }

@@ -3,11 +3,11 @@
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Client, Doctor, Probe, estimate_tokens, list_models};
 
-use super::Conversation;
 use super::command::{COMMANDS, Command};
+use super::conversation::Conversation;
+use super::figure::grouped;
 use super::history::overview;
 use super::turn::Terminal;
-use super::view::grouped;
 use crate::failure::{Failure, Result};
 use crate::places;
 use crate::style::{Line, Style, excerpt};

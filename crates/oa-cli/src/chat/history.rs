@@ -2,6 +2,7 @@
 
 use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
 
+use super::view::{call_text, result_text};
 use crate::style::{Line, Style, excerpt};
 
 /// The most characters of a message in an overview.
@@ -21,8 +22,8 @@ pub(super) fn overview(messages: &[Message]) -> Vec<Line> {
         for block in &message.content {
             let text = match block {
                 ContentBlock::Text(text) => text.text.clone(),
-                ContentBlock::ToolUse(call) => super::view::call_text(&call.name, &call.input),
-                ContentBlock::ToolResult(result) => super::view::result_text(&result.content),
+                ContentBlock::ToolUse(call) => call_text(&call.name, &call.input),
+                ContentBlock::ToolResult(result) => result_text(&result.content),
                 ContentBlock::Image(_) => "[image]".to_owned(),
                 _ => continue,
             };

@@ -7,12 +7,14 @@ use std::time::Duration;
 use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
 use tokio::sync::mpsc;
 
+use super::conversation::Conversation;
+use super::history;
 use super::turn::{Told, drive};
 use super::view::{View, call_text, result_text};
-use super::{Conversation, history};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
+use crate::output::{has_styles, tell};
 use crate::settings::Settings;
 
 /// The longest prompt from a pipe, in bytes.
@@ -26,22 +28,22 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     } else {
         Person::Nobody
     };
-    let has_styles = stdout().is_terminal() && crate::has_styles(&settings, true);
+    let has_styles = stdout().is_terminal() && has_styles(&settings, true);
     let mut conversation = Conversation::start(args, settings, person).await?;
     #[cfg(feature = "mcp")]
     for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
-        crate::tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
+        tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
     }
     let mut answer: Box<dyn Answer> = if stdout().is_terminal() {
         Box::new(Rendered::new(has_styles))
     } else {
         Box::new(Plain::default())
     };
-    let (tell, mut told) = mpsc::channel(64);
+    let (events, mut told) = mpsc::channel(64);
     let interrupt = conversation.client.interrupt_handle();
     let Conversation { client, saved, .. } = &mut conversation;
     let outcome = {
-        let mut turn = pin!(drive(client, saved.as_mut(), &prompt, tell));
+        let mut turn = pin!(drive(client, saved.as_mut(), &prompt, events));
         loop {
             tokio::select! {
                 biased;
@@ -62,7 +64,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
         Some(FinishReason::Interrupted) => Err(Failure::interrupted("stopped")),
         Some(reason) => {
             if let Some(why) = history::why_it_ended(&reason) {
-                crate::tell(why);
+                tell(why);
             }
             Ok(())
         }
@@ -98,7 +100,7 @@ fn show(answer: &mut dyn Answer, told: &Told) -> Result<()> {
     match told {
         Told::Event(event) => answer.push(event),
         Told::Unsaved(why) => {
-            crate::tell(&format!("the conversation could not be saved: {why}"));
+            tell(&format!("the conversation could not be saved: {why}"));
             Ok(())
         }
     }
@@ -135,12 +137,12 @@ impl Answer for Plain {
                 self.after_call = true;
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
-                crate::tell(&format!("{sign} {call} → {}", result_text(&result.result)));
+                tell(&format!("{sign} {call} → {}", result_text(&result.result)));
             }
             AgentEvent::CallDenied(denied) => {
                 self.after_call = true;
                 let call = call_text(&denied.tool_name, &denied.input);
-                crate::tell(&format!("✗ {call} denied: {}", denied.reason));
+                tell(&format!("✗ {call} denied: {}", denied.reason));
             }
             _ => {}
         }

@@ -14,6 +14,7 @@ use reedline::{
 
 use super::command::COMMANDS;
 use crate::failure::{Failure, Result};
+use crate::output::write_line;
 use crate::places;
 
 /// A line that was entered.
@@ -94,7 +95,7 @@ impl PromptEditor {
                 Signal::CtrlC if self.is_leaving => return Ok(Line::Quit),
                 Signal::CtrlC => {
                     self.is_leaving = true;
-                    crate::write_line("Ctrl-C again ends the program.")?;
+                    write_line("Ctrl-C again ends the program.")?;
                 }
                 _ => {}
             }

@@ -13,13 +13,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command::{Entered, parse};
 use super::composer::{Composer, Input};
+use super::conversation::Conversation;
+use super::history;
 use super::keys::Keys;
 use super::person::Questions;
 use super::prompt::SIGN;
 use super::screen::Screen;
 use super::view::View;
-use super::{Conversation, history};
 use crate::failure::{Result, with_causes};
+use crate::output::write_line;
 use crate::style::{Color, Line, Span, Style};
 use crate::wrap::wrap;
 
@@ -86,7 +88,7 @@ impl Terminal {
     pub(super) fn print_lines(&mut self, lines: Vec<Line>) {
         let text: Vec<_> = lines.iter().map(|line| line.ansi(self.has_styles)).collect();
         // A terminal that is gone is found out by the editor.
-        let _ = crate::write_line(&text.join("\n"));
+        let _ = write_line(&text.join("\n"));
         self.screen.note(lines);
     }
 

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::SettingsError;
+use super::error::SettingsError;
 use super::setting::{Kind, SETTINGS, Setting, Value, find};
+use crate::likeness::closest;
+use crate::style::excerpt;
 
 /// Reads a file. Returns each setting with its value and line.
 pub(super) fn read(
@@ -38,15 +40,11 @@ pub(super) fn read(
     Ok(settings)
 }
 
-/// The least likeness of a name that is meant.
-const ALIKE: f64 = 0.75;
-
 fn unknown(key: &str) -> String {
-    let alike = |setting: &&Setting| strsim::jaro_winkler(setting.key, key);
-    let closest = SETTINGS.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
-    match closest.filter(|closest| alike(closest) >= ALIKE) {
-        Some(closest) => format!("unknown setting {key:?}; did you mean {:?}?", closest.key),
-        None => format!("unknown setting {key:?}; `oa config` lists all"),
+    let shown = excerpt(key, 40);
+    match closest(key, SETTINGS.iter().map(|setting| setting.key)) {
+        Some(closest) => format!("unknown setting {shown:?}; did you mean {closest:?}?"),
+        None => format!("unknown setting {shown:?}; `oa config` lists all"),
     }
 }
 

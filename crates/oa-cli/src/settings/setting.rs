@@ -102,7 +102,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("provider"),
         kind: Kind::Text,
         default: "the server that is usual at this address",
-        about: "the kind of server, for its quirks: `LM Studio`, `Ollama`, `llama.cpp`, `vLLM`, ..",
+        about: "the kind of server, for its quirks, by its vendor's name, such as `LM Studio` or `llama.cpp`",
     },
     Setting {
         key: "api_key",

@@ -20,7 +20,7 @@ I am a **stand-in**: a few rules and *no language model*. Everything around me i
 let answer = client.ask(\"Why is the sky blue?\").await?;
 ```
 
-- For a real model, start LM Studio, Ollama, llama.cpp or vLLM, and run `oa chat`.
+- For a real model, start a model server, and run `oa chat`.
 - `/help` lists the commands.
 ";
 

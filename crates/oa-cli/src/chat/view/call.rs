@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use open_agent::{Progress, Value};
 
-use super::{seconds, spinner};
+use crate::chat::figure::{seconds, spinner};
 use crate::style::{Color, Line, Style, excerpt};
 
 /// A call as a row.
