@@ -66,6 +66,7 @@
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers.
+//! - `serve`: agents over HTTP.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
 //! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
@@ -151,6 +152,9 @@ pub use oa_redact as redact;
 #[cfg(feature = "router")]
 #[doc(inline)]
 pub use oa_router as router;
+#[cfg(feature = "serve")]
+#[doc(inline)]
+pub use oa_serve as serve;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use oa_session as session;
@@ -239,3 +243,8 @@ struct Macros;
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Compiles what MIGRATING.md says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../MIGRATING.md")]
+struct Migrating;
