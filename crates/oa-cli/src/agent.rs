@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, ContextPolicy, Permission, PermissionMode, Provider,
-    TerminalPrompt, Thinking,
+    TerminalPrompt, Thinking, Tool,
 };
 
 use crate::failure::{Failure, Result};
@@ -27,6 +27,9 @@ pub(crate) struct Agent {
 /// The person that is asked for permission.
 #[derive(Clone, Debug)]
 pub(crate) enum Person {
+    /// A person at a front end, later: such calls wait.
+    #[cfg(feature = "serve")]
+    Later,
     /// Nobody: such calls are denied.
     Nobody,
     /// A person at a terminal.
@@ -79,60 +82,49 @@ pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> 
     let word = settings.text("mode").unwrap_or(MODE);
     let client_mode =
         mode.set(word).ok_or_else(|| Failure::usage(format!("unknown mode {word}")))?;
-    let asked = mode.clone();
-    builder = builder
-        .auto_execute_tools(true)
-        .max_tool_iterations(
-            settings.integer("max_rounds").map_or(ROUNDS, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        )
-        .permission_mode(client_mode)
-        .can_use_tool(move |request| {
-            let answer = match &person {
-                _ if asked.allows_all() => None,
-                Person::Nobody => None,
-                Person::Terminal(prompt) => Some(prompt.ask(request)),
-            };
-            let allows_all = asked.allows_all();
-            async move {
-                match answer {
-                    Some(answer) => answer.await,
-                    None if allows_all => Permission::Allow,
-                    None => Permission::deny(
-                        "nobody can be asked: there is no terminal, and the mode does not allow it",
-                    ),
-                }
-            }
-        });
-    for tools in settings.list("tools") {
-        match tools.split_once(':') {
-            Some(("files", folder)) if !folder.is_empty() => {
-                builder = builder.tools(files::tools(&places::expanded(folder))?);
-            }
-            _ => {
-                let why = format!("unknown tools {tools:?}: use files:DIR");
-                return Err(Failure::usage(why));
-            }
-        }
-    }
-    #[cfg(feature = "mcp")]
-    let mcp = match settings.text("mcp") {
-        Some(path) => Some(connect_mcp(path).await?),
-        None => None,
+    let rounds =
+        settings.integer("max_rounds").map(|rounds| u32::try_from(rounds).unwrap_or(u32::MAX));
+    builder = builder.auto_execute_tools(true).max_tool_iterations(rounds.unwrap_or(ROUNDS));
+    builder = match person {
+        #[cfg(feature = "serve")]
+        Person::Later if word == "all" => builder.permission_mode(PermissionMode::AllowAll),
+        #[cfg(feature = "serve")]
+        Person::Later => builder.permission_mode(client_mode),
+        Person::Nobody => asking(builder, client_mode, &mode, None),
+        Person::Terminal(prompt) => asking(builder, client_mode, &mode, Some(prompt)),
     };
-    #[cfg(feature = "mcp")]
-    if let Some(mcp) = &mcp {
-        builder = builder.tools(mcp.tools());
-    }
-    #[cfg(not(feature = "mcp"))]
-    if settings.text("mcp").is_some() {
-        return Err(Failure::usage("this program was built without MCP (feature `mcp`)"));
-    }
+    let tools = tools(settings).await?;
+    builder = builder.tools(tools.list);
     Ok(Agent {
         options: builder.build()?,
         server,
         mode,
         #[cfg(feature = "mcp")]
-        mcp,
+        mcp: tools.mcp,
+    })
+}
+
+/// Asks a person about calls that the mode leaves open, or denies them.
+fn asking(
+    builder: AgentOptionsBuilder,
+    client_mode: PermissionMode,
+    mode: &Mode,
+    prompt: Option<TerminalPrompt>,
+) -> AgentOptionsBuilder {
+    let mode = mode.clone();
+    builder.permission_mode(client_mode).can_use_tool(move |request| {
+        let allows_all = mode.allows_all();
+        // A prompt begins to ask at once.
+        let answer = prompt.as_ref().filter(|_| !allows_all).map(|prompt| prompt.ask(request));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None if allows_all => Permission::Allow,
+                None => Permission::deny(
+                    "nobody can be asked: there is no terminal, and the mode does not allow it",
+                ),
+            }
+        }
     })
 }
 
@@ -175,6 +167,47 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
         builder = builder.context(ContextPolicy::new(tokens));
     }
     Ok(builder)
+}
+
+/// The tools of the settings, and the servers behind some of them.
+pub(crate) struct Tools {
+    pub(crate) list: Vec<Arc<dyn Tool>>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Option<open_agent::mcp::Connected>,
+}
+
+/// Makes the built-in tools that are asked for, and connects to MCP servers.
+pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
+    let mut list: Vec<Arc<dyn Tool>> = Vec::new();
+    for tools in settings.list("tools") {
+        match tools.split_once(':') {
+            Some(("files", folder)) if !folder.is_empty() => {
+                for tool in files::tools(&places::expanded(folder))? {
+                    list.push(Arc::new(tool));
+                }
+            }
+            _ => {
+                let why = format!("unknown tools {tools:?}: use files:DIR");
+                return Err(Failure::usage(why));
+            }
+        }
+    }
+    #[cfg(feature = "mcp")]
+    let mcp = match settings.text("mcp") {
+        Some(path) => Some(connect_mcp(path).await?),
+        None => None,
+    };
+    #[cfg(feature = "mcp")]
+    list.extend(mcp.iter().flat_map(|mcp| mcp.tools()));
+    #[cfg(not(feature = "mcp"))]
+    if settings.text("mcp").is_some() {
+        return Err(Failure::usage("this program was built without MCP (feature `mcp`)"));
+    }
+    Ok(Tools {
+        list,
+        #[cfg(feature = "mcp")]
+        mcp,
+    })
 }
 
 #[cfg(feature = "mcp")]

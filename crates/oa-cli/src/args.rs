@@ -37,6 +37,14 @@ pub(crate) enum Command {
     /// Answer many prompts, from a file into a file.
     #[command(after_help = BATCH_EXAMPLES)]
     Batch(BatchArgs),
+    /// Serve an agent over HTTP, with a page to chat with it.
+    #[cfg(feature = "serve")]
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
+    /// Offer tools to programs that speak the Model Context Protocol, over standard input and output.
+    #[cfg(feature = "mcp")]
+    #[command(after_help = MCP_EXAMPLES)]
+    Mcp(McpArgs),
     /// Show what is set, and where; secrets are masked.
     Config(ConfigArgs),
     /// Write completions for a shell to standard output.
@@ -76,6 +84,22 @@ Replies are kept in a log beside the output. If the program stops, run the same 
 Examples:
   oa batch reviews.jsonl -o answers.jsonl --system \"Is it positive or negative? One word.\"
   oa batch reviews.jsonl -o answers.jsonl --at-once 32";
+
+#[cfg(feature = "serve")]
+const SERVE_EXAMPLES: &str = "\
+Only this machine is served, unless a token is set: `token` in the configuration file, or OPEN_AGENT_TOKEN.
+
+Examples:
+  oa serve --stand-in                     look at it without a model server
+  oa serve --tools files:.                an agent that reads the files here
+  OPEN_AGENT_TOKEN=$(openssl rand -hex 16) oa serve --listen 0.0.0.0:8787";
+
+#[cfg(feature = "mcp")]
+const MCP_EXAMPLES: &str = "\
+The tools are those of --tools and of the servers of --mcp. Nobody is asked here: the program on the other side asks.
+
+In the configuration of an editor, or for `oa chat --mcp`:
+  { \"mcpServers\": { \"notes\": { \"command\": \"oa\", \"args\": [\"mcp\", \"--tools\", \"files:/path/to/notes\"] } } }";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -204,6 +228,32 @@ pub(crate) struct BatchArgs {
     /// The number of conversations in progress at once.
     #[arg(long, value_name = "NUMBER", default_value_t = 8)]
     pub(crate) at_once: usize,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on; port 0 is any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    pub(crate) listen: String,
+    /// The name of the agent, as front ends show it.
+    #[arg(long, default_value = "oa")]
+    pub(crate) name: String,
+    /// Allow pages of another origin, such as https://app.example.com; may be repeated.
+    #[arg(long, value_name = "ORIGIN", value_hint = ValueHint::Url)]
+    pub(crate) allow_origin: Vec<String>,
+    /// Keep conversations in memory alone, not among the sessions.
+    #[arg(long)]
+    pub(crate) forget: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+#[cfg(feature = "mcp")]
+#[derive(Args, Debug)]
+pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

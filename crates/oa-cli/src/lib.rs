@@ -6,6 +6,7 @@
 //! # Features
 //!
 //! - `mcp` (default): tools of MCP servers.
+//! - `serve` (default): agents over HTTP, and a page for them.
 //! - `sqlite`: sessions in a database file.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -27,10 +28,14 @@ mod failure;
 mod files;
 mod find;
 mod likeness;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod models;
 mod output;
 mod places;
 mod runtime;
+#[cfg(feature = "serve")]
+mod serve;
 mod stand_in;
 
 use std::io::{Write, stdout};
@@ -60,6 +65,10 @@ fn run_command(command: &Command) -> Result<()> {
         Command::Models(args) => models::run(&config::settings(&args.settings)?),
         Command::Doctor(args) => doctor::run(args, &config::settings(&args.settings)?),
         Command::Batch(args) => batch::run(args, &config::settings(&args.settings)?),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(args, &config::settings(&args.settings)?),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(args, &config::settings(&args.settings)?),
         Command::Config(args) => config::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();

@@ -193,6 +193,14 @@ pub const SETTINGS: &[Setting] = &[
         about: "where sessions are kept: a folder of text files, or a database file that ends in `.sqlite`",
     },
     Setting {
+        key: "token",
+        variable: "OPEN_AGENT_TOKEN",
+        flag: None,
+        kind: Kind::Secret,
+        default: "none: `oa serve` serves this machine alone",
+        about: "the token that `oa serve` wants from its clients, as `authorization: Bearer TOKEN`",
+    },
+    Setting {
         key: "color",
         variable: "OPEN_AGENT_COLOR",
         flag: Some("color"),

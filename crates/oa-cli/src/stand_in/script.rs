@@ -1,7 +1,7 @@
 //! The answers of the stand-in.
 
 use open_agent::{
-    AnswerDelta, ChatRequest, ContentBlock, Message, MessageRole, Usage, estimate_tokens, json,
+    AnswerDelta, ChatRequest, ContentBlock, Message, MessageRole, Usage, Value, estimate_tokens, json,
 };
 
 const INTRODUCTION: &str = "\
@@ -14,6 +14,7 @@ I am a **stand-in**: a few rules and *no language model*. Everything around me i
 | `count` words | a tool that runs, with progress |
 | `keep` a note | a tool that needs your permission |
 | `think` | thinking, dimmed |
+| `read FILE` | a file, if you start me with `--tools files:.` |
 | `go on` for long | time to press Ctrl-C, or to type while I work |
 
 ```rust
@@ -57,12 +58,19 @@ fn said(request: &ChatRequest) -> Vec<AnswerDelta> {
     let offers = |name: &str| request.tools().iter().any(|tool| tool.name == name);
     if has("count") && offers("count_words") {
         let mut deltas = words("I count the words of your prompt.");
-        deltas.extend(call("count_words", &prompt));
+        deltas.extend(call("count_words", json!({ "text": prompt })));
         return deltas;
     }
     if has("keep") && offers("keep_note") {
         let mut deltas = words("I keep that as a note, if I may.");
-        deltas.extend(call("keep_note", &prompt));
+        deltas.extend(call("keep_note", json!({ "text": prompt })));
+        return deltas;
+    }
+    if let Some(path) = asked.strip_prefix("read ").map(|_| prompt[5..].trim())
+        && let Some(tool) = request.tools().iter().find(|tool| tool.name.ends_with("read_file"))
+    {
+        let mut deltas = words("I read that file.");
+        deltas.extend(call(&tool.name, json!({ "path": path })));
         return deltas;
     }
     if has("think") {
@@ -95,7 +103,7 @@ fn result_of(message: &Message) -> String {
         _ => None,
     });
     match result {
-        Some(open_agent::Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => text.clone(),
         Some(other) => {
             let told = other["reason"].as_str().or_else(|| other["error"].as_str());
             told.map_or_else(|| other.to_string(), str::to_owned)
@@ -104,8 +112,8 @@ fn result_of(message: &Message) -> String {
     }
 }
 
-fn call(name: &str, prompt: &str) -> Vec<AnswerDelta> {
-    let arguments = json!({ "text": prompt }).to_string();
+fn call(name: &str, arguments: Value) -> Vec<AnswerDelta> {
+    let arguments = arguments.to_string();
     vec![
         AnswerDelta::CallStart { call: 0, id: None, name: Some(name.to_owned()) },
         AnswerDelta::CallArguments { call: 0, fragment: arguments },

@@ -39,7 +39,7 @@ fn the_example_of_a_configuration_file_is_one() {
     std::fs::write(&path, all).unwrap();
     let output = home.run(&["config", "--config", &path.to_string_lossy()], "");
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(text(&output.stdout).matches("all.toml, line").count(), 16, "{output:?}");
+    assert_eq!(text(&output.stdout).matches("all.toml, line").count(), 17, "{output:?}");
 }
 
 #[test]
@@ -52,7 +52,12 @@ fn a_wrong_configuration_file_stops_every_command() {
         let output = home.run(&[command], "x");
         assert_eq!(output.status.code(), Some(2));
         let told = text(&output.stderr);
-        assert!(told.contains("config.toml, line 1: unknown setting \"modle\"; did you mean \"model\"?"), "{told}");
+        assert!(
+            told.contains(
+                "config.toml, line 1: unknown setting \"modle\"; did you mean \"model\"?"
+            ),
+            "{told}"
+        );
     }
     assert!(home.run(&["config", "--path"], "").status.success());
 }

@@ -27,7 +27,10 @@ impl Server {
 fn echo() -> Script {
     let reply = Reply::by(|request: &Request| {
         let last = request.messages().last();
-        Reply::text(format!("You said {}", last.and_then(|last| last["content"].as_str()).unwrap_or("?")))
+        Reply::text(format!(
+            "You said {}",
+            last.and_then(|last| last["content"].as_str()).unwrap_or("?")
+        ))
     });
     Script::new().models(["text-embed", "echo"]).otherwise(reply)
 }
@@ -51,7 +54,10 @@ fn settings_reach_the_server_and_the_key_is_shown_nowhere() {
     let key = "sk-canary-0123456789";
     std::fs::write(
         config.join("config.toml"),
-        format!("base_url = '{}'\napi_key = '{key}'\nmodel = 'from-file'\nmax_tokens = 7\n", server.url()),
+        format!(
+            "base_url = '{}'\napi_key = '{key}'\nmodel = 'from-file'\nmax_tokens = 7\n",
+            server.url()
+        ),
     )
     .unwrap();
     let variables = [("OPEN_AGENT_MODEL", "from-environment"), ("OPEN_AGENT_TEMPERATURE", "0.5")];
@@ -125,7 +131,8 @@ fn a_batch_is_answered_in_order_and_goes_on() {
         }
     });
     let server = Server::start(Script::new().models(["m"]).otherwise(reply));
-    let input = "\"one\"\n\n{\"id\": \"b\", \"prompt\": \"two\"}\n{\"prompt\": \"three\", \"id\": 3}\n";
+    let input =
+        "\"one\"\n\n{\"id\": \"b\", \"prompt\": \"two\"}\n{\"prompt\": \"three\", \"id\": 3}\n";
     std::fs::write(home.path().join("in.jsonl"), input).unwrap();
     let url = server.url();
     let arguments = ["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &url];
@@ -147,13 +154,19 @@ fn a_batch_is_answered_in_order_and_goes_on() {
         runs += 1;
         assert!(runs < 10, "{}", server.server.story());
     }
-    assert_eq!(rows()[1], json!({
-        "index": 1, "id": "b", "text": "reply to two", "finish_reason": "stop",
-        "prompt_tokens": rows()[1]["prompt_tokens"], "completion_tokens": rows()[1]["completion_tokens"]
-    }));
+    assert_eq!(
+        rows()[1],
+        json!({
+            "index": 1, "id": "b", "text": "reply to two", "finish_reason": "stop",
+            "prompt_tokens": rows()[1]["prompt_tokens"], "completion_tokens": rows()[1]["completion_tokens"]
+        })
+    );
     let asked = |word: &str| {
         let requests = server.server.requests();
-        requests.iter().filter(|request| request.messages().first().is_some_and(|m| m["content"] == word)).count()
+        requests
+            .iter()
+            .filter(|request| request.messages().first().is_some_and(|m| m["content"] == word))
+            .count()
     };
     assert_eq!((asked("one"), asked("three")), (1, 1));
     assert!(!home.path().join("out.jsonl.part").exists());
@@ -163,7 +176,8 @@ fn a_batch_is_answered_in_order_and_goes_on() {
 fn a_wrong_line_of_a_batch_is_told_before_anything_is_asked() {
     let (home, server) = (Home::new(), Server::start(echo()));
     std::fs::write(home.path().join("in.jsonl"), "\"one\"\n{\"text\": \"two\"}\n").unwrap();
-    let output = home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &server.url()], "");
+    let output =
+        home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &server.url()], "");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stderr), "oa: in.jsonl: line 2: there is no \"prompt\"\n");
     assert!(server.server.requests().is_empty());
