@@ -24,6 +24,9 @@
 //! # }
 //! ```
 //!
+//! The other way around, [`ToolServer`] (feature `server`) offers tools of ours, or whole agents, to clients of the
+//! protocol.
+//!
 //! # When to use this crate directly
 //!
 //! To use tools of MCP servers in your own agent loop. To write an agent, use the `open-agent` facade with its feature
@@ -44,7 +47,8 @@
 //!
 //! # Features
 //!
-//! Off by default: `http`, for servers at a URL, and `tls` for `https`.
+//! Off by default: `http`, for servers at a URL, and `tls` for `https`; `server`, to offer tools over standard input and
+//! output, and `server-http`, to offer them over streamable HTTP.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -70,6 +74,9 @@ mod name;
 mod result;
 mod schema;
 
+#[cfg(feature = "server")]
+mod tool_server;
+
 mod error;
 mod limits;
 
@@ -79,6 +86,12 @@ pub use crate::limits::Limits;
 pub use crate::schema::SchemaForm;
 pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, Servers};
+#[cfg(feature = "server")]
+pub use crate::tool_server::ToolServer;
+#[cfg(feature = "server-http")]
+pub use crate::tool_server::http::{HttpBody, HttpService};
+#[cfg(feature = "server")]
+pub use crate::tool_server::limits::ServerLimits;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::event::{EventSink, Numbered};
 use crate::limits::Limits;
 
-/// What the handlers of a worker share.
+/// The agents and settings that the handlers of a worker share.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Inner>);
 

@@ -1,10 +1,10 @@
-use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
-use restate_sdk::context::DurableFuture;
-use restate_sdk::prelude::*;
 use oa_types::Message;
+use restate_sdk::context::DurableFuture;
+use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
+use restate_sdk::prelude::*;
 
 use crate::contract::{BatchItem, BatchPrompts, Prompt, TurnReply};
-use crate::steps::Durable;
+use crate::place::Durable;
 
 /// The number of prompts that a batch may have.
 const MOST: usize = 10_000;

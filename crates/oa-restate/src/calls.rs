@@ -1,7 +1,7 @@
 //! Calls: each is an invocation, so that its result is recorded on its own, and so that it may run on another worker.
 
 use oa_tools::{Cancel, ErrorBody};
-use oa_turn::{CallResult, RunOutcome, RunStep, StepCall};
+use oa_turn::{CallResult, Perform, RunOutcome, RunStep, Spent, StepCall};
 use oa_types::{Message, Outcome};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget};
 use restate_sdk::prelude::*;
@@ -11,9 +11,8 @@ use serde_json::Value;
 use crate::agents::Shared;
 use crate::contract::{Prompt, TurnReply};
 use crate::control::watched;
-use crate::steps::{DurableSteps, Durable, Happened, lost};
+use crate::place::{Durable, Happened, Place};
 use crate::{layout, name};
-use oa_turn::Perform;
 
 /// The number of turns that may run within each other.
 pub(crate) const MAX_DEPTH: u32 = 8;
@@ -43,88 +42,108 @@ impl Started {
     pub(crate) fn place(&self) -> usize {
         self.call.place
     }
-}
-
-impl<'ctx> DurableSteps<'_, 'ctx> {
-    /// Starts a call: the turn of a sub-agent, or a tool.
-    pub(crate) async fn start(&self, run: u64, step: &RunStep, call: &StepCall) -> Started {
-        let most = self.shared.limits.share(step.calls.len());
-        let place = call.place;
-        let tool = &call.call.block.name;
-        if self.shared.named.contains_key(tool) {
-            return self.start_agent(run, step, call, most).await;
-        }
-        let mut step = step.clone();
-        step.calls = vec![call.clone()];
-        let place_of_turn = self.place.clone();
-        let (session, agent, turn) = (place_of_turn.session, place_of_turn.agent, place_of_turn.turn);
-        let input = ToolCall { session, agent, turn, step, watch: place_of_turn.watch, most };
-        let target = RequestTarget::service("AgentTool", "run");
-        let called = self.ctx.request::<_, Json<RunOutcome>>(target, Json(input)).call();
-        let invocation = called.invocation_handle().await.ok();
-        let called: Durable<'ctx, Happened> = Box::pin(called.map(move |outcome| {
-            let outcome = Box::new(outcome.map(|Json(outcome)| outcome));
-            Happened::Called { run, place, outcome }
-        }));
-        self.race(called).await;
-        Started { call: call.clone(), invocation, sub_session: None }
-    }
-
-    async fn start_agent(&self, run: u64, step: &RunStep, call: &StepCall, most: usize) -> Started {
-        let (place, tool) = (call.place, call.call.block.name.clone());
-        let session = name::of_sub_session(&self.place.session, call);
-        let said = call.call.input["prompt"].as_str().unwrap_or_default();
-        let prompt = Prompt {
-            message: Message::user(said),
-            agent: Some(tool.clone()),
-            left: step.left,
-            depth: self.place.depth + 1,
-        };
-        let target = RequestTarget::object("Agent", &*session, "prompt");
-        let called = self.ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
-        let invocation = called.invocation_handle().await.ok();
-        let called: Durable<'ctx, Happened> = Box::pin(called.map(move |reply| {
-            let (content, outcome, spent) = match reply {
-                Ok(Json(reply)) => (Value::from(reply.text), Outcome::Ok, reply.spent),
-                Err(error) => {
-                    let body = ErrorBody::new(&tool, "the agent failed");
-                    let content = body.with_reason(error.message()).to_value();
-                    (content, Outcome::Failed, oa_turn::Spent::default())
-                }
-            };
-            let result = bounded(CallResult::new(place, content, outcome), &tool, most);
-            let mut outcome = RunOutcome::new(vec![result]);
-            outcome.spent = spent;
-            Happened::Called { run, place, outcome: Box::new(Ok(outcome)) }
-        }));
-        self.race(called).await;
-        Started { call: call.clone(), invocation, sub_session: Some(session) }
-    }
 
     /// Returns the outcome of a call that has ended. One whose invocation was killed may have taken effect.
     pub(crate) fn ended(
         &self,
-        started: Started,
+        ctx: &ObjectContext<'_>,
         outcome: Result<RunOutcome, TerminalError>,
     ) -> RunOutcome {
-        if let Some(session) = &started.sub_session {
+        if let Some(session) = &self.sub_session {
             // Its result is all that the outer conversation keeps.
             let target = RequestTarget::object("Agent", session, "clear");
-            drop(self.ctx.request::<(), ()>(target, ()).send());
+            drop(ctx.request::<(), ()>(target, ()).send());
         }
-        outcome.unwrap_or_else(|_| lost(&started.call))
+        outcome.unwrap_or_else(|_| RunOutcome::new(vec![CallResult::lost(&self.call)]))
     }
 
     /// Stops a call whose turn has ended early.
-    pub(crate) async fn stop(&self, started: Started) {
-        if let Some(session) = &started.sub_session {
+    pub(crate) fn stop(self, ctx: &ObjectContext<'_>) {
+        if let Some(session) = &self.sub_session {
             let target = RequestTarget::object("Agent", session, "interrupt");
-            drop(self.ctx.request::<(), ()>(target, ()).send());
-        }
-        if let Some(invocation) = started.invocation {
+            drop(ctx.request::<(), ()>(target, ()).send());
+            // It waits until the turn there is over.
+            let target = RequestTarget::object("Agent", session, "clear");
+            drop(ctx.request::<(), ()>(target, ()).send());
+        } else if let Some(invocation) = self.invocation {
             invocation.cancel();
         }
     }
+}
+
+/// Starts a call of a turn: the turn of a sub-agent, or a tool. Returns what ends it as well.
+pub(crate) async fn start<'ctx>(
+    ctx: &ObjectContext<'ctx>,
+    shared: &Shared,
+    of: &Place,
+    run: u64,
+    step: &RunStep,
+    call: &StepCall,
+) -> (Started, Durable<'ctx, Happened>) {
+    let most = shared.limits.share(step.calls.len());
+    let place = call.place;
+    if shared.named.contains_key(&call.call.block.name) {
+        let (session, reply) = start_agent(ctx, of, step, call);
+        let tool = call.call.block.name.clone();
+        let ended = reply.map(move |reply| {
+            let outcome = Box::new(Ok(replied(reply, place, &tool, most)));
+            Happened::Called { run, place, outcome }
+        });
+        let started = Started { call: call.clone(), invocation: None, sub_session: Some(session) };
+        return (started, Box::pin(ended));
+    }
+    let mut step = step.clone();
+    step.calls = vec![call.clone()];
+    let Place { session, agent, turn, watch, .. } = of.clone();
+    let input = Json(ToolCall { session, agent, turn, step, watch, most });
+    let target = RequestTarget::service("AgentTool", "run");
+    let called = ctx.request::<_, Json<RunOutcome>>(target, input).call();
+    let invocation = called.invocation_handle().await.ok();
+    let ended = called.map(move |outcome| {
+        let outcome = Box::new(outcome.map(|Json(outcome)| outcome));
+        Happened::Called { run, place, outcome }
+    });
+    (Started { call: call.clone(), invocation, sub_session: None }, Box::pin(ended))
+}
+
+/// Starts the turn of a sub-agent, in a session of its own.
+fn start_agent<'ctx>(
+    ctx: &ObjectContext<'ctx>,
+    of: &Place,
+    step: &RunStep,
+    call: &StepCall,
+) -> (String, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
+    let session = name::of_sub_session(&of.session, call);
+    let said = call.call.input["prompt"].as_str().unwrap_or_default();
+    let prompt = Prompt {
+        message: Message::user(said),
+        agent: Some(call.call.block.name.clone()),
+        left: step.left,
+        depth: of.depth + 1,
+    };
+    let target = RequestTarget::object("Agent", &*session, "prompt");
+    let called = ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
+    (session, Box::pin(called))
+}
+
+/// Returns the result of a call from the reply of the sub-agent.
+fn replied(
+    reply: Result<Json<TurnReply>, TerminalError>,
+    place: usize,
+    tool: &str,
+    most: usize,
+) -> RunOutcome {
+    let (content, outcome, spent) = match reply {
+        Ok(Json(reply)) => (Value::from(reply.text), Outcome::Ok, reply.spent),
+        Err(error) => {
+            let body = ErrorBody::new(tool, "the agent failed").with_reason(error.message());
+            (body.to_value(), Outcome::Failed, Spent::default())
+        }
+    };
+    let result = bounded(CallResult::new(place, content, outcome), tool, most);
+    let mut outcome = RunOutcome::new(vec![result]);
+    outcome.spent = spent;
+    outcome
 }
 
 /// Runs tools.

@@ -1,4 +1,4 @@
-//! What handlers take and return, as JSON.
+//! The inputs and outputs of handlers, as JSON.
 
 use oa_turn::{BudgetLeft, Spent};
 use oa_types::{FinishReason, ImageBlock, Message};
@@ -79,13 +79,13 @@ pub struct PendingCall {
     pub tool: String,
     /// The input that the call would run with.
     pub input: Value,
-    /// What it waits for.
+    /// The reason for which it waits.
     pub waits_for: WaitsFor,
     /// The engine's durable promise.
     pub awakeable: String,
 }
 
-/// What a call waits for.
+/// The thing that a call waits for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

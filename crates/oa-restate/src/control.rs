@@ -3,16 +3,15 @@
 //! The engine cannot interrupt a closure. So each turn calls [`AgentInterrupt`], which ends when somebody interrupts, and
 //! whoever performs a step waits for that over the engine's ingress.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use oa_tools::Cancel;
-use oa_transport::{RequestBody, Transport};
 use restate_sdk::prelude::*;
 use tokio::time::sleep;
-use tower::Service;
+
+use crate::engine::Engine;
 
 /// The name of the signal that ends [`AgentInterrupt::wait`].
 pub(crate) const SIGNAL: &str = "interrupt";
@@ -31,18 +30,14 @@ impl AgentInterrupt {
 
 /// The ingress of the engine, over which steps hear about interrupts.
 #[derive(Clone, Debug)]
-pub(crate) struct Control {
-    ingress: String,
-    transport: Transport,
-}
+pub(crate) struct Control(Engine);
 
 impl Control {
     /// The pause after a connection to the engine broke.
     const PAUSE: Duration = Duration::from_millis(250);
 
     pub(crate) fn new(ingress: &str) -> Self {
-        let transport = Transport::builder().connect_timeout(Duration::from_secs(5)).build();
-        Self { ingress: ingress.trim_end_matches('/').to_owned(), transport }
+        Self(Engine::new(ingress))
     }
 
     /// Waits until the turn is interrupted. It never returns if the turn ends otherwise.
@@ -50,7 +45,7 @@ impl Control {
         loop {
             match self.attach(watch).await {
                 Some(true) => return,
-                Some(false) => std::future::pending().await,
+                Some(false) => pending().await,
                 None => sleep(Self::PAUSE).await,
             }
         }
@@ -58,22 +53,9 @@ impl Control {
 
     /// Waits for the end of the invocation; `None` if the engine does not tell.
     async fn attach(&self, watch: &str) -> Option<bool> {
-        let uri = format!("{}/restate/invocation/{watch}/attach", self.ingress);
-        let request = http::Request::get(uri).body(RequestBody::empty()).ok()?;
-        let mut transport = self.transport.clone();
-        let response = transport.call(request).await.ok()?;
-        if !response.status().is_success() {
-            return None;
-        }
-        let mut body = response.into_body();
-        let mut said = Vec::new();
-        while let Some(chunk) = body.chunk().await.ok()? {
-            said.extend_from_slice(&chunk);
-            if said.len() > 16 {
-                return None;
-            }
-        }
-        serde_json::from_slice(&said).ok()
+        let path = format!("/restate/invocation/{watch}/attach");
+        let (status, said) = self.0.send(http::Method::GET, &path, None).await.ok()?;
+        if status == 200 { serde_json::from_slice(&said).ok() } else { None }
     }
 }
 
@@ -92,10 +74,7 @@ pub(crate) async fn watched<T>(
             is_over = true;
             cancel.cancel();
         }
-        match step.as_mut().poll(cx) {
-            Poll::Ready(value) => Poll::Ready(value),
-            Poll::Pending => Poll::Pending,
-        }
+        step.as_mut().poll(cx)
     })
     .await
 }

@@ -22,7 +22,7 @@ pub(crate) const RUNNING: &str = "running";
 /// The key of steered messages that no turn has taken.
 pub(crate) const STEERED: &str = "steered";
 
-/// What a session consists of.
+/// The parts of a session.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Head {
     pub(crate) schema: u32,

@@ -20,7 +20,8 @@ use crate::contract::{
 };
 use crate::control::SIGNAL;
 use crate::layout::{HEAD, Head, PENDING, RUNNING, STEERED, TURN, Write, size};
-use crate::steps::{CANCELLED, Durable, DurableSteps, Happened, Place, Stop};
+use crate::place::{CANCELLED, Durable, Happened, Place};
+use crate::steps::{DurableSteps, Stop};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -125,7 +126,9 @@ impl Agent {
     /// Ends the turn in progress. Returns false if there is none.
     #[handler]
     async fn interrupt(&self, ctx: SharedObjectContext<'_>) -> Result<Json<bool>, HandlerError> {
-        let Some(watch) = Reader::Shared(&ctx).get::<String>(RUNNING).await? else { return Ok(Json(false)) };
+        let Some(watch) = Reader::Shared(&ctx).get::<String>(RUNNING).await? else {
+            return Ok(Json(false));
+        };
         ctx.invocation_handle(watch).signal(SIGNAL).resolve(true);
         Ok(Json(true))
     }
@@ -168,8 +171,7 @@ impl Agent {
             return Err(TerminalError::new_with_code(409, message).into());
         }
         let target = RequestTarget::object("Agent", from, "history");
-        let Json(mut messages) =
-            ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
+        let Json(mut messages) = ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
         messages.truncate(keep.unwrap_or(usize::MAX));
         // A call that was cut off from its result is answered.
         let messages = oa_turn::repair(messages);
@@ -224,7 +226,9 @@ impl Agent {
             }
             steps.tell_end(ended.as_ref().ok());
             if steps.is_cancelled() {
-                return Err(TerminalError::new_with_code(CANCELLED, "the turn was cancelled").into());
+                return Err(
+                    TerminalError::new_with_code(CANCELLED, "the turn was cancelled").into()
+                );
             }
             let reason = ended?;
             let answers = turn.history()[before.len().min(turn.history().len())..].iter();
@@ -273,10 +277,8 @@ impl Agent {
     ) -> Result<(Place, Durable<'ctx, Happened>), HandlerError> {
         let target = RequestTarget::service("AgentInterrupt", "wait");
         // With a key, the engine lets others wait for the invocation as well.
-        let watching = ctx
-            .request::<(), bool>(target, ())
-            .idempotency_key(ctx.invocation_id())
-            .call();
+        let watching =
+            ctx.request::<(), bool>(target, ()).idempotency_key(ctx.invocation_id()).call();
         let watch = watching.invocation_handle().await?.invocation_id().to_owned();
         ctx.set(RUNNING, Json(watch.clone()));
         let invocation = ctx.invocation_id().to_owned();
@@ -307,34 +309,34 @@ fn converse<'x>(
     steps: &'x DurableSteps<'_, '_>,
 ) -> BoxFuture<'x, Result<FinishReason, HandlerError>> {
     Box::pin(async move {
-    loop {
-        let reason = match drive(turn, steps).await {
-            Ok(reason) => reason,
-            Err(DriveError::Perform(Stop::Steered(messages))) => {
-                for message in messages {
-                    // The inbox has checked it, and holds no more than a turn takes.
-                    let _ = turn.steer(message);
+        loop {
+            let reason = match drive(turn, steps).await {
+                Ok(reason) => reason,
+                Err(DriveError::Perform(Stop::Steered(messages))) => {
+                    for message in messages {
+                        // The inbox has checked it, and holds no more than a turn takes.
+                        let _ = turn.steer(message);
+                    }
+                    continue;
                 }
-                continue;
+                Err(DriveError::Perform(Stop::Terminal(error))) => return Err(error.into()),
+                Err(DriveError::Failed(error)) => return Err(failed(&error).into()),
+                Err(_) => return Err(TerminalError::new("no turn is in progress").into()),
+            };
+            let open = open_calls(turn);
+            if open.is_empty() {
+                return Ok(reason);
             }
-            Err(DriveError::Perform(Stop::Terminal(error))) => return Err(error.into()),
-            Err(DriveError::Failed(error)) => return Err(failed(&error).into()),
-            Err(_) => return Err(TerminalError::new("no turn is in progress").into()),
-        };
-        let open = open_calls(turn);
-        if open.is_empty() {
-            return Ok(reason);
+            if let Err(by) = await_results(turn, steps, &open).await {
+                return Ok(match by {
+                    CutBy::Budget { reason } => reason,
+                    _ => FinishReason::Interrupted,
+                });
+            }
+            if !turn.is_busy() {
+                turn.continue_turn().map_err(|error| refused(500, &error))?;
+            }
         }
-        if let Err(by) = await_results(turn, steps, &open).await {
-            return Ok(match by {
-                CutBy::Budget { reason } => reason,
-                _ => FinishReason::Interrupted,
-            });
-        }
-        if !turn.is_busy() {
-            turn.continue_turn().map_err(|error| refused(500, &error))?;
-        }
-    }
     })
 }
 

@@ -2,7 +2,6 @@
 //! is, and [`AgentSteps`] performs it.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use oa_events::AgentEvent;
 use oa_executor::ExecutionMode;
 use oa_tools::{Cancel, ErrorBody};
 use oa_turn::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, Decision, Fit, Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep,
-    ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep,
-    ShortenOutcome, ShortenStep, StepCall,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep, Decision,
+    Fit, Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
+    StepCall,
 };
 use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock};
 use restate_sdk::context::{DurableFuture, DurableFuturesUnordered, RequestTarget};
@@ -25,29 +24,12 @@ use serde_json::Value;
 use tokio::sync;
 
 use crate::agents::{Shared, now_in_micros};
-use crate::calls::Started;
+use crate::calls::{self, Started};
 use crate::contract::{Given, PendingCall, TurnStatus, WaitsFor};
 use crate::control::watched;
 use crate::event::Numbered;
+use crate::place::{CANCELLED, Durable, Happened, Place};
 use crate::{layout, name};
-
-/// The code of an await that was cancelled by an operator.
-pub(crate) const CANCELLED: u16 = 409;
-
-pub(crate) type Durable<'ctx, T> = Pin<Box<dyn DurableFuture<Output = T> + Send + 'ctx>>;
-
-/// Something that a turn waits for.
-#[derive(Debug)]
-pub(crate) enum Happened {
-    /// A call of the run with this number has ended.
-    Called { run: u64, place: usize, outcome: Box<Result<RunOutcome, TerminalError>> },
-    /// A call that waited got an answer; `None` if nobody gave one in time.
-    Given { awakeable: String, given: Option<Box<Given>> },
-    /// The user has interrupted the turn.
-    Interrupted,
-    /// The time of the turn is up.
-    TimeUp,
-}
 
 /// The reason why a step was not performed.
 #[derive(Debug)]
@@ -60,29 +42,16 @@ pub(crate) enum Stop {
 
 /// Performs the steps of one turn, each once in the journal.
 pub(crate) struct DurableSteps<'a, 'ctx> {
-    pub(crate) ctx: &'a ObjectContext<'ctx>,
-    pub(crate) shared: &'a Shared,
-    pub(crate) options: &'a AgentOptions,
-    pub(crate) place: Place,
+    ctx: &'a ObjectContext<'ctx>,
+    shared: &'a Shared,
+    options: &'a AgentOptions,
+    place: Place,
     /// Prepares inputs, which needs no journal.
     steps: AgentSteps,
     shown: Numbered,
     /// Everything that the turn waits for. One queue for all, because the engine's futures can be raced only together.
     races: sync::Mutex<DurableFuturesUnordered<Durable<'ctx, Happened>>>,
     progress: Mutex<Progress>,
-}
-
-/// The place of a turn.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) session: String,
-    pub(crate) agent: Option<String>,
-    pub(crate) turn: u64,
-    pub(crate) depth: u32,
-    /// The invocation that ends when the turn is interrupted.
-    pub(crate) watch: String,
-    /// The end of the turn's time, in microseconds since 1970.
-    pub(crate) deadline: Option<u64>,
 }
 
 #[derive(Default)]
@@ -141,18 +110,18 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         self.progress().cut.get_or_insert(by).clone()
     }
 
-    pub(crate) fn note_cancelled(&self) -> CutBy {
+    fn note_cancelled(&self) -> CutBy {
         self.progress().is_cancelled = true;
         self.note_cut(CutBy::User)
     }
 
     /// Adds something to wait for.
-    pub(crate) async fn race(&self, future: Durable<'ctx, Happened>) {
+    async fn race(&self, future: Durable<'ctx, Happened>) {
         self.races.lock().await.push(future);
     }
 
     /// Waits for whatever happens next. `Err` is the early end of the turn.
-    pub(crate) async fn next(&self) -> Result<Happened, CutBy> {
+    async fn next(&self) -> Result<Happened, CutBy> {
         if let Some(by) = self.cut() {
             return Err(by);
         }
@@ -292,7 +261,10 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             while running.len() < at_once
                 && let Some(call) = waiting.pop_front()
             {
-                running.push(self.start(run, step, call).await);
+                let (ctx, shared, place) = (self.ctx, self.shared, &self.place);
+                let (started, ended) = calls::start(ctx, shared, place, run, step, call).await;
+                running.push(started);
+                self.race(ended).await;
             }
             if running.is_empty() {
                 return Ok(outcome);
@@ -302,14 +274,14 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                     let is_it = |started: &Started| started.place() == place;
                     let Some(at) = running.iter().position(is_it) else { continue };
                     let started = running.remove(at);
-                    let ended = self.ended(started, *ended);
+                    let ended = started.ended(self.ctx, *ended);
                     outcome.results.extend(ended.results);
                     outcome.spent = outcome.spent.plus(ended.spent);
                 }
                 Ok(_) => {}
                 Err(by) => {
                     for started in running {
-                        self.stop(started).await;
+                        started.stop(self.ctx);
                     }
                     outcome.cut = Some(by);
                     return Ok(outcome);
@@ -365,9 +337,10 @@ impl Perform for DurableSteps<'_, '_> {
         };
         self.ctx.set(layout::TURN, Json(status));
         let (deadline, most) = (self.place.deadline, self.shared.limits.answer_bytes);
-        let outcome = self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
-            bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
-        });
+        let outcome =
+            self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
+                bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
+            });
         let cut = |by| AskOutcome::Cut { by, partial: Vec::new() };
         let outcome = outcome.await?.unwrap_or_else(cut);
         let steered = self.steered().await;
@@ -486,9 +459,4 @@ fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
     let message = format!("the answer takes {size} bytes, and at most {most} are kept");
     let error = Box::new(ErrorRecord::new("limit", message));
     AskOutcome::Failed { error, has_begun: false, partial: Vec::new() }
-}
-
-/// Returns the result of a call whose own was lost, with the error that the model reads.
-pub(crate) fn lost(call: &StepCall) -> RunOutcome {
-    RunOutcome::new(vec![CallResult::lost(call)])
 }

@@ -18,6 +18,7 @@ const UNNAMED: &[(&str, &str, &str)] = &[
     ("migrating", "serde", "programs use it that the build script puts together"),
     ("migrating", "serde_json", "programs use it that the build script puts together"),
     ("migrating", "tokio", "programs use it that the build script puts together"),
+    ("pages", "tokio", "programs use it that the build script puts together"),
 ];
 
 pub(super) fn used(tree: &Tree<'_>) -> Result<Vec<Finding>> {

@@ -594,10 +594,7 @@ fn a_failed_turn_can_be_retried_after_rejected_answers_are_removed() {
     // A different prompt follows the broken answer, as after any failure.
     other.remove_messages(&rejected).unwrap();
     other.submit(Message::user("Then not.")).unwrap();
-    assert_eq!(
-        told(&other),
-        ["user: Go.", "assistant: Si (interrupted)", "user: Then not."]
-    );
+    assert_eq!(told(&other), ["user: Go.", "assistant: Si (interrupted)", "user: Then not."]);
     // Without the prompt there is nothing to retry.
     let mut turn = manual();
     turn.begin_answer();

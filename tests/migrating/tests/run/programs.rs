@@ -74,7 +74,7 @@ impl<'a> Program<'a> {
 /// Returns the text of a request's last message of the user.
 fn prompt(request: &Request) -> String {
     let messages = request.messages().iter();
-    let last = messages.filter(|message| message["role"] == "user").next_back();
+    let last = messages.rev().find(|message| message["role"] == "user");
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
 }
 
