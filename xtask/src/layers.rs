@@ -356,6 +356,13 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        name: "oa-cli",
+        place: Place::Layer(7),
+        ours: &["open-agent"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-testkit",
         place: Place::Side,
         ours: &["oa-contain", "oa-redact", "oa-types"],
