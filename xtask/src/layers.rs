@@ -304,6 +304,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-mcp",
             "oa-output",
             "oa-redact",
+            "oa-restate",
             "oa-router",
             "oa-session",
             "oa-session-postgres",
@@ -319,8 +320,8 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[
             Limit { features: Features::Default, most: 56 },
             // With two databases, of which PostgreSQL's driver brings 42, derives of schemas, and the library of MCP, which
-            // brings 17.
-            Limit { features: Features::AllButTls, most: 120 },
+            // brings 17, and the protocol of Restate, which brings 38.
+            Limit { features: Features::AllButTls, most: 158 },
         ],
     },
     Row {

@@ -44,6 +44,7 @@
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - `guide::mcp` (feature `mcp`): tools of MCP servers
+//! - `guide::durable` (feature `restate`): turns that survive crashes
 //! - [`guide::images`]: images in prompts and from tools
 //! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
@@ -66,6 +67,7 @@
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers.
+//! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
 //! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
@@ -148,6 +150,9 @@ pub use oa_mcp as mcp;
 pub use oa_output as output;
 #[doc(inline)]
 pub use oa_redact as redact;
+#[cfg(feature = "restate")]
+#[doc(inline)]
+pub use oa_restate as restate;
 #[cfg(feature = "router")]
 #[doc(inline)]
 pub use oa_router as router;
@@ -186,6 +191,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
+
+    #[cfg(feature = "restate")]
+    #[doc = include_str!("guide/durable.md")]
+    pub mod durable {}
 
     #[doc = include_str!("guide/images.md")]
     pub mod images {}
