@@ -68,6 +68,7 @@
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers.
 //! - `serve`: agents over HTTP.
+//! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
 //! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
@@ -152,6 +153,9 @@ pub use oa_mcp as mcp;
 pub use oa_output as output;
 #[doc(inline)]
 pub use oa_redact as redact;
+#[cfg(feature = "restate")]
+#[doc(inline)]
+pub use oa_restate as restate;
 #[cfg(feature = "router")]
 #[doc(inline)]
 pub use oa_router as router;
@@ -194,6 +198,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
+
+    #[cfg(feature = "restate")]
+    #[doc = include_str!("guide/durable.md")]
+    pub mod durable {}
 
     #[doc = include_str!("guide/errors.md")]
     pub mod errors {}

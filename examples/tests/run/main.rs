@@ -1,5 +1,6 @@
 //! Every example runs without a server and prints what it demonstrates.
 
+mod durable;
 mod turns;
 
 use std::error::Error;
