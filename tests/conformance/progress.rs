@@ -1,4 +1,4 @@
-//! What a llama.cpp server tells while it reads a prompt.
+//! Progress reports of a llama.cpp server that reads a prompt.
 
 use open_agent::{AgentEvent, Client, Provider};
 
@@ -27,7 +27,7 @@ fn progress_grows_to_the_whole_prompt_before_the_answer() {
         let mut client = Client::new(options.build().unwrap()).unwrap();
         // Several batches of the server.
         let (progress, late) = told(&mut client, &"word ".repeat(5_000)).await;
-        println!("{progress:#?}");
+        println!("{} reports, the last after {:?}", progress.len(), progress.last());
         assert!(progress.len() > 1 && late == 0, "{late} came late");
         let usage = client.usage().expect("it tells its usage");
         for pair in progress.windows(2) {
@@ -39,9 +39,6 @@ fn progress_grows_to_the_whole_prompt_before_the_answer() {
         }
         let last = progress.last().unwrap();
         assert_eq!(last.processed, last.total);
-        // The conversation so far is in the cache.
-        let (progress, _) = told(&mut client, "And then?").await;
-        assert!(progress.iter().all(|told| told.cached > 1_000), "{progress:?}");
     });
 }
 

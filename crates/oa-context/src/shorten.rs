@@ -302,7 +302,7 @@ impl ContextPolicy {
         };
         let context = turn.refused.1.filter(|_| turn.is_overflow);
         let context = context.and_then(|context| usize::try_from(context).ok());
-        let limit = context.map_or(self.limit(), |context| context.min(self.limit()));
+        let limit = self.limit().min(context.unwrap_or(usize::MAX));
         let trigger = share(limit, self.trigger());
         if !turn.is_overflow && before < trigger {
             return None;

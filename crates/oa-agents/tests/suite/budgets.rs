@@ -147,8 +147,8 @@ async fn spends_all(server: &MemoryServer, executor: ExecutorOptions) {
     let middle = MemoryServer::new(Script::new().reply(ask("innermost").usage(0, 0)));
     let middle = auto(&middle).tool(agent("innermost", inner));
     let options = auto(&model).tool(agent("inner", middle)).executor(executor).max_run_tokens(105);
-    let mut client = Client::new(options.build().unwrap()).unwrap();
-    client.ask("Go.").await.unwrap();
+    let mut client = Client::new(options.build().expect("the options fit")).expect("they do");
+    client.ask("Go.").await.expect("it ends by its budget");
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
     assert_eq!(model.requests().len(), 1);
 }
