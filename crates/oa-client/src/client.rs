@@ -475,7 +475,7 @@ impl Client {
     /// Returns a handle to interrupt from elsewhere: another task, a signal handler.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        self.driver.interrupt.clone()
+        InterruptHandle(Arc::clone(&self.driver.interrupt))
     }
 
     /// Returns a handle that sends messages to the model while a turn runs, from anywhere.

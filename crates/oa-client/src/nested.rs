@@ -99,6 +99,13 @@ impl RunningBatch {
         self.nested.as_ref().map_or_else(Spent::default, take)
     }
 
+    /// Stops the calls, and returns what sub-agents have spent since the last time.
+    pub(crate) fn stop(self) -> Spent {
+        let Self { stream, nested } = self;
+        drop(stream);
+        nested.map_or_else(Spent::default, |nested| nested.budget.take())
+    }
+
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         let held = self.nested.as_mut().and_then(|nested| nested.held.take());
         let event = match held {

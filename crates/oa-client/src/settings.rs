@@ -10,7 +10,7 @@ use oa_executor::{READ_RESULT, ToolExecutor};
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, SourcedTools, State};
 use oa_turn::{OuterBudget, Turn};
-use oa_types::{AssistantMessage, ModelName, Price};
+use oa_types::{ModelName, Price, Usage};
 
 use crate::error::{Error, Result};
 use crate::step::StepHooks;
@@ -72,8 +72,8 @@ impl AgentConfig {
     }
 
     /// Sets the cost of an answer, if the price is known.
-    pub(crate) fn price(&self, message: &mut AssistantMessage) {
-        if let (Some(price), Some(usage)) = (&self.price, &mut message.usage) {
+    pub(crate) fn price(&self, usage: &mut Usage) {
+        if let Some(price) = &self.price {
             usage.cost = price.cost(usage).or(usage.cost);
         }
     }

@@ -24,6 +24,9 @@
 //! # }
 //! ```
 //!
+//! The other way around, [`ToolServer`] (feature `server`) offers tools of ours, or whole agents, to clients of the
+//! protocol.
+//!
 //! # When to use this crate directly
 //!
 //! To use tools of MCP servers in your own agent loop. To write an agent, use the `open-agent` facade with its feature
@@ -48,7 +51,8 @@
 //!
 //! # Features
 //!
-//! Off by default: `http`, for servers at a URL, and `tls` for `https`.
+//! Off by default: `http`, for servers at a URL, and `tls` for `https`; `server`, to offer tools over standard input and
+//! output, and `server-http`, to offer them over streamable HTTP.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -63,48 +67,39 @@ mod connection;
 mod description;
 mod library;
 mod listing;
-mod pages;
-mod pins;
 mod session;
 mod tool;
 
-mod elicitation;
 mod host;
-mod root;
-mod sampling;
-
-mod message;
-mod prompt;
-mod resource;
 
 mod child;
-mod clock;
-mod cut;
 #[cfg(feature = "http")]
 mod http;
 mod lines;
 mod link;
-mod notice;
 mod stdio;
 
-mod name;
-mod result;
-mod schema;
+#[cfg(feature = "server")]
+mod tool_server;
 
 mod error;
 mod limits;
 
 pub use crate::connection::Connection;
-pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::limits::Limits;
-pub use crate::pins::{Pins, UnconfirmedTool};
-pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
-pub use crate::resource::{Resource, ResourceContent, ResourceData};
-pub use crate::sampling::{Sampled, Sampling};
-pub use crate::schema::SchemaForm;
 pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, McpTools, Servers};
+#[cfg(feature = "server")]
+pub use crate::tool_server::ToolServer;
+#[cfg(feature = "server-http")]
+pub use crate::tool_server::http::{HttpBody, HttpService};
+#[cfg(feature = "server")]
+pub use crate::tool_server::limits::ServerLimits;
+pub use oa_mcp_data::{
+    Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Pins, Prompt, PromptArgument,
+    Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm, UnconfirmedTool,
+};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -83,7 +83,7 @@ pub use crate::options::{Mode, Options, SteerAfterEnd};
 pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
 pub use crate::shared_budget::{OuterBudget, SharedBudget};
-pub use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
+pub use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
     PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep,

@@ -1,0 +1,249 @@
+use oa_redact::Secrets;
+use oa_tools::{ToolContext, ToolError};
+use oa_types::ImageBlock;
+use serde_json::{Value, json};
+
+/// The longest excerpt of an answer that cannot be read.
+const EXCERPT: usize = 200;
+
+/// Reads the result of a call: what the model gets.
+///
+/// Text stays text; structured content is the result if the text says nothing else. Images are attached to the result;
+/// an image that cannot be attached, and other media, are named in the text and emitted. Blocks that are not known are
+/// named, and the others kept.
+///
+/// # Errors
+///
+/// What the tool says of its failure, or that the answer is no result.
+pub fn read_result(
+    result: &Value,
+    cx: &ToolContext,
+    secrets: &Secrets,
+) -> Result<Value, ToolError> {
+    let structured = result.get("structuredContent").filter(|value| !value.is_null());
+    let content = match result.get("content") {
+        Some(Value::Array(blocks)) => blocks.as_slice(),
+        None if structured.is_some() => &[],
+        _ => {
+            let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
+            return Err(ToolError::new(format!("the answer is no result of a tool: {excerpt}")));
+        }
+    };
+    let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
+    let reader = Reader { cx, attaches: !has_failed };
+    let pieces: Vec<String> = content.iter().filter_map(|block| reader.piece(block)).collect();
+    let text = pieces.join("\n");
+    if has_failed {
+        let message = match structured {
+            Some(structured) if text.is_empty() => structured.to_string(),
+            _ if text.is_empty() => "the tool failed without a word".to_owned(),
+            _ => text,
+        };
+        // Whether it may be repeated is not known.
+        return Err(ToolError::new(message).retryable(false));
+    }
+    match structured {
+        Some(structured) if says_the_same(&text, structured) => Ok(structured.clone()),
+        _ => Ok(text.into()),
+    }
+}
+
+fn says_the_same(text: &str, structured: &Value) -> bool {
+    text.is_empty() || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
+}
+
+struct Reader<'a> {
+    cx: &'a ToolContext,
+    /// False for a result that is an error, which has text only.
+    attaches: bool,
+}
+
+impl Reader<'_> {
+    /// Returns the text for one block; `None` for an image that was attached.
+    fn piece(&self, block: &Value) -> Option<String> {
+        let text = |name: &str| block.get(name).and_then(Value::as_str);
+        Some(match text("type") {
+            Some("text") => match text("text") {
+                Some(text) => text.to_owned(),
+                None => "[text without text]".to_owned(),
+            },
+            Some(of @ ("audio" | "image")) => return self.media(block, of, text("data")),
+            Some("resource") => {
+                let resource = &block["resource"];
+                let uri = resource["uri"].as_str().unwrap_or("without a URI");
+                let inside = match (resource["text"].as_str(), resource["blob"].as_str()) {
+                    (Some(text), _) => Some(text.to_owned()),
+                    (None, Some(blob)) => self.media(resource, "blob", Some(blob)),
+                    (None, None) => None,
+                };
+                match inside {
+                    Some(inside) => format!("[{uri}]\n{inside}"),
+                    None => format!("[{uri}]"),
+                }
+            }
+            Some("resource_link") => {
+                let name = text("name").or_else(|| text("title")).unwrap_or("unnamed");
+                format!("[resource {name} {}]", text("uri").unwrap_or("without a URI"))
+            }
+            Some(other) => {
+                format!("[content of an unknown kind: {}]", Secrets::new().excerpt(other, 40))
+            }
+            None => "[content without a kind]".to_owned(),
+        })
+    }
+
+    /// Attaches an image. Emits other media, and returns a note about them for the text.
+    fn media(&self, block: &Value, of: &str, data: Option<&str>) -> Option<String> {
+        let mime = block.get("mimeType").and_then(Value::as_str).unwrap_or(of);
+        let shown = Secrets::new().excerpt(mime, 80);
+        let Some(data) = data else { return Some(format!("[{shown}, without data]")) };
+        let mut why = String::new();
+        // Everything else is refused here, by its media type.
+        if self.attaches
+            && let Ok(image) = ImageBlock::from_base64(data, mime)
+        {
+            match self.cx.attach_image(image) {
+                Ok(()) => return None,
+                Err(error) => why = format!(": {error}"),
+            }
+        }
+        self.cx.emit_with("mcp_content", || json!({ "type": of, "mimeType": shown, "data": data }));
+        // Base64 takes four bytes for three.
+        let bytes = data.trim_end_matches('=').len() * 3 / 4;
+        Some(match bytes {
+            0..1024 => format!("[{shown}, {bytes} bytes{why}]"),
+            _ => format!("[{shown}, {} KiB{why}]", bytes.div_ceil(1024)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use oa_tools::Emission;
+
+    use super::*;
+
+    fn check(result: &Value) -> Result<Value, String> {
+        let cx = ToolContext::new("c", "t");
+        read_result(result, &cx, &Secrets::new()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn text_and_structure_are_never_both_sent() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        assert_eq!(check(&json!({ "content": [text("a")] })), Ok(json!("a")));
+        assert_eq!(check(&json!({ "content": [text("a"), text("b")] })), Ok(json!("a\nb")));
+        assert_eq!(check(&json!({ "content": [] })), Ok(json!("")));
+        let both = json!({ "content": [text("{\"sum\": 3}")], "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&both), Ok(json!({ "sum": 3 })));
+        let different = json!({ "content": [text("three")], "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&different), Ok(json!("three")));
+        assert_eq!(check(&json!({ "structuredContent": { "sum": 3 } })), Ok(json!({ "sum": 3 })));
+    }
+
+    #[test]
+    fn known_blocks_are_kept_beside_unknown_ones() {
+        let result = json!({ "content": [
+            { "type": "text", "text": "good" },
+            { "type": "hologram", "rays": 7 },
+            { "type": "resource_link", "name": "plan", "uri": "file:///plan" },
+            { "type": "resource", "resource": { "uri": "demo://1", "text": "inside" } },
+            { "nothing": true },
+        ] });
+        let expected = "good\n[content of an unknown kind: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a kind]";
+        assert_eq!(check(&result), Ok(json!(expected)));
+    }
+
+    fn block(of: &str, mime: &str, data: &str) -> Value {
+        json!({ "type": of, "mimeType": mime, "data": data })
+    }
+
+    /// Reads a result with these blocks. Returns the text, the attached URLs and the media types that were emitted.
+    fn read_all(blocks: Value, is_error: bool) -> (Result<Value, String>, Vec<String>, Vec<Value>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let emitter = move |emission: Emission| {
+            if let Emission::Custom { name, data } = emission {
+                assert_eq!(name, "mcp_content");
+                sink.lock().unwrap_or_else(PoisonError::into_inner).push(data);
+            }
+        };
+        let cx = ToolContext::new("c", "t").with_emitter(Arc::new(emitter));
+        let result = json!({ "content": blocks, "isError": is_error });
+        let value = read_result(&result, &cx, &Secrets::new()).map_err(|error| error.to_string());
+        let urls = cx.take_images().into_iter().map(|image| image.url).collect();
+        let seen = mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        (value, urls, seen)
+    }
+
+    #[test]
+    fn images_are_attached_in_order_and_leave_no_text() {
+        let blocks = json!([
+            { "type": "text", "text": "before" },
+            block("image", "image/png", "QUJD"),
+            { "type": "text", "text": "after" },
+            { "type": "resource", "resource": { "uri": "demo://2", "mimeType": "image/gif", "blob": "QUI=" } },
+        ]);
+        let (text, images, emitted) = read_all(blocks, false);
+        assert_eq!(text, Ok(json!("before\nafter\n[demo://2]")));
+        assert_eq!(images, ["data:image/png;base64,QUJD", "data:image/gif;base64,QUI="]);
+        assert_eq!(emitted, [Value::Null; 0]);
+        let (text, images, _) = read_all(json!([block("image", "image/png", "QUJD")]), false);
+        assert_eq!((text, images.len()), (Ok(json!("")), 1));
+    }
+
+    #[test]
+    fn media_that_cannot_be_attached_are_named_and_emitted_but_never_text() {
+        let data = "QUJD".repeat(1_000);
+        for (of, mime, data, expected) in [
+            ("audio", "audio/wav", &*data, "[audio/wav, 3 KiB]"),
+            ("image", "application/pdf", "QUJD", "[application/pdf, 3 bytes]"),
+            ("image", "image/png", "not base64", "[image/png, 7 bytes]"),
+        ] {
+            let (text, images, emitted) = read_all(json!([block(of, mime, data)]), false);
+            assert_eq!(text, Ok(json!(expected)));
+            assert_eq!(images, [""; 0]);
+            assert_eq!(emitted, [block(of, mime, data)]);
+        }
+        let (text, images, _) = read_all(json!([{ "type": "image" }]), false);
+        assert_eq!((text, images.len()), (Ok(json!("[image, without data]")), 0));
+    }
+
+    #[test]
+    fn an_image_over_the_limit_is_named_with_the_reason() {
+        let one = block("image", "image/png", "QUJD");
+        let blocks = vec![one.clone(); ToolContext::MAX_IMAGES + 1];
+        let (text, images, emitted) = read_all(json!(blocks), false);
+        let note =
+            "[image/png, 3 bytes: the image cannot be attached: a result has at most 16 images]";
+        assert_eq!(text, Ok(json!(note)));
+        assert_eq!(images.len(), ToolContext::MAX_IMAGES);
+        assert_eq!(emitted, [one]);
+    }
+
+    #[test]
+    fn an_error_has_notes_instead_of_images() {
+        let one = block("image", "image/png", "QUJD");
+        let blocks = json!([{ "type": "text", "text": "the page is broken" }, one]);
+        let (text, images, emitted) = read_all(blocks, true);
+        assert_eq!(text, Err("the page is broken\n[image/png, 3 bytes]".to_owned()));
+        assert_eq!(images, [""; 0]);
+        assert_eq!(emitted, [one]);
+    }
+
+    #[test]
+    fn errors_of_tools_are_errors_with_their_text() {
+        let failed =
+            json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true });
+        assert_eq!(check(&failed), Err("no such file".to_owned()));
+        assert_eq!(
+            check(&json!({ "content": [], "isError": true })),
+            Err("the tool failed without a word".to_owned())
+        );
+        assert!(check(&json!(5)).unwrap_err().contains("no result of a tool: 5"));
+        assert!(check(&json!({ "content": "text" })).unwrap_err().contains("no result of a tool"));
+    }
+}

@@ -1,0 +1,274 @@
+use serde_json::{Map, Value};
+
+/// The nesting depth of a schema that is offered.
+const DEPTH: usize = 64;
+/// The longest chain of references from one place to the next.
+const REFERENCES: usize = 16;
+/// The number of schemas in a portable form, so that references to references cannot make it grow without end.
+const WORK: usize = 4_096;
+
+/// The form in which schemas of tools go to the model server.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum SchemaForm {
+    /// As the server has them, without `$schema`, `$id` and `$comment`.
+    #[default]
+    AsIs,
+    /// For model servers that know few keywords: references are replaced by what they refer to, and `format` and `pattern`
+    /// are left out. A schema that refers to itself has no such form, and its tool is left out.
+    Portable,
+    /// The form of [`strict_schema`](oa_tools::strict_schema) where there is one, and the portable form otherwise.
+    Strict,
+}
+
+/// A schema that can be offered, and the one that arguments are checked against.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Schema {
+    /// The form for the model server.
+    pub offered: Value,
+    /// The form that the server of the tool means.
+    pub checked: Value,
+}
+
+impl Schema {
+    /// Reads the schema of a tool, of at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Says why it cannot be offered.
+    pub fn read(schema: Option<&Value>, form: SchemaForm, limit: usize) -> Result<Self, String> {
+        let Some(Value::Object(schema)) = schema else {
+            return Err("its schema is no object".to_owned());
+        };
+        let of_type = schema.get("type");
+        if of_type.is_some_and(|of| {
+            of != "object" && !of.as_array().is_some_and(|of| of.contains(&"object".into()))
+        }) {
+            return Err("its schema describes no object".to_owned());
+        }
+        let size = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
+        if size > limit {
+            return Err(format!("its schema has {size} bytes, more than {limit}"));
+        }
+        let mut checked = Value::Object(schema.clone());
+        clean(&mut checked, DEPTH)?;
+        if let Value::Object(keywords) = &mut checked
+            && !keywords.contains_key("type")
+        {
+            keywords.insert("type".to_owned(), "object".into());
+        }
+        check_references(&checked, &checked)?;
+        let offered = match form {
+            SchemaForm::AsIs => checked.clone(),
+            SchemaForm::Portable => portable(&checked, limit)?,
+            SchemaForm::Strict => match oa_tools::strict_schema(&checked) {
+                Some(strict) => strict,
+                None => portable(&checked, limit)?,
+            },
+        };
+        Ok(Self { offered, checked })
+    }
+}
+
+/// Calls `visit` for each schema directly below this one.
+fn below(
+    keywords: &mut Map<String, Value>,
+    visit: &mut dyn FnMut(&mut Value) -> Result<(), String>,
+) -> Result<(), String> {
+    for (keyword, value) in keywords {
+        match &**keyword {
+            // Values, not schemas.
+            "const" | "default" | "enum" | "examples" | "required" | "type" => {}
+            // Schemas by name.
+            "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
+                if let Value::Object(named) = value {
+                    named.values_mut().try_for_each(&mut *visit)?;
+                }
+            }
+            _ => match value {
+                Value::Array(parts) => parts.iter_mut().try_for_each(&mut *visit)?,
+                value => visit(value)?,
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Removes what tells a model nothing, and what strict model servers refuse.
+fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
+    let Value::Object(keywords) = schema else { return Ok(()) };
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(format!("its schema nests more than {DEPTH} levels"));
+    };
+    for keyword in ["$schema", "$id", "$comment"] {
+        keywords.shift_remove(keyword);
+    }
+    below(keywords, &mut |schema| clean(schema, depth))
+}
+
+/// Checks that each reference arrives at a schema.
+fn check_references(schema: &Value, root: &Value) -> Result<(), String> {
+    let mut copy = schema.clone();
+    let Value::Object(keywords) = &mut copy else { return Ok(()) };
+    if keywords.contains_key("$ref") {
+        target(schema, root)?;
+    }
+    below(keywords, &mut |schema| check_references(schema, root))
+}
+
+/// Returns the schema that a reference arrives at, without keywords beside the reference.
+fn target<'a>(schema: &'a Value, root: &'a Value) -> Result<&'a Value, String> {
+    let mut schema = schema;
+    for _ in 0..REFERENCES {
+        let Some(reference) = schema.get("$ref") else { return Ok(schema) };
+        let reference = reference.as_str().ok_or("its schema has a reference that is no text")?;
+        let pointer = reference
+            .strip_prefix('#')
+            .ok_or_else(|| "its schema refers to another document".to_owned())?;
+        schema = root
+            .pointer(pointer)
+            .ok_or_else(|| "its schema refers to something that is not there".to_owned())?;
+    }
+    Err("a reference in its schema runs in circles".to_owned())
+}
+
+fn portable(root: &Value, limit: usize) -> Result<Value, String> {
+    let mut work = WORK;
+    let mut schema = inlined(root, root, DEPTH, &mut work)?;
+    if let Value::Object(keywords) = &mut schema {
+        keywords.shift_remove("$defs");
+        keywords.shift_remove("definitions");
+    }
+    let size = serde_json::to_string(&schema).map_or(usize::MAX, |text| text.len());
+    if size > limit {
+        return Err(format!("its portable schema has {size} bytes, more than {limit}"));
+    }
+    Ok(schema)
+}
+
+/// Replaces references by what they refer to.
+fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Result<Value, String> {
+    let (Some(depth), Some(left)) = (depth.checked_sub(1), work.checked_sub(1)) else {
+        return Err("its schema has no portable form".to_owned());
+    };
+    *work = left;
+    let mut copy = target(schema, root)?.clone();
+    if let (Value::Object(copy), Some(beside)) = (&mut copy, schema.as_object()) {
+        for (keyword, value) in beside {
+            if keyword != "$ref" {
+                copy.insert(keyword.clone(), value.clone());
+            }
+        }
+        for keyword in ["format", "pattern", "$defs", "definitions"] {
+            copy.shift_remove(keyword);
+        }
+        below(copy, &mut |schema| {
+            if schema.is_object() {
+                *schema = inlined(schema, root, depth, work)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(schema: &Value, form: SchemaForm) -> Result<Value, String> {
+        Schema::read(Some(schema), form, 4_096).map(|schema| schema.offered)
+    }
+
+    #[test]
+    fn what_tells_nothing_is_left_out_and_names_are_kept() {
+        let schema = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {
+                "$id": { "type": "string", "$comment": "a parameter of this name" },
+                "value": { "const": { "$schema": "kept" } },
+            },
+        });
+        let expected = json!({
+            "properties": {
+                "$id": { "type": "string" },
+                "value": { "const": { "$schema": "kept" } },
+            },
+            "type": "object",
+        });
+        assert_eq!(read(&schema, SchemaForm::AsIs), Ok(expected));
+    }
+
+    #[test]
+    fn schemas_that_break_a_request_are_refused_alone() {
+        let refused = |schema: Value| read(&schema, SchemaForm::AsIs).err().unwrap_or_default();
+        assert!(refused(json!([])).contains("no object"));
+        assert!(refused(json!({ "type": "string" })).contains("describes no object"));
+        assert!(
+            refused(json!({ "properties": { "a": { "$ref": "other.json" } } }))
+                .contains("another document")
+        );
+        assert!(
+            refused(json!({ "properties": { "a": { "$ref": "#/$defs/b" } } }))
+                .contains("not there")
+        );
+        let circle = json!({
+            "properties": { "a": { "$ref": "#/$defs/a" } },
+            "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
+        });
+        assert!(refused(circle).contains("circles"));
+        assert!(refused(json!({ "description": "x".repeat(5_000) })).contains("more than 4096"));
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({ "items": deep });
+        }
+        assert!(refused(json!({ "properties": { "a": deep } })).contains("levels"));
+        assert!(Schema::read(None, SchemaForm::AsIs, 9).is_err());
+    }
+
+    #[test]
+    fn the_portable_form_has_no_references() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "at": { "$ref": "#/$defs/place", "description": "where" },
+                "mail": { "type": "string", "format": "email", "pattern": "@" },
+            },
+            "$defs": { "place": { "type": "object", "properties": { "x": { "type": "number" } } } },
+        });
+        let place = json!({
+            "type": "object",
+            "properties": { "x": { "type": "number" } },
+            "description": "where",
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": { "at": place, "mail": { "type": "string" } },
+        });
+        assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_is_offered_but_has_no_portable_form() {
+        let tree = json!({
+            "type": "object",
+            "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
+        });
+        assert_eq!(read(&tree, SchemaForm::AsIs), Ok(tree.clone()));
+        assert!(read(&tree, SchemaForm::Portable).is_err());
+    }
+
+    #[test]
+    fn the_strict_form_is_taken_where_there_is_one() {
+        let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        let strict = read(&plain, SchemaForm::Strict);
+        assert_eq!(strict.map(|schema| schema["additionalProperties"].clone()), Ok(json!(false)));
+        let map = json!({ "type": "object", "additionalProperties": { "type": "string", "format": "uri" } });
+        let portable = read(&map, SchemaForm::Strict);
+        let expected = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        assert_eq!(portable, Ok(expected));
+    }
+}
