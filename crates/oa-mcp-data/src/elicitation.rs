@@ -17,14 +17,14 @@ pub struct Elicitation {
     pub name: String,
     /// The name of the server.
     pub server: String,
-    /// What the server says, without invisible characters and bounded.
+    /// The words of the server, without invisible characters and bounded.
     pub message: String,
-    /// What it wants.
+    /// The kind of question.
     #[serde(flatten)]
     pub mode: ElicitationMode,
 }
 
-/// What a server wants of a person.
+/// The kind of a question to a person.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "mode")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What MCP servers say, as data of an agent: pure functions, without I/O, a clock or a connection.
+//! Reads and writes the data of MCP for an agent: pure functions, without I/O, a clock or a connection.
 //!
 //! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`].

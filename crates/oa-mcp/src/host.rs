@@ -23,7 +23,7 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// As the protocol has it for a person who says no.
 pub(crate) const REFUSED: i64 = -1;
 
-/// What is offered to a server, as configured.
+/// The offers to a server, as configured.
 #[derive(Clone, Default)]
 pub(crate) struct Offers {
     pub(crate) roots: Vec<Root>,

@@ -1,4 +1,4 @@
-//! What a server has beside tools: resources and prompts, for the program.
+//! Resources and prompts of a server, for the program.
 
 use oa_mcp_data::{FilledPrompt, Pages, Prompt, Resource, ResourceContent};
 use serde_json::{Map, Value, json};

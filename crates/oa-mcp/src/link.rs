@@ -36,7 +36,7 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
     on_log: Option<OnLog>,
-    /// What the server may ask for.
+    /// Our side, which says what the server may ask for.
     pub(crate) host: Host,
     state: Mutex<State>,
     outgoing: mpsc::Sender<Outgoing>,
