@@ -1,5 +1,6 @@
+use oa_mcp_data::{Pins, UnconfirmedTool};
+
 use crate::description::Description;
-use crate::pins::{Pins, UnconfirmedTool};
 
 /// Which tools are approved, if that is asked for.
 pub(crate) struct Approval {
@@ -49,12 +50,9 @@ impl Approval {
                 admitted.push(tool);
                 continue;
             }
-            let waiting = UnconfirmedTool {
-                tool: tool.raw_name,
-                is_changed: pinned.is_some(),
-                description: tool.description,
-                input_schema: tool.offered,
-            };
+            let is_changed = pinned.is_some();
+            let waiting =
+                UnconfirmedTool::new(tool.raw_name, tool.description, tool.offered, is_changed);
             self.waiting.push((waiting, hash));
         }
         self.is_first_use = false;

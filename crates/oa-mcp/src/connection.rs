@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use oa_mcp_data::{Patience, Pins, UnconfirmedTool};
 use oa_redact::Secrets;
 use oa_tools::ToolContext;
 use serde_json::{Value, json};
@@ -11,11 +12,9 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::approval::Approval;
-use crate::clock::Patience;
 use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::link::Hello;
-use crate::pins::{Pins, UnconfirmedTool};
 use crate::server::McpServer;
 use crate::session::Session;
 
@@ -305,7 +304,7 @@ impl Connection {
     }
 
     pub(crate) fn patience(&self) -> Patience {
-        Patience { silence: self.server.call_timeout, total: self.server.max_call_time }
+        Patience::new(self.server.call_timeout, self.server.max_call_time)
     }
 
     /// Closes the connection for good, and waits until nothing of it is left.

@@ -1,9 +1,7 @@
+use oa_mcp_data::{Schema, cut, tool_name};
 use serde_json::{Value, json};
 
-use crate::cut::cut;
 use crate::limits::Limits;
-use crate::name::tool_name;
-use crate::schema::Schema;
 use crate::server::McpServer;
 
 /// A tool as its server describes it.

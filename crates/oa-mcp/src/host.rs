@@ -1,14 +1,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use oa_mcp_data::{Elicitation, ElicitationAnswer, Root, Sampled, Sampling, tool_name};
 use oa_tools::{ToolContext, ToolError};
 use serde_json::{Map, Value, json};
 
-use crate::elicitation::{Elicitation, ElicitationAnswer};
 use crate::limits::Limits;
-use crate::name::tool_name;
-use crate::root::Root;
-use crate::sampling::{Sampled, Sampling};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -26,7 +23,7 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// As the protocol has it for a person who says no.
 pub(crate) const REFUSED: i64 = -1;
 
-/// What is offered to a server, as configured.
+/// The offers to a server, as configured.
 #[derive(Clone, Default)]
 pub(crate) struct Offers {
     pub(crate) roots: Vec<Root>,
@@ -101,12 +98,16 @@ impl Host {
                 let roots: Vec<_> = self.offers.roots.iter().map(Root::to_json).collect();
                 return Wanted::Answer(json!({ "roots": roots }));
             }
-            "elicitation/create" if self.offers.on_elicitation.is_some() => {
-                Elicitation::read(params, &self.server, name("elicitation"), &self.limits)
-                    .map(Asked::Elicitation)
-            }
+            "elicitation/create" if self.offers.on_elicitation.is_some() => Elicitation::read(
+                params,
+                &self.server,
+                name("elicitation"),
+                self.limits.description_bytes,
+                self.limits.schema_bytes,
+            )
+            .map(Asked::Elicitation),
             "sampling/createMessage" if self.offers.on_sampling.is_some() => {
-                Sampling::read(params, &self.server, name("sampling"), &self.limits)
+                Sampling::read(params, &self.server, name("sampling"), self.limits.sampling_tokens)
                     .map(Asked::Sampling)
             }
             _ => {

@@ -67,33 +67,17 @@ mod connection;
 mod description;
 mod library;
 mod listing;
-mod pages;
-mod pins;
 mod session;
 mod tool;
 
-mod elicitation;
 mod host;
-mod root;
-mod sampling;
-
-mod message;
-mod prompt;
-mod resource;
 
 mod child;
-mod clock;
-mod cut;
 #[cfg(feature = "http")]
 mod http;
 mod lines;
 mod link;
-mod notice;
 mod stdio;
-
-mod name;
-mod result;
-mod schema;
 
 #[cfg(feature = "server")]
 mod tool_server;
@@ -102,14 +86,8 @@ mod error;
 mod limits;
 
 pub use crate::connection::Connection;
-pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::limits::Limits;
-pub use crate::pins::{Pins, UnconfirmedTool};
-pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
-pub use crate::resource::{Resource, ResourceContent, ResourceData};
-pub use crate::sampling::{Sampled, Sampling};
-pub use crate::schema::SchemaForm;
 pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, McpTools, Servers};
 #[cfg(feature = "server")]
@@ -118,6 +96,10 @@ pub use crate::tool_server::ToolServer;
 pub use crate::tool_server::http::{HttpBody, HttpService};
 #[cfg(feature = "server")]
 pub use crate::tool_server::limits::ServerLimits;
+pub use oa_mcp_data::{
+    Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Pins, Prompt, PromptArgument,
+    Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm, UnconfirmedTool,
+};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -1,12 +1,10 @@
-//! What a server has beside tools: resources and prompts, for the program.
+//! Resources and prompts of a server, for the program.
 
+use oa_mcp_data::{FilledPrompt, Pages, Prompt, Resource, ResourceContent};
 use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::pages::Pages;
-use crate::prompt::{FilledPrompt, Prompt};
-use crate::resource::{Resource, ResourceContent};
 
 impl Connection {
     /// Returns the resources of the server, in its order; none if it has none. At most
@@ -140,7 +138,7 @@ impl Connection {
                     "the list of {member} is longer than {most} bytes"
                 )));
             }
-            entries.extend(pages.take(page, self.secrets())?);
+            entries.extend(pages.take(page, self.secrets()).map_err(Error::protocol)?);
             if entries.len() > limits.entries {
                 entries.truncate(limits.entries);
                 let most = limits.entries;

@@ -3,6 +3,7 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oa_mcp_data::{cut, read_level, read_progress};
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{
@@ -12,12 +13,10 @@ use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::cut::cut;
 use crate::error::{Error, ErrorKind};
 use crate::host::{Asked, Host, INVALID_REQUEST, REFUSED, Refusal, Wanted};
 use crate::limits::Limits;
 use crate::listener::OnLog;
-use crate::notice;
 
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
@@ -37,7 +36,7 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
     on_log: Option<OnLog>,
-    /// What the server may ask for.
+    /// Our side, which says what the server may ask for.
     pub(crate) host: Host,
     state: Mutex<State>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -466,7 +465,7 @@ impl Link {
                         data => data.to_string(),
                     };
                     on_log.call(
-                        notice::level(params["level"].as_str()),
+                        read_level(params["level"].as_str()),
                         &self.secrets.excerpt(&text, 2_000),
                     );
                 }
@@ -489,7 +488,7 @@ impl Link {
         let Some(call) = state.calls.values().find(is_meant) else { return };
         call.beat.notify_one();
         if let Some(cx) = &call.cx
-            && let Some(progress) = notice::read_progress(params, &self.secrets)
+            && let Some(progress) = read_progress(params, &self.secrets)
         {
             cx.emit_progress(progress);
         }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use oa_mcp_data::{Pages, tool_hash};
+
 use crate::connection::Connection;
 use crate::description::Description;
 use crate::error::Error;
-use crate::pages::Pages;
-use crate::pins::hash;
 use crate::session::Session;
 
 impl Connection {
@@ -22,7 +22,7 @@ impl Connection {
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
                 let page = session.request("tools/list", params, None, self.patience()).await?;
-                for tool in pages.take(page, self.secrets())? {
+                for tool in pages.take(page, self.secrets()).map_err(Error::protocol)? {
                     match Description::read(&tool, server) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;
@@ -35,7 +35,7 @@ impl Connection {
                         Ok(Some(read)) => match names.get(&read.name) {
                             None => {
                                 names.insert(read.name.clone(), read.raw_name.clone());
-                                tools.push((read, hash(&tool)));
+                                tools.push((read, tool_hash(&tool)));
                             }
                             Some(other) if *other != read.raw_name => {
                                 return Err(Error::config(format!(

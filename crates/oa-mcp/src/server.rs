@@ -3,19 +3,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use oa_mcp_data::{Elicitation, ElicitationAnswer, Pins, Root, Sampled, Sampling, SchemaForm};
 use oa_redact::Secrets;
 use oa_tools::{LogLevel, ToolContext, ToolError};
 
-use crate::elicitation::{Elicitation, ElicitationAnswer};
 use crate::host::Offers;
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
 use crate::limits::Limits;
 use crate::listener::{OnLog, OnStderr};
-use crate::pins::Pins;
-use crate::root::Root;
-use crate::sampling::{Sampled, Sampling};
-use crate::schema::SchemaForm;
 use crate::stdio_spec::StdioSpec;
 
 /// One server as configured: how it is started or reached, and which of its tools are offered.

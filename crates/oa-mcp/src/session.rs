@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use oa_mcp_data::{CallClock, Expired, Patience};
 use oa_tools::ToolContext;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
@@ -20,7 +21,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::child::LastWords;
-use crate::clock::{CallClock, Expired, Patience};
 use crate::error::{Error, ErrorKind};
 use crate::host::{Host, REFUSED, Refusal};
 use crate::link::{Call, Hello, Link, OUTGOING, Question, Ticket};

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
+use oa_mcp_data::read_result;
 use oa_tools::{ArgumentError, Tool, ToolContext, ToolError, ToolFuture, check_arguments};
 use serde_json::Value;
 
 use crate::connection::Connection;
 use crate::description::{Description, Origin};
 use crate::error::ErrorKind;
-use crate::result;
 
 /// A tool of a server, which an agent uses like any other.
 pub(crate) struct McpTool {
@@ -50,7 +50,7 @@ impl Tool for McpTool {
                 Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
             };
             match called {
-                Ok(answer) => result::read(&answer, &cx, connection.secrets()),
+                Ok(answer) => read_result(&answer, &cx, connection.secrets()),
                 Err(error) => {
                     let message = match (error.kind(), error.code()) {
                         (ErrorKind::Rejected, Some(-32602)) => format!("wrong arguments: {error}"),

@@ -182,9 +182,9 @@ impl Settings {
     pub(crate) fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
         settings.config.keeps_results = false;
+        settings.config.sources.clear();
         // The turn reports what a summary has used.
         settings.config.outer = None;
-        settings.config.sources.clear();
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use oa_mcp::{ErrorKind, McpServer, Servers};
+use oa_tools::ToolContext;
 use serde_json::json;
 
 use crate::support::{CANARY, call, call_with, connect, listening, scripted, tool, with_limits};
@@ -149,7 +150,8 @@ async fn a_call_is_repeated_only_if_a_trusted_server_calls_it_idempotent() {
     let retryable = async |server: McpServer, what: &str| {
         let connected = connect(server).await.unwrap();
         let do_it = tool(&connected, "s__do").unwrap();
-        let error = do_it.execute(json!({ "what": what })).await.unwrap_err();
+        let cx = ToolContext::new("c", "s__do");
+        let error = do_it.call(json!({ "what": what }), cx).await.unwrap_err();
         connected.close().await;
         error.retry_hint()
     };

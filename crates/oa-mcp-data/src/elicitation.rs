@@ -3,7 +3,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::cut::cut;
-use crate::limits::Limits;
 
 /// The longest URL that a person is shown, in bytes.
 const URL: usize = 4 * 1024;
@@ -18,14 +17,14 @@ pub struct Elicitation {
     pub name: String,
     /// The name of the server.
     pub server: String,
-    /// What the server says, without invisible characters and bounded.
+    /// The words of the server, without invisible characters and bounded.
     pub message: String,
-    /// What it wants.
+    /// The kind of question.
     #[serde(flatten)]
     pub mode: ElicitationMode,
 }
 
-/// What a server wants of a person.
+/// The kind of a question to a person.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "mode")]
 #[non_exhaustive]
@@ -63,7 +62,7 @@ impl Elicitation {
     /// `date`, `date-time`, `email` and `uri`. Defaults are filled in. For a URL any content passes, and becomes empty.
     ///
     /// ```
-    /// use oa_mcp::{Elicitation, ElicitationMode};
+    /// use oa_mcp_data::Elicitation;
     /// # use serde_json::json;
     ///
     /// fn ask(question: &Elicitation) -> Result<serde_json::Value, oa_tools::ArgumentError> {
@@ -93,18 +92,23 @@ impl Elicitation {
         Ok(content)
     }
 
-    /// Reads a request; an error says what is wrong with it.
-    pub(crate) fn read(
+    /// Reads a request of the server, with a message of at most `message_bytes` and a form of at most `form_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the request.
+    pub fn read(
         params: &Value,
         server: &str,
         name: String,
-        limits: &Limits,
+        message_bytes: usize,
+        form_bytes: usize,
     ) -> Result<Self, String> {
         let message = params.get("message").and_then(Value::as_str).ok_or("it has no message")?;
         let mode = match params.get("mode").and_then(Value::as_str) {
             None | Some("form") => {
                 let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
-                ElicitationMode::Form { schema: form(schema, limits.schema_bytes)? }
+                ElicitationMode::Form { schema: form(schema, form_bytes)? }
             }
             Some("url") => {
                 let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
@@ -117,12 +121,16 @@ impl Elicitation {
             }
             Some(_) => return Err("its mode is neither form nor url".to_owned()),
         };
-        let message = cut(message, limits.description_bytes);
+        let message = cut(message, message_bytes);
         Ok(Self { name, server: server.to_owned(), message, mode })
     }
 
-    /// Returns the answer as the protocol has it; an error says why it cannot be given.
-    pub(crate) fn answer(&self, answer: ElicitationAnswer) -> Result<Value, String> {
+    /// Returns the answer as the protocol has it.
+    ///
+    /// # Errors
+    ///
+    /// Says why it cannot be given: the content does not match, or it was refused.
+    pub fn answer(&self, answer: ElicitationAnswer) -> Result<Value, String> {
         match answer {
             ElicitationAnswer::Accept(content) => {
                 let content = self
@@ -231,7 +239,7 @@ mod tests {
     use super::*;
 
     fn read(params: &Value) -> Result<Elicitation, String> {
-        Elicitation::read(params, "s", "s__elicitation".to_owned(), &Limits::default())
+        Elicitation::read(params, "s", "s__elicitation".to_owned(), 4_096, 65_536)
     }
 
     fn question(fields: &Value) -> Elicitation {

@@ -2,8 +2,7 @@ use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::limits::Limits;
-use crate::message;
+use crate::message::read_block;
 
 /// The number of stop texts and of names of models that are read.
 const NAMES: usize = 16;
@@ -23,8 +22,7 @@ pub struct Sampling {
     pub system_prompt: Option<String>,
     /// The conversation: texts and images of the user and of the assistant.
     pub messages: Vec<Message>,
-    /// The most tokens of the answer: what the server asks for, or
-    /// [`Limits::sampling_tokens`](crate::Limits::sampling_tokens) if that is less.
+    /// The most tokens of the answer: what the server asks for, or the limit of the client if that is less.
     pub max_tokens: u32,
     /// The temperature that the server would like.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +55,8 @@ impl Sampled {
     }
 
     /// Returns the answer as the protocol has it.
-    pub(crate) fn to_result(&self) -> Value {
+    #[must_use]
+    pub fn to_result(&self) -> Value {
         let reason = match &self.finish_reason {
             FinishReason::Length => "maxTokens",
             FinishReason::Stop => "endTurn",
@@ -73,13 +72,12 @@ impl Sampled {
 }
 
 impl Sampling {
-    /// Reads a request; an error says what is wrong with it.
-    pub(crate) fn read(
-        params: &Value,
-        server: &str,
-        name: String,
-        limits: &Limits,
-    ) -> Result<Self, String> {
+    /// Reads a request of the server, for an answer of at most `tokens`.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the request.
+    pub fn read(params: &Value, server: &str, name: String, tokens: u32) -> Result<Self, String> {
         if params.get("tools").is_some_and(|tools| !tools.is_null()) {
             return Err("this client's model has no tools".to_owned());
         }
@@ -111,7 +109,7 @@ impl Sampling {
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned),
             messages,
-            max_tokens: wanted.min(limits.sampling_tokens),
+            max_tokens: wanted.min(tokens),
             temperature: params
                 .get("temperature")
                 .and_then(Value::as_f64)
@@ -136,7 +134,7 @@ fn read_message(said: &Value) -> Result<Message, String> {
     let blocks: Vec<ContentBlock> = blocks
         .iter()
         .map(|block| match block.get("type").and_then(Value::as_str) {
-            Some("image" | "text") => message::block(block),
+            Some("image" | "text") => read_block(block),
             _ => None,
         })
         .collect::<Option<_>>()
@@ -149,9 +147,7 @@ mod tests {
     use super::*;
 
     fn read(params: &Value) -> Result<Sampling, String> {
-        let mut limits = Limits::default();
-        limits.sampling_tokens = 100;
-        Sampling::read(params, "s", "s__sampling".to_owned(), &limits)
+        Sampling::read(params, "s", "s__sampling".to_owned(), 100)
     }
 
     fn said(text: &str) -> Value {

@@ -1,5 +1,6 @@
-/// Cuts a text at a character, with a mark.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
+/// Removes what is invisible from a text of a server, and cuts it after this number of bytes, with a mark.
+#[must_use]
+pub fn cut(text: &str, limit: usize) -> String {
     let text = oa_redact::strip_invisible(text);
     if text.len() <= limit {
         return text.into_owned();

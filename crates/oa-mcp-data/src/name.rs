@@ -9,7 +9,12 @@ const MARK: usize = 9;
 ///
 /// Depends on nothing but its arguments. Where a letter had to change, or the name is too long, the tool's part is cut
 /// and a hash of the original name follows.
-pub(crate) fn tool_name(prefix: &str, name: &str) -> String {
+///
+/// ```
+/// assert_eq!(oa_mcp_data::tool_name("github", "create_issue"), "github__create_issue");
+/// ```
+#[must_use]
+pub fn tool_name(prefix: &str, name: &str) -> String {
     let prefix = part(prefix, PREFIX, false);
     let head = if prefix.is_empty() { String::new() } else { format!("{prefix}__") };
     let room = LENGTH - head.len();

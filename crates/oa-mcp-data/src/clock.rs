@@ -2,23 +2,49 @@ use std::time::Duration;
 
 /// The longest silence and the longest duration of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    pub(crate) silence: Duration,
-    pub(crate) total: Duration,
+#[non_exhaustive]
+pub struct Patience {
+    /// The longest silence: until the answer, or between signs of life.
+    pub silence: Duration,
+    /// The longest duration in all.
+    pub total: Duration,
+}
+
+impl Patience {
+    /// Creates the limits of a request.
+    #[must_use]
+    pub const fn new(silence: Duration, total: Duration) -> Self {
+        Self { silence, total }
+    }
 }
 
 /// The limit that a request has reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Expired {
+#[non_exhaustive]
+pub enum Expired {
+    /// It was silent for too long.
     Silence,
+    /// It took too long in all.
     Total,
 }
 
 /// The time that a request has left. It stands still while the server waits for an answer of ours.
 ///
 /// Has no clock: `now` is the time since any fixed moment, and never goes back.
+///
+/// ```
+/// use std::time::Duration;
+/// use oa_mcp_data::{CallClock, Expired, Patience};
+///
+/// let seconds = Duration::from_secs;
+/// let mut clock = CallClock::new(Patience::new(seconds(60), seconds(600)), seconds(0));
+/// clock.beat(seconds(50));
+/// assert_eq!(clock.deadline(), Some((seconds(110), Expired::Silence)));
+/// clock.set_paused(true, seconds(100)); // the server waits for us
+/// assert_eq!(clock.deadline(), None);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallClock {
+pub struct CallClock {
     patience: Patience,
     quiet_since: Duration,
     started: Duration,
@@ -26,17 +52,19 @@ pub(crate) struct CallClock {
 }
 
 impl CallClock {
-    pub(crate) fn new(patience: Patience, now: Duration) -> Self {
+    /// Starts the clock of a request.
+    #[must_use]
+    pub fn new(patience: Patience, now: Duration) -> Self {
         Self { patience, quiet_since: now, started: now, paused: None }
     }
 
-    /// The server gave a sign of life.
-    pub(crate) fn beat(&mut self, now: Duration) {
+    /// Notes a sign of life of the server.
+    pub fn beat(&mut self, now: Duration) {
         self.quiet_since = self.paused.unwrap_or(now);
     }
 
     /// Stops the clock, or lets it go on.
-    pub(crate) fn set_paused(&mut self, is_paused: bool, now: Duration) {
+    pub fn set_paused(&mut self, is_paused: bool, now: Duration) {
         match (self.paused, is_paused) {
             (None, true) => self.paused = Some(now),
             (Some(since), false) => {
@@ -51,7 +79,8 @@ impl CallClock {
     }
 
     /// Returns when the request expires, and by which limit; `None` while the clock stands still.
-    pub(crate) fn deadline(&self) -> Option<(Duration, Expired)> {
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Duration, Expired)> {
         let silence = self.quiet_since.saturating_add(self.patience.silence);
         let total = self.started.saturating_add(self.patience.total);
         match self.paused {
@@ -68,8 +97,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Patience =
-        Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
+    const PATIENCE: Patience = Patience::new(Duration::from_secs(60), Duration::from_secs(600));
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)

@@ -39,7 +39,9 @@ pub struct FilledPrompt {
 }
 
 impl Prompt {
-    pub(crate) fn read(entry: &Value) -> Option<Self> {
+    /// Reads an entry of a list; `None` without a name.
+    #[must_use]
+    pub fn read(entry: &Value) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
         let arguments = entry.get("arguments").and_then(Value::as_array).into_iter().flatten();
         let arguments = arguments.filter_map(|argument| {
@@ -60,11 +62,12 @@ impl Prompt {
 
 impl FilledPrompt {
     /// Reads the result of `prompts/get`; `None` if it is none.
-    pub(crate) fn read(result: &Value) -> Option<Self> {
+    #[must_use]
+    pub fn read(result: &Value) -> Option<Self> {
         let messages = result.get("messages")?.as_array()?;
         Some(Self {
             description: result.get("description").and_then(Value::as_str).map(str::to_owned),
-            messages: messages.iter().map(crate::message::read).collect::<Option<_>>()?,
+            messages: messages.iter().map(crate::message::read_message).collect::<Option<_>>()?,
         })
     }
 }

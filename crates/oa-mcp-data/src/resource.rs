@@ -43,7 +43,9 @@ pub enum ResourceData {
 }
 
 impl Resource {
-    pub(crate) fn read(entry: &Value) -> Option<Self> {
+    /// Reads an entry of a list of resources or of templates; `None` without a URI.
+    #[must_use]
+    pub fn read(entry: &Value) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
             uri: text("uri").or_else(|| text("uriTemplate"))?,
@@ -57,7 +59,9 @@ impl Resource {
 }
 
 impl ResourceContent {
-    pub(crate) fn read(entry: &Value) -> Option<Self> {
+    /// Reads a part of the result of `resources/read`; `None` without data.
+    #[must_use]
+    pub fn read(entry: &Value) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
         let data = match text("text") {
             Some(text) => ResourceData::Text(text),

@@ -1,10 +1,9 @@
 use oa_redact::Secrets;
 use serde_json::{Value, json};
 
-use crate::error::Error;
-
 /// Reads a list that comes in pages: says what to ask for next, and takes the answers.
-pub(crate) struct Pages {
+#[derive(Debug)]
+pub struct Pages {
     member: &'static str,
     limit: usize,
     read: usize,
@@ -12,13 +11,14 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// A list whose entries are in `member` of each page, of at most `limit` pages.
-    pub(crate) fn new(member: &'static str, limit: usize) -> Self {
+    /// Creates a list whose entries are in `member` of each page, of at most `limit` pages.
+    #[must_use]
+    pub fn new(member: &'static str, limit: usize) -> Self {
         Self { member, limit, read: 0, next: Some(json!({})) }
     }
 
     /// Returns the parameters of the next request; `None` if the list is complete or has too many pages.
-    pub(crate) fn params(&mut self) -> Option<Value> {
+    pub fn params(&mut self) -> Option<Value> {
         if self.read == self.limit {
             return None;
         }
@@ -27,7 +27,11 @@ impl Pages {
     }
 
     /// Takes a page and returns its entries.
-    pub(crate) fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// Says that it is no page, with an excerpt.
+    pub fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, String> {
         let cursor = page.get("nextCursor").and_then(Value::as_str);
         self.next = cursor.map(|cursor| json!({ "cursor": cursor }));
         match page.get_mut(self.member).map(Value::take) {
@@ -35,13 +39,14 @@ impl Pages {
             _ => {
                 let excerpt = secrets.excerpt(&page.to_string(), 200);
                 let what = self.member;
-                Err(Error::protocol(format!("the answer is no list of {what}: {excerpt}")))
+                Err(format!("the answer is no list of {what}: {excerpt}"))
             }
         }
     }
 
     /// Returns a warning if not all pages were read.
-    pub(crate) fn rest(&self) -> Option<String> {
+    #[must_use]
+    pub fn rest(&self) -> Option<String> {
         let (what, read) = (self.member, self.read);
         self.next
             .is_some()
@@ -80,6 +85,6 @@ mod tests {
     fn what_is_no_list_is_told() {
         let mut pages = Pages::new("prompts", 1);
         let error = pages.take(json!({ "prompts": 5 }), &Secrets::new()).unwrap_err();
-        assert!(error.to_string().starts_with("the answer is no list of prompts"), "{error}");
+        assert!(error.starts_with("the answer is no list of prompts"), "{error}");
     }
 }

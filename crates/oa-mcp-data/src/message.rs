@@ -2,7 +2,8 @@ use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
 use serde_json::Value;
 
 /// Reads a message of a prompt. Content that cannot be part of a message is named in its place.
-pub(crate) fn read(message: &Value) -> Option<Message> {
+#[must_use]
+pub fn read_message(message: &Value) -> Option<Message> {
     let role = match message.get("role").and_then(Value::as_str)? {
         "assistant" => MessageRole::Assistant,
         "user" => MessageRole::User,
@@ -14,7 +15,7 @@ pub(crate) fn read(message: &Value) -> Option<Message> {
         block => std::slice::from_ref(block),
     };
     let blocks = blocks.iter().map(|content| {
-        block(content).unwrap_or_else(|| {
+        read_block(content).unwrap_or_else(|| {
             let of = content.get("type").and_then(Value::as_str).unwrap_or("unknown");
             let mime = content.get("mimeType").and_then(Value::as_str).unwrap_or(of);
             let mime = oa_redact::Secrets::new().excerpt(mime, 80);
@@ -25,7 +26,8 @@ pub(crate) fn read(message: &Value) -> Option<Message> {
 }
 
 /// Reads a block of content: text, an image, an embedded text or image, or a link. `None` for everything else.
-pub(crate) fn block(content: &Value) -> Option<ContentBlock> {
+#[must_use]
+pub fn read_block(content: &Value) -> Option<ContentBlock> {
     let text = |name: &str| content.get(name).and_then(Value::as_str);
     let block = match text("type")? {
         "text" => TextBlock::new(text("text")?),
@@ -71,7 +73,7 @@ mod tests {
             { "type": "resource_link", "uri": "a://d", "name": "plan" },
             { "type": "smell" },
         ] });
-        let message = read(&message).unwrap();
+        let message = read_message(&message).unwrap();
         let texts: Vec<_> = message.content.iter().filter_map(ContentBlock::as_text).collect();
         assert_eq!(
             texts,
@@ -79,9 +81,9 @@ mod tests {
         );
         assert_eq!(message.content.len(), 7);
         assert_eq!(
-            read(&json!({ "role": "system", "content": { "type": "text", "text": "a" } })),
+            read_message(&json!({ "role": "system", "content": { "type": "text", "text": "a" } })),
             None
         );
-        assert_eq!(read(&json!({ "role": "user" })), None);
+        assert_eq!(read_message(&json!({ "role": "user" })), None);
     }
 }

@@ -3,8 +3,6 @@ use oa_tools::{ToolContext, ToolError};
 use oa_types::ImageBlock;
 use serde_json::{Value, json};
 
-use crate::error::Error;
-
 /// The longest excerpt of an answer that cannot be read.
 const EXCERPT: usize = 200;
 
@@ -13,7 +11,11 @@ const EXCERPT: usize = 200;
 /// Text stays text; structured content is the result if the text says nothing else. Images are attached to the result;
 /// an image that cannot be attached, and other media, are named in the text and emitted. Blocks that are not known are
 /// named, and the others kept.
-pub(crate) fn read(
+///
+/// # Errors
+///
+/// What the tool says of its failure, or that the answer is no result.
+pub fn read_result(
     result: &Value,
     cx: &ToolContext,
     secrets: &Secrets,
@@ -24,9 +26,7 @@ pub(crate) fn read(
         None if structured.is_some() => &[],
         _ => {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
-            return Err(
-                Error::protocol(format!("the answer is no result of a tool: {excerpt}")).into()
-            );
+            return Err(ToolError::new(format!("the answer is no result of a tool: {excerpt}")));
         }
     };
     let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
@@ -128,7 +128,7 @@ mod tests {
 
     fn check(result: &Value) -> Result<Value, String> {
         let cx = ToolContext::new("c", "t");
-        read(result, &cx, &Secrets::new()).map_err(|error| error.to_string())
+        read_result(result, &cx, &Secrets::new()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         };
         let cx = ToolContext::new("c", "t").with_emitter(Arc::new(emitter));
         let result = json!({ "content": blocks, "isError": is_error });
-        let value = read(&result, &cx, &Secrets::new()).map_err(|error| error.to_string());
+        let value = read_result(&result, &cx, &Secrets::new()).map_err(|error| error.to_string());
         let urls = cx.take_images().into_iter().map(|image| image.url).collect();
         let seen = mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
         (value, urls, seen)

@@ -2,8 +2,10 @@ use oa_redact::Secrets;
 use oa_tools::{LogLevel, Progress};
 use serde_json::Value;
 
-/// Whole numbers are steps; fractions become percent of what is known.
-pub(crate) fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
+/// Reads a notification of progress: whole numbers are steps, fractions become percent of what is known. `None` if it has
+/// no number.
+#[must_use]
+pub fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
     let done = params.get("progress").and_then(Value::as_f64)?;
     let total = params.get("total").and_then(Value::as_f64);
     let is_whole = |number: f64| number >= 0.0 && number.fract() == 0.0;
@@ -19,7 +21,9 @@ pub(crate) fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progres
     })
 }
 
-pub(crate) fn level(name: Option<&str>) -> LogLevel {
+/// Reads the level of a log notification.
+#[must_use]
+pub fn read_level(name: Option<&str>) -> LogLevel {
     match name {
         Some("debug") => LogLevel::Debug,
         Some("warning") => LogLevel::Warn,

@@ -22,18 +22,22 @@ pub enum SchemaForm {
 }
 
 /// A schema that can be offered, and the one that arguments are checked against.
-pub(crate) struct Schema {
-    pub(crate) offered: Value,
-    pub(crate) checked: Value,
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Schema {
+    /// The form for the model server.
+    pub offered: Value,
+    /// The form that the server of the tool means.
+    pub checked: Value,
 }
 
 impl Schema {
-    /// Reads the schema of a tool; an error says why it cannot be offered.
-    pub(crate) fn read(
-        schema: Option<&Value>,
-        form: SchemaForm,
-        limit: usize,
-    ) -> Result<Self, String> {
+    /// Reads the schema of a tool, of at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Says why it cannot be offered.
+    pub fn read(schema: Option<&Value>, form: SchemaForm, limit: usize) -> Result<Self, String> {
         let Some(Value::Object(schema)) = schema else {
             return Err("its schema is no object".to_owned());
         };

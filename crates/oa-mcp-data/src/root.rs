@@ -4,20 +4,23 @@ use serde_json::{Value, json};
 
 /// A folder that a server is told of.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub struct Root {
     uri: String,
     name: Option<String>,
 }
 
 impl Root {
     /// Makes a root of a folder. A relative path is taken from the current folder.
-    pub(crate) fn new(path: &Path) -> Self {
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Self { uri: file_uri(&path.to_string_lossy()), name }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// Returns the root as the protocol has it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
         match &self.name {
             Some(name) => json!({ "uri": self.uri, "name": name }),
             None => json!({ "uri": self.uri }),

@@ -1,0 +1,63 @@
+//! Reads and writes the data of MCP for an agent: pure functions, without I/O, a clock or a connection.
+//!
+//! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
+//! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`].
+//! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
+//! - [`CallClock`]: when a call has taken too long.
+//!
+//! ```
+//! use oa_mcp_data::{Schema, SchemaForm};
+//! use serde_json::json;
+//!
+//! let schema = json!({
+//!     "$schema": "http://json-schema.org/draft-07/schema#",
+//!     "properties": { "at": { "$ref": "#/$defs/place" } },
+//!     "$defs": { "place": { "type": "string", "format": "uri" } },
+//! });
+//! let schema = Schema::read(Some(&schema), SchemaForm::Portable, 64 * 1024)?;
+//! assert_eq!(schema.offered, json!({ "properties": { "at": { "type": "string" } }, "type": "object" }));
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # When to use this crate directly
+//!
+//! To use MCP servers over a transport of your own. `oa-mcp` connects to servers, and the facade `open-agent` has it as
+//! `mcp`.
+
+mod name;
+mod pins;
+mod result;
+mod schema;
+
+mod elicitation;
+mod root;
+mod sampling;
+
+mod message;
+mod pages;
+mod prompt;
+mod resource;
+
+mod clock;
+mod cut;
+mod notice;
+
+pub use crate::clock::{CallClock, Expired, Patience};
+pub use crate::cut::cut;
+pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
+pub use crate::message::{read_block, read_message};
+pub use crate::name::tool_name;
+pub use crate::notice::{read_level, read_progress};
+pub use crate::pages::Pages;
+pub use crate::pins::{Pins, UnconfirmedTool, tool_hash};
+pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
+pub use crate::resource::{Resource, ResourceContent, ResourceData};
+pub use crate::result::read_result;
+pub use crate::root::Root;
+pub use crate::sampling::{Sampled, Sampling};
+pub use crate::schema::{Schema, SchemaForm};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
