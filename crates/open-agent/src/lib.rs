@@ -44,6 +44,7 @@
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - `guide::mcp` (feature `mcp`): tools of MCP servers
+//! - `guide::mcp_server` (feature `mcp`): tools and agents as an MCP server
 //! - [`guide::images`]: images in prompts and from tools
 //! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
@@ -65,7 +66,7 @@
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
-//! - `mcp`: tools of MCP servers.
+//! - `mcp`: tools of MCP servers, and tools and agents as an MCP server.
 //! - `serve`: agents over HTTP.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
@@ -200,6 +201,10 @@ pub mod guide {
     #[cfg(feature = "mcp")]
     #[doc = include_str!("guide/mcp.md")]
     pub mod mcp {}
+
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("guide/mcp_server.md")]
+    pub mod mcp_server {}
 
     #[doc = include_str!("guide/own_model.md")]
     pub mod own_model {}
