@@ -93,6 +93,7 @@ use proc_macro::TokenStream;
 /// | `category = ..` | the category that permission rules refer to |
 /// | `timeout = ..` | the timeout of a call, a `Duration` |
 /// | `max_parallel = ..` | how many calls run at once |
+/// | `output_schema = ..` | the schema of the results, for clients of an MCP server |
 /// | `exclusive` | that calls run alone |
 /// | `cacheable` | that equal arguments give equal results |
 /// | `crate = ".."` | the path of `open-agent`, if it is not `::open_agent` |

@@ -8,8 +8,8 @@ use crate::errors::Errors;
 use crate::name::check_name;
 
 /// The options, in the order in which messages list them.
-const KNOWN: &str = "`name`, `description`, `category`, `timeout`, `max_parallel`, `exclusive`, \
-                     `cacheable` and `crate`";
+const KNOWN: &str = "`name`, `description`, `category`, `timeout`, `max_parallel`, `output_schema`, \
+                     `exclusive`, `cacheable` and `crate`";
 
 /// The options in `#[tool(..)]`.
 pub(crate) struct Options {
@@ -52,7 +52,7 @@ impl Options {
             ("cacheable" | "exclusive", Some(value)) => {
                 errors.at(value, format!("`{name}` takes no value: write `#[tool({name})]`"));
             }
-            ("category" | "timeout", Some(value)) => {
+            ("category" | "output_schema" | "timeout", Some(value)) => {
                 self.settings.push((key.clone(), Some(value)));
             }
             ("crate", Some(value)) => {
@@ -85,6 +85,10 @@ impl Options {
             }
             ("max_parallel", None) => {
                 errors.at(key, "`max_parallel` needs a value: `max_parallel = 2`");
+            }
+            ("output_schema", None) => {
+                let example = "`output_schema = json!({ .. })`";
+                errors.at(key, format!("`output_schema` needs a value: {example}"));
             }
             ("timeout", None) => {
                 let example = "`timeout = Duration::from_secs(10)`";

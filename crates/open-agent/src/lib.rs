@@ -66,7 +66,7 @@
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
-//! - `mcp`: tools of MCP servers.
+//! - `mcp`: tools of MCP servers, and tools and agents as an MCP server.
 //! - `serve`: agents over HTTP.
 //! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
@@ -227,6 +227,10 @@ pub mod guide {
     #[cfg(feature = "mcp")]
     #[doc = include_str!("guide/mcp.md")]
     pub mod mcp {}
+
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("guide/mcp_server.md")]
+    pub mod mcp_server {}
 
     #[doc = include_str!("guide/observability.md")]
     pub mod observability {}

@@ -1,13 +1,15 @@
 //! Every example runs without a server and prints what it demonstrates.
 
 mod durable;
+#[cfg(unix)]
+mod mcp_server;
 mod turns;
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use examples::{Chat, stand_in};
@@ -323,6 +325,20 @@ fn mcp() {
         "You were woken with birds.",
     ];
     check(&mut example("mcp"), &expected);
+}
+
+/// The other tests of it need Node.
+#[test]
+fn mcp_server() {
+    let mut program = example("mcp_server");
+    let mut child =
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is built");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
+    writeln!(child.stdin.take().expect("its input"), "{hello}").expect("it reads");
+    let output = child.wait_with_output().expect("it ends with its input");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(r#""serverInfo":{"name":"examples","version":"0.1.0"}"#), "{said}");
 }
 
 #[test]

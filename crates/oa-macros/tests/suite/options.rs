@@ -25,6 +25,7 @@ const LIMIT: usize = 2;
     category = "write",
     timeout = Duration::from_secs(5),
     max_parallel = LIMIT,
+    output_schema = json!({ "type": "object" }),
     exclusive,
     cacheable,
 )]
@@ -47,7 +48,10 @@ fn options_are_settings_of_the_builder() {
         (Some(2), true, true)
     );
 
+    assert_eq!(tool.output_schema(), Some(&json!({ "type": "object" })));
+
     let tool = plain::tool();
+    assert_eq!(tool.output_schema(), None);
     assert_eq!((tool.name(), tool.category(), tool.timeout()), ("plain", None, None));
     assert_eq!(
         (tool.max_parallel(), tool.is_exclusive(), tool.is_cacheable()),

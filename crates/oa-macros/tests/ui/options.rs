@@ -23,7 +23,7 @@ async fn text() {}
 async fn duplicate() {}
 
 /// Has no value.
-#[tool(name, description, category, timeout, max_parallel, crate)]
+#[tool(name, description, category, timeout, max_parallel, crate, output_schema)]
 async fn valueless() {}
 
 /// Has a value.

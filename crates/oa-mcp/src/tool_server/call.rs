@@ -183,11 +183,12 @@ impl Connection {
     /// Returns the answer to a call; `None` if it was canceled.
     async fn perform(&self, call: &Call, out: &mpsc::Sender<String>) -> Option<String> {
         let runner = &*self.runner;
-        let _turn = runner.catalog.turn(&call.tool).await;
         let (input, batch) = match runner.admit(call, &call.cancel).await {
             Ok(admitted) => admitted,
             Err(Refused(why)) => return Some(answer(&call.id, &failure(&why))),
         };
+        // Permission first: a person may take long, and nobody is to wait for that.
+        let _turn = runner.catalog.turn(&call.tool).await;
         let calls = vec![ToolUseBlock::new(call.key(), &*call.tool, input)];
         let mut events = runner.executor.execute_batch_streaming(calls, batch);
         let mut output = Output::new(call);

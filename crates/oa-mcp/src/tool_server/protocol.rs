@@ -9,7 +9,7 @@ use crate::tool_server::catalog::Catalog;
 use crate::tool_server::limits::ServerLimits;
 use crate::tool_server::message::{
     INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, UNAVAILABLE, answer, answer_with,
-    error, excerpt, read, values,
+    error, excerpt, read,
 };
 
 /// The versions of the protocol that are spoken, the newest last.
@@ -17,7 +17,7 @@ pub(crate) const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18"
 /// The levels of log notifications, as the protocol orders them.
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-/// The memory that a JSON value takes beside its text.
+/// The memory that a JSON value takes beside its text, and so does a name in an object.
 const VALUE: usize = 80;
 
 /// One client's conversation with the server, without I/O: messages in, steps out.
@@ -124,8 +124,6 @@ impl Protocol {
             Ok(messages) => messages,
             Err(refusal) => return vec![Step::Refuse(refusal)],
         };
-        // What all of a batch takes is charged to each of its calls: seldom, and never too little.
-        let bytes = bytes.len() + VALUE * values(bytes);
         let mut steps = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
@@ -137,7 +135,7 @@ impl Protocol {
                 }
                 Incoming::Notice { method, params } => steps.extend(self.notice(&method, &params)),
                 Incoming::Request { id, method, params } => {
-                    steps.push(self.request(id, &method, params, bytes));
+                    steps.push(self.request(id, &method, params));
                 }
                 Incoming::Response => {}
             }
@@ -145,7 +143,7 @@ impl Protocol {
         steps
     }
 
-    fn request(&mut self, id: Value, method: &str, params: Value, bytes: usize) -> Step {
+    fn request(&mut self, id: Value, method: &str, params: Value) -> Step {
         match method {
             "ping" => Step::Answer(answer(&id, &json!({}))),
             "initialize" => Step::Answer(self.initialize(&id, &params)),
@@ -156,7 +154,7 @@ impl Protocol {
                 Step::Answer(error(&id, INVALID_PARAMS, "the list has one page"))
             }
             "tools/list" => Step::Answer(answer_with(&id, self.catalog.list())),
-            "tools/call" => self.call(id, params, bytes),
+            "tools/call" => self.call(id, params),
             "logging/setLevel" => {
                 let level = params.get("level").and_then(Value::as_str);
                 let place = level.and_then(|level| LEVELS.iter().position(|known| *known == level));
@@ -188,7 +186,7 @@ impl Protocol {
         answer(id, &self.catalog.hello(version))
     }
 
-    fn call(&mut self, id: Value, mut params: Value, bytes: usize) -> Step {
+    fn call(&mut self, id: Value, mut params: Value) -> Step {
         let Some(tool) = params.get("name").and_then(Value::as_str) else {
             return Step::Answer(error(&id, INVALID_PARAMS, "name must be a text"));
         };
@@ -203,6 +201,7 @@ impl Protocol {
             let why = format!("a call with the id {} runs already", excerpt(&key));
             return Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why));
         }
+        let bytes = held(&params) + key.len();
         let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
         if self.open.len() >= calls {
             let why = format!("{calls} calls run already");
@@ -255,4 +254,17 @@ impl Protocol {
     pub(crate) fn running(&self) -> Vec<Cancel> {
         self.open.values().map(|open| open.cancel.clone()).collect()
     }
+}
+
+/// Returns the memory that a value takes, roughly.
+fn held(value: &Value) -> usize {
+    VALUE
+        + match value {
+            Value::Array(values) => values.iter().map(held).sum(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| VALUE + name.len() + held(value)).sum()
+            }
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
 }

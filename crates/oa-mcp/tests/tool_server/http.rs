@@ -358,3 +358,19 @@ async fn calls_of_many_clients_run_at_once() {
     }
     assert_eq!(served.service.sessions(), 20);
 }
+
+#[test]
+fn the_service_fits_into_axum() {
+    fn fits<S>(_: &S)
+    where
+        S: tower::Service<http::Request<String>, Error = std::convert::Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send,
+        S::Response: Send,
+    {
+    }
+    fits(&tools().http_service());
+}

@@ -201,3 +201,20 @@ fn futures_are_send() {
     drop(is_send(tool.execute(json!({}))));
     drop(is_send(tool.call(json!({}), ToolContext::new("", "t"))));
 }
+
+#[test]
+fn a_promise_about_results_is_kept_from_the_model() {
+    let schema = json!({ "type": "object", "properties": { "sum": { "type": "number" } } });
+    let add = echo(tool("add", "Adds").output_schema(schema.clone()));
+    assert_eq!(Tool::output_schema(&add), Some(&schema));
+    let shared: Arc<dyn Tool> = Arc::new(add.clone());
+    assert_eq!(shared.output_schema(), Some(&schema));
+    assert!(!add.to_openai_format().to_string().contains("sum"));
+    assert_eq!(Tool::output_schema(&echo(tool("plain", "Plain"))), None);
+
+    let error = echo(tool("add", "Adds").output_schema(json!({ "type": "number" }))).check();
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "tool add: the output schema must describe an object"
+    );
+}
