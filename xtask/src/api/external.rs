@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("serde::de::DeserializeOwned", "typed tools and answers are read"),
     ("serde_json", "schemas and arguments are JSON"),
     ("tokio::io", "a connection that a connector of one's own makes"),
+    ("tokio::net::TcpListener", "a worker serves on one"),
     ("tokio::time::Instant", "the clock that tests pause"),
     ("tower::Service", "the seams of transports and chat requests"),
 ];
