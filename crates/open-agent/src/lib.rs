@@ -44,6 +44,7 @@
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - `guide::mcp` (feature `mcp`): tools of MCP servers
+//! - `guide::serve` (feature `serve`): agents over HTTP, for front ends of four protocols
 //! - [`guide::images`]: images in prompts and from tools
 //! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
@@ -203,6 +204,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/own_model.md")]
     pub mod own_model {}
+
+    #[cfg(feature = "serve")]
+    #[doc = include_str!("guide/serve.md")]
+    pub mod serve {}
 
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
