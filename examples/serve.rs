@@ -48,6 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         terminal.line(&ask(addr, question).await?);
         return Ok(());
     }
+    terminal.line(&format!("http://127.0.0.1:{port} for the page"));
     terminal.line(&format!("http://127.0.0.1:{port}/v1 for clients of OpenAI, model `calculator`"));
     terminal.line(&format!("http://127.0.0.1:{port}/api/chat for useChat, /ag-ui for AG-UI"));
     terminal.line("Ctrl-C ends it");

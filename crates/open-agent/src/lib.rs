@@ -34,22 +34,22 @@
 //!
 //! # Manual
 //!
-//! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
-//! - [`guide::small_models`]: models without function calling, and small contexts
-//! - `guide::batches` (feature `session`): thousands of prompts, several servers, and resuming
-//! - [`guide::doctor`]: what a server and a model can do
-//! - [`guide::agents`]: agents that work for an agent, and events as JSON
-//! - [`guide::steps`]: requests planned one by one, messages while it works, calls answered from outside
-//! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
-//! - `guide::structured_output` (feature `schemars`): answers that are values of a type
-//! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
-//! - `guide::mcp` (feature `mcp`): tools of MCP servers
-//! - `guide::serve` (feature `serve`): agents over HTTP, for front ends of four protocols
-//! - [`guide::images`]: images in prompts and from tools
-//! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
-//! - [`guide::limits`]: every bound on what a server can make a program hold
-//! - [`guide::quirks`]: what servers do differently (the "QUIRKS rows" of the documentation)
-//! - [`guide::testing`]: scripted servers and recordings
+//! The page [`guide`] says which page of the manual answers which question. Begin with [`guide::getting_started`]; come to
+//! [`guide::servers`] to choose a server and a model, and to [`guide::testing`] to test without either.
+//!
+//! # Which crate
+//!
+//! Take this one. It is a list of names, and a feature that is off adds no crate. Take another one
+//!
+//! | to | crate |
+//! | --- | --- |
+//! | parse event streams, without JSON | `oa-sse` |
+//! | turn any server's chunks into deltas and complete calls, over a transport of your own | `oa-aggregate` |
+//! | speak to one model server as a tower service, without an agent | `oa-chat` |
+//! | run the agent's loop over your own I/O, in a durable engine for example | `oa-turn` |
+//! | run a batch of tool calls in a loop of your own | `oa-executor` |
+//! | count tokens exactly | `oa-context`, with `tiktoken` or `tokenizers` |
+//! | test against a scripted model server | `oa-testkit` |
 //!
 //! # Runtime
 //!
@@ -74,6 +74,8 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "mcp")]
+pub use oa_agents::McpHost;
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "session")]
@@ -113,7 +115,7 @@ pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
-pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
+pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool};
 pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd};
 pub use oa_types::wire::{ResultImages, ToolChoice};
@@ -176,8 +178,9 @@ pub use oa_turn as turn;
 #[doc(inline)]
 pub use oa_types as types;
 
-/// Pages of a manual.
 pub mod guide {
+    #![doc = include_str!("guide/contents.md")]
+
     #[doc = include_str!("guide/agents.md")]
     pub mod agents {}
 
@@ -192,8 +195,23 @@ pub mod guide {
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
 
+    #[doc = include_str!("guide/errors.md")]
+    pub mod errors {}
+
+    #[doc = include_str!("guide/events.md")]
+    pub mod events {}
+
+    #[doc = include_str!("guide/getting_started.md")]
+    pub mod getting_started {}
+
+    #[doc = include_str!("guide/hooks.md")]
+    pub mod hooks {}
+
     #[doc = include_str!("guide/images.md")]
     pub mod images {}
+
+    #[doc = include_str!("guide/interrupts.md")]
+    pub mod interrupts {}
 
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
@@ -202,8 +220,14 @@ pub mod guide {
     #[doc = include_str!("guide/mcp.md")]
     pub mod mcp {}
 
+    #[doc = include_str!("guide/observability.md")]
+    pub mod observability {}
+
     #[doc = include_str!("guide/own_model.md")]
     pub mod own_model {}
+
+    #[doc = include_str!("guide/performance.md")]
+    pub mod performance {}
 
     #[cfg(feature = "serve")]
     #[doc = include_str!("guide/serve.md")]
@@ -212,9 +236,23 @@ pub mod guide {
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
 
+    #[doc = include_str!("guide/servers.md")]
+    pub mod servers {}
+
+    #[cfg(feature = "session")]
+    #[doc = include_str!("guide/sessions.md")]
+    pub mod sessions {}
+
     #[cfg(feature = "session-postgres")]
     #[doc = include_str!("guide/sessions_postgres.md")]
     pub mod sessions_postgres {}
+
+    #[cfg(feature = "router")]
+    #[doc = include_str!("guide/several_servers.md")]
+    pub mod several_servers {}
+
+    #[doc = include_str!("guide/small_contexts.md")]
+    pub mod small_contexts {}
 
     #[doc = include_str!("guide/small_models.md")]
     pub mod small_models {}
@@ -228,6 +266,9 @@ pub mod guide {
 
     #[doc = include_str!("guide/testing.md")]
     pub mod testing {}
+
+    #[doc = include_str!("guide/tools.md")]
+    pub mod tools {}
 
     #[cfg(feature = "macros")]
     #[doc = include_str!("guide/typed_tools.md")]
@@ -248,3 +289,13 @@ struct Macros;
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Compiles what MIGRATING.md says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../MIGRATING.md")]
+struct Migrating;
+
+/// Compiles the page for coding models.
+#[cfg(all(doctest, feature = "schemars"))]
+#[doc = include_str!("../llms.txt")]
+struct Llms;

@@ -13,6 +13,12 @@ const UNNAMED: &[(&str, &str, &str)] = &[
         "one example needs it, and what examples alone need cannot be optional",
     ),
     ("examples", "serde", "one example needs it, and what examples alone need cannot be optional"),
+    ("migrating", "open-agent", "programs use it that the build script puts together"),
+    ("migrating", "regex", "programs use it that the build script puts together"),
+    ("migrating", "serde", "programs use it that the build script puts together"),
+    ("migrating", "serde_json", "programs use it that the build script puts together"),
+    ("migrating", "tokio", "programs use it that the build script puts together"),
+    ("pages", "tokio", "programs use it that the build script puts together"),
 ];
 
 pub(super) fn used(tree: &Tree<'_>) -> Result<Vec<Finding>> {
