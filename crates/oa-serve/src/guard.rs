@@ -161,7 +161,10 @@ pub(crate) async fn json_errors(response: Response) -> Response {
     if message.is_empty() {
         message = status.canonical_reason().unwrap_or("error").to_lowercase();
     }
-    let body = Json(json!({ "error": { "message": message } })).into_response();
+    let body = Json(
+        json!({ "error": { "message": message, "type": "invalid_request_error", "code": null } }),
+    )
+    .into_response();
     parts.headers.extend(body.headers().clone());
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
     Response::from_parts(

@@ -38,6 +38,8 @@ mod error;
 mod front;
 mod log;
 mod run;
+#[cfg(test)]
+mod sample_turn;
 
 use std::io;
 

@@ -133,14 +133,19 @@ impl AgentServer {
         };
         let cors = access.cors();
         let access = Arc::new(access);
+        let guarded = |routes: Router<Served>| {
+            routes
+                .route_layer(from_fn(guard::json_bodies))
+                .route_layer(from_fn_with_state(Arc::clone(&access), guard::check))
+        };
+        // The front end of a chat shows the words of an error as they are.
+        let chat = guarded(ai_sdk::routes());
+        let in_json = |routes| guarded(routes).layer(map_response(guard::json_errors));
         let router = Router::new()
-            .nest("/api", native::routes())
-            .nest("/api/chat", ai_sdk::routes())
-            .nest("/ag-ui", ag_ui::routes())
-            .nest("/v1", openai::routes())
-            .route_layer(map_response(guard::json_errors))
-            .route_layer(from_fn(guard::json_bodies))
-            .route_layer(from_fn_with_state(access, guard::check))
+            .nest("/api", in_json(native::routes()))
+            .nest("/api/chat", chat)
+            .nest("/ag-ui", in_json(ag_ui::routes()))
+            .nest("/v1", in_json(openai::routes()))
             .merge(page::routes())
             .layer(DefaultBodyLimit::max(body_bytes))
             .with_state(served);

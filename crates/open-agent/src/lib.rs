@@ -241,6 +241,10 @@ pub mod guide {
     #[doc = include_str!("guide/performance.md")]
     pub mod performance {}
 
+    #[cfg(feature = "serve")]
+    #[doc = include_str!("guide/serve.md")]
+    pub mod serve {}
+
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
 

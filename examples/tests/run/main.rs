@@ -342,6 +342,12 @@ fn mcp_server() {
 }
 
 #[test]
+fn serve() {
+    let expected = ["> What is 25 + 17?", "42"];
+    check(example("serve").arg("--try"), &expected);
+}
+
+#[test]
 fn batch() {
     let expected = [
         "0: positive",

@@ -403,3 +403,6 @@ fn usage(usage: &Usage) -> Option<Value> {
     let counts: Map<_, _> = counts.collect();
     (!counts.is_empty()).then_some(Value::Object(counts))
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,3 +241,6 @@ fn text(content: &Value) -> String {
     let parts = content.as_array().into_iter().flatten();
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -354,3 +354,6 @@ fn finish_reason(reason: &FinishReason, waits: bool) -> &'static str {
         _ => "other",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -227,3 +227,6 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
     };
     parts.iter().filter_map(block).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -291,3 +291,6 @@ fn usage(usage: &Usage) -> Value {
     }
     Value::Object(counts)
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,3 +219,6 @@ fn without_thinking(text: &str) -> String {
     }
     rest.to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,9 @@ fn reply(asked: &Asked) -> Reply {
     let prompt = prompt.and_then(|message| message["content"].as_str()).unwrap_or_default();
     let last = &messages[messages.len() - 1];
     let result = (last["role"] == "tool").then(|| last["content"].to_string());
-    match (prompt.split(' ').next().unwrap_or_default(), result) {
+    // Prompts without an answer between them are sent as one.
+    let word = prompt.lines().last().and_then(|line| line.split(' ').next());
+    match (word.unwrap_or_default(), result) {
         ("[delete]", None) => Reply::new().call("delete_file", json!({"path": "notes.txt"})),
         ("[pick]", None) => Reply::new().call("pick_color", json!({"palette": "warm"})),
         ("[both]", None) => Reply::new()
@@ -43,6 +45,10 @@ fn reply(asked: &Asked) -> Reply {
         ("[wait]", None) => Reply::new().call("wait", json!({})),
         ("[slow]", _) => Reply::text("one two three four").delay(Duration::from_millis(50)),
         ("[long]", _) => Reply::text("tick ".repeat(2_000)).delay(Duration::from_millis(20)),
+        ("[load]", _) => {
+            let words: String = (0..40).map(|word| format!("{word} ")).collect();
+            Reply::text(words).delay(Duration::from_millis(10))
+        }
         ("[fail]", _) => Reply::error(400, "no such luck"),
         _ => Reply::text(format!("You said: {prompt}")),
     }

@@ -49,6 +49,11 @@ const NOT_RUN: &[(&str, usize, &str)] = &[
     ("README.md", 2, "hidden lines would be seen; run above"),
     ("crates/open-agent/README.md", 1, "the same"),
     ("crates/open-agent/src/guide/mcp.md", 1, "starts a program of npm; the example `mcp` is run"),
+    (
+        "crates/open-agent/src/guide/serve.md",
+        1,
+        "serves until it is stopped; the example `serve` is run",
+    ),
     ("crates/open-agent/src/guide/sessions_postgres.md", 1, "needs a database; its example is run"),
 ];
 

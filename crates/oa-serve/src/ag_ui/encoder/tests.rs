@@ -1,0 +1,75 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::sample_turn::{encode, everything, lines, text_of, turn};
+
+fn run(state: Value) -> RunEvents {
+    RunEvents::new("thread".to_owned(), "run".to_owned(), state)
+}
+
+#[test]
+fn a_turn_with_everything() {
+    insta::assert_snapshot!(lines(&encode(&mut run(Value::Null), everything())));
+}
+
+proptest! {
+    /// The client's verifier finds nothing: what is opened is closed, ids of messages are used once, a call has one
+    /// result, and nothing follows the end.
+    #[test]
+    fn the_client_accepts_each_turn(events in turn()) {
+        let mut run = run(Value::Null);
+        let mut sent = encode(&mut run, events.clone());
+        prop_assert!(run.is_over());
+        let last = sent.pop().expect("a turn has an end");
+        let failed = last["type"] == "RUN_ERROR";
+        prop_assert!(failed || last["type"] == "RUN_FINISHED");
+        prop_assert_eq!(&sent[0]["type"], "RUN_STARTED");
+
+        let (mut open, mut messages, mut calls, mut results) =
+            (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
+        let mut text = String::new();
+        for event in &sent[1..] {
+            let kind = event["type"].as_str().expect("each event has a type");
+            let message = event["messageId"].as_str().unwrap_or_default();
+            let call = event["toolCallId"].as_str().unwrap_or_default();
+            match kind {
+                "TEXT_MESSAGE_START" | "REASONING_START" => {
+                    prop_assert!(messages.insert(message) && open.insert(message));
+                }
+                "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" => {
+                    prop_assert!(open.contains(message));
+                    if kind == "TEXT_MESSAGE_CONTENT" {
+                        text.push_str(event["delta"].as_str().expect("deltas are text"));
+                    }
+                }
+                "TEXT_MESSAGE_END" | "REASONING_END" => prop_assert!(open.remove(message)),
+                "REASONING_MESSAGE_START" | "REASONING_MESSAGE_END" => {}
+                "TOOL_CALL_START" => {
+                    prop_assert!(calls.insert(call) && open.insert(call));
+                }
+                "TOOL_CALL_ARGS" => prop_assert!(open.contains(call)),
+                "TOOL_CALL_END" => prop_assert!(open.remove(call)),
+                "TOOL_CALL_RESULT" => {
+                    prop_assert!(messages.insert(message) && results.insert(call));
+                    prop_assert!(calls.contains(call) && !open.contains(call));
+                    prop_assert!(event["content"].is_string());
+                }
+                other => prop_assert!(false, "{}", other),
+            }
+        }
+        prop_assert!(failed || open.is_empty());
+        prop_assert_eq!(text, text_of(&events));
+        // No member is null: the client refuses most of them.
+        prop_assert!(sent.iter().all(|event| event.as_object().is_some_and(|e| !e.values().any(Value::is_null))));
+        prop_assert_eq!(encode(&mut run, events), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn state_is_merged_into_that_of_the_front_end() {
+    let mut run = run(json!({"title": "Draft", "pages": 2}));
+    run.merge_state(&json!({"title": "Report"}));
+    assert_eq!(run.state, json!({"title": "Report", "pages": 2}));
+}

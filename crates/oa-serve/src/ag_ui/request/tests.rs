@@ -1,0 +1,47 @@
+use super::*;
+
+fn input(mut body: Value) -> RunInput {
+    body["threadId"] = "t".into();
+    body["runId"] = "r".into();
+    read(body.to_string().as_bytes(), &ServeLimits::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_result_of_a_front_end_tool_continues_the_thread() {
+    let call = json!({"id": "c", "type": "function", "function": {"name": "pick", "arguments": "{\"a\":"}});
+    let input = input(json!({"messages": [
+        {"id": "1", "role": "user", "content": "hi"},
+        {"id": "2", "role": "reasoning", "content": "hm"},
+        {"id": "3", "role": "assistant", "toolCalls": [call]},
+        {"id": "4", "role": "tool", "toolCallId": "c", "content": "teal"},
+    ]}));
+    assert!(input.turn.prompt.is_none());
+    assert_eq!(input.turn.history.len(), 3);
+    assert_eq!(input.turn.answers.results[0].content, "teal");
+}
+
+#[test]
+fn an_interrupt_is_answered_by_a_clear_yes_alone() {
+    let answer = |status: &str, payload: Value| json!({"interruptId": "i", "status": status, "payload": payload});
+    let input = input(json!({
+        "messages": [{"id": "1", "role": "user", "content": "hi"}],
+        "resume": [
+            answer("resolved", json!({"approved": true})), answer("cancelled", json!({"approved": true})),
+            answer("resolved", json!({"approved": "yes"})), answer("resolved", json!(true)),
+        ],
+    }));
+    let yes: Vec<_> =
+        input.turn.answers.approvals.iter().map(|answer| answer.is_approved).collect();
+    assert_eq!(yes, [true, false, false, false]);
+}
+
+#[test]
+fn context_is_told_to_the_model() {
+    let input = input(json!({
+        "messages": [{"id": "1", "role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "context": [{"description": "time", "value": "noon"}],
+    }));
+    assert_eq!(input.turn.history[0].text(), "time: noon");
+    assert_eq!(input.turn.prompt.expect("a prompt").text(), "hi");
+}

@@ -1,0 +1,83 @@
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::sample_turn::{encode, everything, lines, text_of, turn};
+
+fn stream() -> MessageStream {
+    MessageStream::new("msg-7".to_owned(), [])
+}
+
+#[test]
+fn a_turn_with_everything() {
+    insta::assert_snapshot!(lines(&encode(&mut stream(), everything())));
+}
+
+proptest! {
+    /// A front end never sees a part that stays open, an output without its call or a second one, or anything behind the
+    /// end.
+    #[test]
+    fn the_client_accepts_each_turn(events in turn()) {
+        let mut stream = stream();
+        let mut chunks = encode(&mut stream, events.clone());
+        prop_assert!(stream.is_over());
+        let last = chunks.pop().expect("a turn has an end");
+        let failed = last["type"] == "error";
+        prop_assert!(failed || last == "[DONE]");
+        prop_assert_eq!(&chunks[0]["type"], "start");
+
+        let (mut open, mut seen, mut outputs, mut inputs) =
+            (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
+        let mut text = String::new();
+        for chunk in &chunks[1..] {
+            let kind = chunk["type"].as_str().expect("each chunk has a type");
+            let id = chunk["id"].as_str().unwrap_or_default();
+            let call = chunk["toolCallId"].as_str().unwrap_or_default();
+            match kind {
+                "text-start" | "reasoning-start" => {
+                    prop_assert!(open.is_empty() && seen.insert(id));
+                    open.insert(id);
+                }
+                "text-delta" | "reasoning-delta" => {
+                    prop_assert!(open.contains(id));
+                    if kind == "text-delta" {
+                        text.push_str(chunk["delta"].as_str().expect("deltas are text"));
+                    }
+                }
+                "text-end" | "reasoning-end" => prop_assert!(open.remove(id)),
+                "tool-input-available" => {
+                    inputs.insert(call);
+                }
+                "tool-input-error" => prop_assert!(outputs.insert(call)),
+                "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
+                    prop_assert!(inputs.contains(call) && outputs.insert(call));
+                }
+                "tool-approval-request" => prop_assert!(inputs.contains(call)),
+                "start-step" | "finish-step" => prop_assert!(open.is_empty()),
+                "tool-input-start" | "tool-input-delta" | "finish" | "abort" => {}
+                other => prop_assert!(false, "{}", other),
+            }
+        }
+        prop_assert!(open.is_empty());
+        prop_assert_eq!(text, text_of(&events));
+        let steps = |word| chunks.iter().filter(|chunk| chunk["type"] == word).count();
+        prop_assert!(failed || steps("start-step") == steps("finish-step"));
+        // A client must never find a last step of finished calls alone: it would send the message again.
+        if let Some(step) = chunks.iter().rposition(|chunk| chunk["type"] == "start-step")
+            && chunks.last().is_some_and(|chunk| chunk["finishReason"] == "stop")
+        {
+            let is_call = |chunk: &Value| chunk["type"].as_str().is_some_and(|kind| kind.starts_with("tool-"));
+            prop_assert!(!chunks[step..].iter().any(is_call));
+        }
+        // Nothing follows the end.
+        prop_assert_eq!(encode(&mut stream, events), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_gap_is_an_error_and_not_a_clean_end() {
+    let (mut stream, mut out) = (stream(), Vec::new());
+    stream.write(View::Gap, &mut out);
+    assert!(stream.is_over() && String::from_utf8_lossy(&out).contains("\"type\":\"error\""));
+}

@@ -1,0 +1,52 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::log::EventId;
+use crate::sample_turn::{encode, everything, lines, text_of, turn};
+
+fn head() -> Head {
+    Head { model: "agent".to_owned(), created: 1 }
+}
+
+#[test]
+fn a_turn_with_everything() {
+    insta::assert_snapshot!(lines(&encode(&mut Chunks::new(head(), true), everything())));
+}
+
+proptest! {
+    /// Chunks have one id, one finish reason and the text of the turn; a whole completion says the same.
+    #[test]
+    fn the_client_accepts_each_turn(events in turn()) {
+        let mut chunks = Chunks::new(head(), false);
+        let mut sent = encode(&mut chunks, events.clone());
+        prop_assert!(chunks.is_over());
+        let last = sent.pop().expect("a turn has an end");
+        let failed = last["error"].is_object();
+        prop_assert!(failed || last == "[DONE]");
+        prop_assert!(!failed || last["error"]["message"].is_string());
+        prop_assert_eq!(&sent[0]["choices"][0]["delta"]["role"], "assistant");
+        prop_assert!(sent.iter().all(|chunk| chunk["id"] == sent[0]["id"]));
+        let reasons = sent.iter().filter(|chunk| !chunk["choices"][0]["finish_reason"].is_null());
+        prop_assert_eq!(reasons.count(), usize::from(!failed));
+        let deltas = sent.iter().map(|chunk| &chunk["choices"][0]["delta"]);
+        let text: String = deltas.filter_map(|delta| delta["content"].as_str()).collect();
+        prop_assert_eq!(&text, &text_of(&events));
+
+        let mut whole = Whole::new(head());
+        let mut outcome = None;
+        for (number, event) in (1..).zip(events.clone()) {
+            outcome = outcome.or(whole.read(View::Event(EventId { run: 7, number }, event)));
+        }
+        match outcome.expect("a turn has an end") {
+            Ok(completion) => {
+                prop_assert!(!failed);
+                let message = &completion["choices"][0]["message"];
+                prop_assert_eq!(message["content"].as_str().unwrap_or_default(), text);
+                let reason = sent.iter().find_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
+                prop_assert_eq!(completion["choices"][0]["finish_reason"].as_str(), reason);
+            }
+            Err(_) => prop_assert!(failed),
+        }
+        prop_assert_eq!(encode(&mut chunks, events), Vec::<Value>::new());
+    }
+}

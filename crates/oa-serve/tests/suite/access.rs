@@ -1,0 +1,119 @@
+//! Who may use a server: tokens, origins, names, types and sizes of bodies.
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use oa_serve::ServeLimits;
+use serde_json::json;
+
+use crate::app::{App, agent};
+
+fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::from("{}")).expect("the request is valid")
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[tokio::test]
+async fn a_token_is_needed_everywhere_once_it_is_set() {
+    let app = App::new(|server| server.bearer_token("secret-token"));
+    for path in ["/api/agent", "/api/conversations", "/v1/models", "/api/chat/x/stream"] {
+        for (headers, status) in [
+            (vec![], StatusCode::UNAUTHORIZED),
+            (vec![("authorization", "Bearer wrong")], StatusCode::UNAUTHORIZED),
+            (vec![("authorization", "Basic secret-token")], StatusCode::UNAUTHORIZED),
+            (vec![("authorization", "Bearer secret-toke")], StatusCode::UNAUTHORIZED),
+        ] {
+            assert_eq!(app.request(request(Method::GET, path, &headers)).await.status(), status);
+        }
+        let right = [("authorization", "bearer secret-token")];
+        assert!(app.request(request(Method::GET, path, &right)).await.status().is_success());
+    }
+    let server = oa_serve::AgentServer::new(agent().build().expect("the options are valid"));
+    let shown = format!("{:?}", server.bearer_token("secret-token"));
+    assert!(!shown.contains("secret-token"), "{shown}");
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_are_refused_unless_they_are_named() {
+    let app = App::new(|server| server.allow_origin("https://app.example.com"));
+    let post = |origin| {
+        let headers = [JSON, ("host", "127.0.0.1:8080"), ("origin", origin)];
+        app.request(request(Method::POST, "/api/conversations", &headers))
+    };
+    assert_eq!(post("http://127.0.0.1:8080").await.status(), StatusCode::CREATED);
+    assert_eq!(post("https://evil.example.com").await.status(), StatusCode::FORBIDDEN);
+    assert_eq!(post("null").await.status(), StatusCode::FORBIDDEN);
+    let named = post("https://app.example.com").await;
+    assert_eq!(named.status(), StatusCode::CREATED);
+    assert_eq!(named.headers()["access-control-allow-origin"], "https://app.example.com");
+
+    let preflight = |origin| {
+        let headers = [("origin", origin), ("access-control-request-method", "POST")];
+        app.request(request(Method::OPTIONS, "/api/conversations", &headers))
+    };
+    let allowed = preflight("https://app.example.com").await;
+    assert_eq!(allowed.headers()["access-control-allow-origin"], "https://app.example.com");
+    let refused = preflight("https://evil.example.com").await;
+    assert!(!refused.headers().contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test]
+async fn bodies_are_json_and_bounded() {
+    let mut limits = ServeLimits::default();
+    limits.body_bytes = 100;
+    let app = App::new(|server| server.limits(limits));
+    for path in ["/api/conversations", "/api/chat", "/ag-ui", "/v1/chat/completions"] {
+        let form = [("content-type", "text/plain")];
+        let refused = app.request(request(Method::POST, path, &form)).await;
+        assert_eq!(refused.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{path}");
+    }
+    for path in ["/api/chat", "/ag-ui", "/v1/chat/completions"] {
+        let (status, _) = app.post(path, json!({"id": "x".repeat(200)})).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_error_of_a_chat_is_a_sentence_and_all_others_are_json() {
+    let app = App::new(|server| server.bearer_token("secret"));
+    for path in ["/api/chat", "/api/conversations", "/ag-ui", "/v1/chat/completions"] {
+        let answer = app.request(request(Method::POST, path, &[JSON])).await;
+        let kind = answer.headers()["content-type"].to_str().expect("it is text").to_owned();
+        assert_eq!(kind.starts_with("text/plain"), path == "/api/chat", "{path}: {kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_is_no_page() {
+    let app = App::new(|server| server);
+    for path in ["/api/none", "/v1/none", "/ag-ui/none", "/api/chat/x/none", "/none"] {
+        let answer = app.request(request(Method::GET, path, &[])).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn viewers_and_runs_are_bounded() {
+    let mut limits = ServeLimits::default();
+    (limits.viewers, limits.runs, limits.conversations) = (1, 1, 2);
+    let app = App::new(|server| server.limits(limits));
+    let (first, second) = (app.create().await, app.create().await);
+    let events = app.view(&first, None).await;
+    let more = app.request(request(Method::GET, &format!("{first}/events"), &[])).await;
+    assert_eq!(more.status(), StatusCode::SERVICE_UNAVAILABLE);
+    app.prompt(&first, "[long]").await;
+    let (status, _) = app.post(&format!("{second}/prompt"), json!({"text": "hi"})).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    drop(events);
+    app.view(&first, None).await;
+    // The one in use stays in memory, and idle ones make room.
+    for _ in 0..3 {
+        let other = app.create().await;
+        assert_eq!(app.get(&other).await.0, StatusCode::OK);
+    }
+    assert_eq!(app.get(&first).await.1["running"], true);
+}
