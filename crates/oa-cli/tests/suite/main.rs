@@ -3,7 +3,7 @@
 mod documents;
 mod pipe;
 mod program;
-#[cfg(feature = "serve")]
+#[cfg(all(feature = "mcp", feature = "serve"))]
 mod serve;
 mod server;
 #[cfg(unix)]
