@@ -258,7 +258,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-agents",
         place: Place::Layer(5),
-        ours: &["oa-client", "oa-tools", "oa-types"],
+        ours: &["oa-client", "oa-executor", "oa-hooks", "oa-mcp", "oa-tools", "oa-types"],
         external: None,
         limits: &[],
     },
@@ -303,7 +303,15 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-serve",
         place: Place::Layer(5),
-        ours: &["oa-client", "oa-events", "oa-session", "oa-sse", "oa-types"],
+        ours: &[
+            "oa-client",
+            "oa-events",
+            "oa-executor",
+            "oa-session",
+            "oa-sse",
+            "oa-tools",
+            "oa-types",
+        ],
         external: None,
         limits: &[],
     },
@@ -327,6 +335,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-mcp",
             "oa-output",
             "oa-redact",
+            "oa-restate",
             "oa-router",
             "oa-serve",
             "oa-session",
@@ -343,8 +352,8 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[
             Limit { features: Features::Default, most: 56 },
             // With two databases, of which PostgreSQL's driver brings 42, derives of schemas, and the library of MCP, which
-            // brings 17. Agents over HTTP bring 12: axum, and what is below it.
-            Limit { features: Features::AllButTls, most: 134 },
+            // brings 17. Agents over HTTP bring 12: axum, and what is below it. The protocol of Restate brings 38.
+            Limit { features: Features::AllButTls, most: 172 },
         ],
     },
     Row {

@@ -166,7 +166,13 @@ impl Driver {
                     }
                     return Poll::Ready(Ok(Some(end)));
                 }
-                Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
+                Some(Action::Request { tools }) => {
+                    if let Some(settings) = self.settings.refreshed().map_err(|it| self.fail(it))? {
+                        self.turn.set_external_tools(settings.config.external_tools());
+                        self.settings = Arc::new(settings);
+                    }
+                    self.work.request = Some(self.request(tools));
+                }
                 Some(Action::Review { call }) => self.review(call),
                 Some(Action::ReviewAnswer) => self.review_answer(),
                 Some(Action::Run { calls }) => {

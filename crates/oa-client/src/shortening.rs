@@ -11,9 +11,8 @@ use oa_types::Message;
 use crate::client::answer_text;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
-use crate::outer_budget::locked;
 use crate::settings::Settings;
-use crate::work::{Done, SharedUsage, ShortenedTurn};
+use crate::work::{Done, SharedUsage, ShortenedTurn, locked};
 
 impl Settings {
     /// Returns the plan for a conversation that is too long.

@@ -23,9 +23,8 @@ use crate::answer_review;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::hooks;
 use crate::nested::RunningBatch;
-use crate::outer_budget::locked;
 use crate::settings::Settings;
-use crate::work::{SharedUsage, refused};
+use crate::work::{SharedUsage, locked, refused};
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
@@ -56,6 +56,11 @@ pub(crate) type ShortenedTurn = (ShortenOutcome, Option<ContextShortened>);
 
 /// The usage of requests that may be cut at any time.
 pub(crate) type SharedUsage = Arc<Mutex<Usage>>;
+
+/// Locks what is only ever locked for arithmetic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Work {
     /// Waits for the next piece of the arriving answer; `None` if there is none, or at its end.

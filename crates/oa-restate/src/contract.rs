@@ -12,7 +12,7 @@ pub struct Prompt {
     /// The message. A string is a user's message.
     #[serde(deserialize_with = "message")]
     pub message: Message,
-    /// The agent of the session: a [name](crate::Worker::agent) of the worker, or its main agent. It is set by the first
+    /// The agent of the session: a [name](crate::AgentWorker::agent) of the worker, or its main agent. It is set by the first
     /// prompt, and later ones must name the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -185,6 +185,52 @@ impl Prompt {
     #[must_use]
     pub fn new(message: Message) -> Self {
         Self { message, agent: None, left: BudgetLeft::default(), depth: 0 }
+    }
+
+    /// Creates a prompt from a text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Message::user(text))
+    }
+}
+
+impl Approve {
+    /// Approves a call with the input that it has.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), input: None }
+    }
+}
+
+impl Deny {
+    /// Denies a call; the model reads the reason.
+    #[must_use]
+    pub fn new(id: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { id: id.into(), reason: reason.into() }
+    }
+}
+
+impl ExternalResult {
+    /// Creates the result of a call.
+    #[must_use]
+    pub fn new(id: impl Into<String>, content: Value) -> Self {
+        Self { id: id.into(), content, is_error: false, images: Vec::new() }
+    }
+}
+
+impl Fork {
+    /// Copies all messages of a session.
+    #[must_use]
+    pub fn new(from: impl Into<String>) -> Self {
+        Self { from: from.into(), keep: None }
+    }
+}
+
+impl BatchPrompts {
+    /// Creates a batch.
+    #[must_use]
+    pub fn new(name: impl Into<String>, prompts: Vec<String>) -> Self {
+        Self { name: name.into(), prompts, at_once: None }
     }
 }
 

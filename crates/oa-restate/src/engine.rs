@@ -24,8 +24,8 @@ impl fmt::Display for NoAnswer {
 impl error::Error for NoAnswer {}
 
 impl Engine {
-    /// The longest answer that is read.
-    const MOST: usize = 4 << 20;
+    /// The longest answer that is read: no message of the engine is longer.
+    const MOST: usize = 32 << 20;
 
     pub(crate) fn new(url: &str) -> Self {
         let transport = Transport::builder().connect_timeout(Duration::from_secs(5)).build();
@@ -39,12 +39,31 @@ impl Engine {
         path: &str,
         body: Option<String>,
     ) -> Result<(u16, Vec<u8>), NoAnswer> {
+        self.send_with_key(method, path, body, None).await
+    }
+
+    /// Sends a request that the engine performs once for each key, and returns the status and the body.
+    pub(crate) async fn send_with_key(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: Option<String>,
+        key: Option<&str>,
+    ) -> Result<(u16, Vec<u8>), NoAnswer> {
         let failed = |error: &dyn fmt::Display| NoAnswer(error.to_string());
         let request = http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
-            .header("content-type", "application/json")
             .header("accept", "application/json");
+        // A handler without input takes no type of it.
+        let request = match &body {
+            Some(_) => request.header("content-type", "application/json"),
+            None => request,
+        };
+        let request = match key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        };
         let body = body.map_or_else(RequestBody::empty, RequestBody::new);
         let request = request.body(body).map_err(|error| failed(&error))?;
         let mut transport = self.transport.clone();

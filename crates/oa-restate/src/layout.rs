@@ -183,7 +183,7 @@ mod tests {
                 }
                 prop_assert_eq!(state.read(), Some(conversation.clone()));
                 prop_assert_eq!(state.head.messages, conversation.len() as u64);
-                let bytes: usize = state.turns.values().map(|turn| size(turn)).sum();
+                let bytes: usize = state.turns.values().map(size).sum();
                 prop_assert_eq!(state.head.bytes, bytes as u64);
                 prop_assert_eq!(state.turns.len() as u64, state.head.next - state.head.first);
             }

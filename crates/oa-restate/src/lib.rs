@@ -1,10 +1,10 @@
 //! Agents whose turns survive crashes, on the durable execution engine [Restate](https://restate.dev).
 //!
-//! A [`Worker`] performs the steps of turns. The engine records the outcome of each step: every request to the model, every
+//! A [`AgentWorker`] performs the steps of turns. The engine records the outcome of each step: every request to the model, every
 //! decision, every call. If a worker dies, another one continues after the last recorded outcome. It asks nothing again
 //! that was answered, and runs no call again whose result is recorded.
 //!
-//! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`:
+//! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`, or by [`Sessions`]:
 //!
 //! | handler | input | |
 //! | --- | --- | --- |
@@ -43,6 +43,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod sessions;
 mod worker;
 
 mod batch;
@@ -70,7 +71,8 @@ pub use crate::contract::{
 pub use crate::event::{EventReader, EventSink, ReadEvent, SessionEvent};
 pub use crate::limits::Limits;
 pub use crate::register::{RegisterError, Registered};
-pub use crate::worker::Worker;
+pub use crate::sessions::{SessionError, Sessions};
+pub use crate::worker::AgentWorker;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -13,7 +13,7 @@ use oa_turn::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep, Decision,
     Fit, Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
-    StepCall,
+    Spent, StepCall,
 };
 use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock};
 use restate_sdk::context::{DurableFuture, DurableFuturesUnordered, RequestTarget};
@@ -318,7 +318,7 @@ impl Perform for DurableSteps<'_, '_> {
             let Ok(outcome) = steps.shorten(step).await;
             outcome
         });
-        Ok(outcome.await?.unwrap_or_else(|by| ShortenOutcome::Cut { by }))
+        Ok(outcome.await?.unwrap_or_else(|by| ShortenOutcome::Cut { by, spent: Spent::default() }))
     }
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Stop> {
@@ -328,7 +328,7 @@ impl Perform for DurableSteps<'_, '_> {
         }
         if layout::size(&step.history) > self.shared.limits.session_bytes {
             let reason = FinishReason::Other("session_full".into());
-            return Ok(AskOutcome::Cut { by: CutBy::Budget { reason }, partial: Vec::new() });
+            return Ok(nothing_of_it(CutBy::Budget { reason }));
         }
         let status = TurnStatus {
             turn: self.place.turn,
@@ -341,8 +341,7 @@ impl Perform for DurableSteps<'_, '_> {
             self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
                 bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
             });
-        let cut = |by| AskOutcome::Cut { by, partial: Vec::new() };
-        let outcome = outcome.await?.unwrap_or_else(cut);
+        let outcome = outcome.await?.unwrap_or_else(nothing_of_it);
         let steered = self.steered().await;
         if steered.is_empty() {
             return Ok(outcome);
@@ -440,9 +439,9 @@ async fn in_time(
             cancel.cancel();
             let Ok(outcome) = ask.await;
             match outcome {
-                AskOutcome::Cut { partial, .. } => {
+                AskOutcome::Cut { partial, spent, .. } => {
                     let by = CutBy::Budget { reason: FinishReason::MaxRunTime };
-                    AskOutcome::Cut { by, partial }
+                    AskOutcome::Cut { by, partial, spent }
                 }
                 outcome => outcome,
             }
@@ -458,5 +457,16 @@ fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
     }
     let message = format!("the answer takes {size} bytes, and at most {most} are kept");
     let error = Box::new(ErrorRecord::new("limit", message));
-    AskOutcome::Failed { error, has_begun: false, partial: Vec::new() }
+    let spent = match &outcome {
+        AskOutcome::Answered { answer, .. } => Some(Spent::new(0, answer.tokens, answer.cost)),
+        AskOutcome::Cut { spent, .. } | AskOutcome::Failed { spent, .. } => Some(*spent),
+        _ => None,
+    };
+    let spent = spent.unwrap_or_default();
+    AskOutcome::Failed { error, has_begun: false, partial: Vec::new(), spent }
+}
+
+/// Returns the outcome of a request that ended before anything of its answer was kept.
+fn nothing_of_it(by: CutBy) -> AskOutcome {
+    AskOutcome::Cut { by, partial: Vec::new(), spent: Spent::default() }
 }

@@ -29,7 +29,7 @@ use crate::register::{self, RegisterError, Registered};
 ///
 /// ```no_run
 /// use oa_client::AgentOptions;
-/// use oa_restate::Worker;
+/// use oa_restate::AgentWorker;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,8 +38,8 @@ use crate::register::{self, RegisterError, Registered};
 ///     .model("qwen3:8b")
 ///     .auto_execute_tools(true)
 ///     .build()?;
-/// let worker = Worker::new(agent).ingress("http://127.0.0.1:8080");
-/// let listener = Worker::listen("127.0.0.1:9080".parse()?)?;
+/// let worker = AgentWorker::new(agent).ingress("http://127.0.0.1:8080");
+/// let listener = AgentWorker::listen("127.0.0.1:9080".parse()?)?;
 /// // The engine asks the worker what it offers, so it must be serving already.
 /// let serving = tokio::spawn(worker.clone().serve(listener));
 /// worker.register("http://127.0.0.1:9070", "http://127.0.0.1:9080").await?;
@@ -57,7 +57,7 @@ use crate::register::{self, RegisterError, Registered};
 /// - Structured output, and the detection of servers that cut prompts, are not part of a durable turn.
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it serves"]
-pub struct Worker {
+pub struct AgentWorker {
     main: AgentOptions,
     named: BTreeMap<String, AgentOptions>,
     limits: Limits,
@@ -65,7 +65,7 @@ pub struct Worker {
     ingress: Option<String>,
 }
 
-impl Worker {
+impl AgentWorker {
     /// Attempts at an invocation. The engine pauses a session after 70 by default, and nothing reaches it then: too few
     /// for a night without workers.
     const ATTEMPTS: u64 = u32::MAX as u64;
@@ -191,9 +191,9 @@ impl Worker {
     }
 }
 
-impl fmt::Debug for Worker {
+impl fmt::Debug for AgentWorker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
+        f.debug_struct("AgentWorker")
             .field("main", &self.main)
             .field("named", &self.named)
             .field("limits", &self.limits)

@@ -44,6 +44,8 @@ impl Seat {
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) seat: Arc<tokio::sync::Mutex<Seat>>,
+    /// Held by a front end's request until its run has begun.
+    pub(crate) entry: tokio::sync::Mutex<()>,
     /// Held for writing while the history is saved, so that a reader of the store knows which events it covers.
     pub(crate) saving: RwLock<()>,
     state: Mutex<State>,
@@ -63,8 +65,34 @@ struct State {
     usage: Option<Usage>,
     /// The last event that the stored history covers.
     stored: Option<EventId>,
+    /// The last run for a front end.
+    front: Option<Front>,
     is_deleted: bool,
     used_at: Instant,
+}
+
+/// A run as the front end that asked for it names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// The id of the assistant's message.
+    pub(crate) message_id: String,
+    /// Calls that the user has denied for it.
+    pub(crate) denied: Vec<String>,
+    /// The number of the run's first event.
+    pub(crate) first: u64,
+}
+
+/// The begin of a run.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) steer: SteerHandle,
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// The time, in milliseconds since 1970.
+    pub(crate) now: u64,
+    /// The prompt, as viewers are told.
+    pub(crate) prompt: Option<ConversationEvent>,
+    /// For a front end, the id of the message that the run continues, and the calls that the user has denied.
+    pub(crate) front: Option<(Option<String>, Vec<String>)>,
 }
 
 /// A run in progress, for those who stop or steer it.
@@ -104,11 +132,13 @@ impl Conversation {
             answered: Vec::new(),
             usage: None,
             stored: None,
+            front: None,
             is_deleted: false,
             used_at: Instant::now(),
         };
         Self {
             seat: Arc::new(tokio::sync::Mutex::new(seat)),
+            entry: tokio::sync::Mutex::new(()),
             saving: RwLock::new(()),
             state: Mutex::new(state),
             changed: watch::Sender::new(()),
@@ -117,14 +147,9 @@ impl Conversation {
         }
     }
 
-    /// Begins a run at `now`, in milliseconds since 1970. `prompt` is told to viewers before it.
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        steer: SteerHandle,
-        permit: OwnedSemaphorePermit,
-        now: u64,
-        prompt: Option<ConversationEvent>,
-    ) -> Result<Run, Refusal> {
+    /// Begins a run.
+    pub(crate) fn begin(self: &Arc<Self>, begin: Begin) -> Result<Run, Refusal> {
+        let Begin { steer, permit, now, prompt, front } = begin;
         let mut state = self.state();
         if state.is_deleted {
             return Err(Refusal::not_found("the conversation was deleted"));
@@ -143,6 +168,11 @@ impl Conversation {
         }
         let (stop, stopped) = watch::channel(false);
         state.run = Some(Running { stop, steer });
+        state.front = front.map(|(continued, denied)| Front {
+            message_id: continued.unwrap_or_else(|| format!("msg-{id}")),
+            denied,
+            first: state.log.next(),
+        });
         if let Some(prompt) = prompt {
             state.log.push(id, prompt);
         }
@@ -221,6 +251,17 @@ impl Conversation {
         }
     }
 
+    /// Returns the number of the last run.
+    pub(crate) fn last_run(&self) -> u64 {
+        self.state().last_run
+    }
+
+    /// Returns how the front end sees the last run, and whether it is in progress.
+    pub(crate) fn front(&self) -> Option<(Front, bool)> {
+        let state = self.state();
+        Some((state.front.clone()?, state.run.is_some()))
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.state().run.is_some()
     }
@@ -264,6 +305,8 @@ impl Conversation {
                 None => (state.log.first(), true),
             },
             From::First => (state.log.first(), false),
+            From::Next => (state.log.next(), false),
+            From::Number(number) => (number, false),
         };
         drop(state);
         let changed = self.changed.subscribe();
@@ -347,6 +390,10 @@ pub(crate) enum From {
     Event(EventId),
     /// At the oldest event that is kept.
     First,
+    /// At the event that comes next.
+    Next,
+    /// At the event of this number.
+    Number(u64),
 }
 
 /// A reader of a conversation's events. It holds a place in the log and no events.
@@ -388,10 +435,20 @@ impl Viewer {
         Some(View::Gap)
     }
 
+    /// Returns true if nothing more is there to be read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        !self.gap && self.next >= self.conversation.state().log.next()
+    }
+
     /// Waits until there may be more to read.
     pub(crate) async fn changed(&mut self) {
         // The sender lives as long as this conversation.
         let _ = self.changed.changed().await;
+    }
+
+    /// Goes on at the event of this number.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        self.next = number;
     }
 
     pub(crate) fn conversation(&self) -> &Arc<Conversation> {

@@ -12,11 +12,11 @@ use oa_types::{ContentBlock, Message};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::conversation::{Conversation, Run, Seat, running};
+use crate::conversation::{Begin, Conversation, Seat, running};
 use crate::error::Refusal;
 use crate::limits::ServeLimits;
 use crate::log::{ConversationEvent, WaitingKind};
-use crate::run::{Phase, Start, drive};
+use crate::run::{Phase, Policy, Start, drive};
 
 /// The longest title that is made of a prompt, in characters.
 const TITLE: usize = 80;
@@ -27,14 +27,29 @@ const TITLE: usize = 80;
 #[derive(Clone, Debug)]
 pub struct Conversations(Arc<Shared>);
 
+/// The name of a conversation in memory.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Key {
+    /// A chat of the AI SDK, by its id.
+    Chat(String),
+    /// A conversation of an OpenAI client that waits for results of its tools: by the messages before the answer, and the
+    /// ids of the calls.
+    Completion(u64, Vec<String>),
+    /// One that is stored here.
+    Stored(SessionId),
+    /// A thread of AG-UI, by its id.
+    Thread(String),
+}
+
 #[derive(Debug)]
 struct Shared {
     agent: AgentOptions,
     store: Arc<dyn SessionStore>,
     limits: ServeLimits,
-    open: Mutex<HashMap<SessionId, Arc<Conversation>>>,
+    open: Mutex<HashMap<Key, Arc<Conversation>>>,
     runs: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
+    hasher: RandomState,
 }
 
 /// An answer to a call that waits.
@@ -53,7 +68,8 @@ impl Conversations {
     ) -> Self {
         let runs = Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS)));
         let (open, phase) = (Mutex::default(), watch::Sender::new(Phase::Open));
-        Self(Arc::new(Shared { agent, store, limits, open, runs, phase }))
+        let hasher = RandomState::new();
+        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher }))
     }
 
     /// Returns the number of runs in progress.
@@ -92,6 +108,11 @@ impl Conversations {
         &self.0.limits
     }
 
+    /// Returns what names messages, differently in each process.
+    pub(crate) fn hasher(&self) -> &RandomState {
+        &self.0.hasher
+    }
+
     pub(crate) fn phase(&self) -> watch::Receiver<Phase> {
         self.0.phase.subscribe()
     }
@@ -109,12 +130,15 @@ impl Conversations {
     }
 
     pub(crate) fn is_running(&self, id: &SessionId) -> bool {
-        self.open_now().get(id).is_some_and(|conversation| conversation.is_running())
+        self.open_now()
+            .get(&Key::Stored(id.clone()))
+            .is_some_and(|conversation| conversation.is_running())
     }
 
     /// Returns a conversation, loaded from the store if need be.
     pub(crate) async fn open(&self, id: &SessionId) -> Result<Arc<Conversation>, Refusal> {
-        let known = self.open_now().get(id).cloned();
+        let key = Key::Stored(id.clone());
+        let known = self.open_now().get(&key).cloned();
         if let Some(known) = known {
             known.touch();
             return Ok(known);
@@ -122,10 +146,34 @@ impl Conversations {
         let saved = SavedSession::open(Arc::clone(&self.0.store), id).await?;
         let seat = Seat::stored(&self.0.agent, saved)?;
         let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
+        self.open_as(key, || Ok(conversation))
+    }
+
+    /// Returns the conversation of this name; if it is not in memory, the one that is made now.
+    pub(crate) fn open_as(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<Arc<Conversation>, Refusal>,
+    ) -> Result<Arc<Conversation>, Refusal> {
         let mut open = self.open_now();
+        if let Some(known) = open.get(&key) {
+            known.touch();
+            return Ok(Arc::clone(known));
+        }
         make_room(&mut open, self.0.limits.conversations)?;
-        // Somebody else may have opened it meanwhile.
-        Ok(Arc::clone(open.entry(id.clone()).or_insert(conversation)))
+        let conversation = make()?;
+        open.insert(key, Arc::clone(&conversation));
+        Ok(conversation)
+    }
+
+    /// Returns the conversation of this name if it is in memory.
+    pub(crate) fn known(&self, key: &Key) -> Option<Arc<Conversation>> {
+        self.open_now().get(key).cloned()
+    }
+
+    /// Returns the conversation of this name if it is in memory, which forgets it.
+    pub(crate) fn take(&self, key: &Key) -> Option<Arc<Conversation>> {
+        self.open_now().remove(key)
     }
 
     /// Returns the session with its messages, and the conversation. The events up to
@@ -151,12 +199,13 @@ impl Conversations {
 
     /// Deletes a conversation. Its run is stopped first.
     pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), Refusal> {
-        let known = self.open_now().get(id).cloned();
+        let key = Key::Stored(id.clone());
+        let known = self.open_now().get(&key).cloned();
         if let Some(conversation) = known {
             conversation.delete();
             conversation.stop();
             conversation.idle().await;
-            self.open_now().remove(id);
+            self.open_now().remove(&key);
         }
         Ok(self.0.store.delete(id).await?)
     }
@@ -218,11 +267,11 @@ impl Conversations {
         start: Start,
         prompt: Option<ConversationEvent>,
     ) -> Result<u64, Refusal> {
-        let now = u64::try_from(Timestamp::now().as_millis()).unwrap_or_default();
-        let run: Run = conversation.begin(seat.client.steer_handle(), permit, now, prompt)?;
+        let (steer, now) = (seat.client.steer_handle(), now());
+        let run = conversation.begin(Begin { steer, permit, now, prompt, front: None })?;
         let id = run.id;
-        let unread = self.0.limits.unread_run;
-        tokio::spawn(drive(run, seat, start, unread, self.phase()));
+        let policy = Policy { unread: self.0.limits.unread_run, denies_approvals: false };
+        tokio::spawn(drive(run, seat, start, policy, self.phase(), |_| {}));
         Ok(id)
     }
 
@@ -237,7 +286,7 @@ impl Conversations {
         Ok(())
     }
 
-    fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         if *self.0.phase.borrow() != Phase::Open {
             return Err(Refusal::busy("the server is shutting down"));
         }
@@ -246,9 +295,14 @@ impl Conversations {
         })
     }
 
-    fn open_now(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Conversation>>> {
+    fn open_now(&self) -> MutexGuard<'_, HashMap<Key, Arc<Conversation>>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
 }
 
 /// Tells the agent what somebody says about a call, and returns the word for it.
@@ -278,7 +332,7 @@ fn give(client: &mut Client, call_id: &str, answer: CallAnswer) -> Result<&'stat
 }
 
 /// Makes room for one more conversation: those that nobody uses leave memory, the one unused for longest first.
-fn make_room(open: &mut HashMap<SessionId, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
+fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
     while open.len() >= most.max(1) {
         let idle = open.iter().filter(|(_, conversation)| Arc::strong_count(conversation) == 1);
         let idle = idle.filter_map(|(id, conversation)| Some((conversation.idle_since()?, id)));

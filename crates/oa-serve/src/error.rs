@@ -28,6 +28,10 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }

@@ -20,8 +20,12 @@
 mod limits;
 mod server;
 
+mod ag_ui;
+mod ai_sdk;
 mod conversations;
+mod fronts;
 mod native;
+mod openai;
 mod page;
 
 mod guard;
@@ -29,7 +33,9 @@ mod served;
 mod stream;
 
 mod conversation;
+mod encoder;
 mod error;
+mod front;
 mod log;
 mod run;
 

@@ -28,7 +28,7 @@ pub struct ServeLimits {
     pub unread_run: Duration,
     /// The time that runs have once the server shuts down; 10 seconds by default. Then they are interrupted and saved.
     pub shutdown: Duration,
-    /// The time between comments in an event stream that has nothing else to send; 10 seconds by default.
+    /// The time between comments in an event stream that has nothing else to send; 5 seconds by default.
     pub keep_alive: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Default for ServeLimits {
             viewers: 32,
             unread_run: Duration::from_secs(600),
             shutdown: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(5),
         }
     }
 }

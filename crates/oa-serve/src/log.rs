@@ -5,12 +5,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use oa_events::AgentEvent;
-use oa_types::{ContentBlock, ToolUseBlock, Usage};
+use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
 /// The longest run of text that is kept as one entry, so that no reader gets more at once.
 const LONGEST_TEXT: usize = 32 << 10;
+/// The number of pieces of a text that a reader gets one by one.
+const NEAR: usize = 32;
 /// Bytes that an entry takes beside its content.
 const OVERHEAD: usize = 256;
 
@@ -60,11 +62,14 @@ pub(crate) struct RunEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) finish_reason: Option<String>,
+    pub(crate) finish_reason: Option<FinishReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) waiting: Vec<WaitingCall>,
+    /// The status with which the model's server refused, for protocols that pass it on.
+    #[serde(skip)]
+    pub(crate) status: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -186,8 +191,8 @@ impl EventLog {
         let place = self.entries.partition_point(|entry| entry.last() < from);
         match self.entries.get(place) {
             Some(entry) if entry.first <= from => {
-                let id = EventId { run: entry.run, number: entry.last() };
-                Next::Event(id, entry.rest(from))
+                let (number, event) = entry.next(from);
+                Next::Event(EventId { run: entry.run, number }, event)
             }
             Some(entry) => Next::Gap(entry.first),
             None => Next::Nothing,
@@ -202,6 +207,11 @@ impl EventLog {
         let place = self.entries.partition_point(|entry| entry.last() < seen.number);
         let entry = self.entries.get(place)?;
         (entry.first <= seen.number && entry.run == seen.run).then_some(seen.number + 1)
+    }
+
+    /// Returns the number of the next event.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
     }
 
     /// Returns the number of the oldest event.
@@ -252,17 +262,23 @@ impl Entry {
         Some(grown)
     }
 
-    /// Returns the event from this number on.
-    fn rest(&self, from: u64) -> ConversationEvent {
+    /// Returns the event of this number. A reader that is far behind gets several pieces as one: all up to the last,
+    /// whose number is returned.
+    fn next(&self, from: u64) -> (u64, ConversationEvent) {
         let mut event = self.event.clone();
-        let seen = usize::try_from(from - self.first).unwrap_or(usize::MAX);
-        let start = seen.checked_sub(1).and_then(|last| self.ends.get(last));
-        if let (Some(&start), ConversationEvent::Agent(event)) = (start, &mut event)
-            && let Some(text) = text_mut(event)
-        {
-            text.drain(..start as usize);
+        let (ConversationEvent::Agent(whole), false) = (&mut event, self.ends.is_empty()) else {
+            return (from, event);
+        };
+        let place = usize::try_from(from - self.first).unwrap_or(usize::MAX);
+        let is_behind = self.ends.len().saturating_sub(place) > NEAR;
+        let last = if is_behind { self.ends.len() - 1 } else { place };
+        let end = |place: usize| self.ends.get(place).map_or(0, |&end| end as usize);
+        let start = place.checked_sub(1).map_or(0, end);
+        if let Some(text) = text_mut(whole) {
+            text.truncate(end(last));
+            text.drain(..start);
         }
-        event
+        (self.first + last as u64, event)
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
+use oa_client::Client;
 use oa_session::{Error, Follow, FollowProgress, SavedSession};
 use oa_types::Message;
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -17,8 +18,23 @@ use crate::log::{ConversationEvent, RunEvent, RunState};
 pub(crate) enum Start {
     /// With the history as it is: all calls have their answers.
     Continue,
+    /// Nothing but its end: calls still wait.
+    Nothing,
     Prompt(Message),
 }
+
+/// The rules of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    /// The time that it goes on while nobody reads.
+    pub(crate) unread: Duration,
+    /// True if nobody can be asked: calls that need approval are denied, and the turn goes on.
+    pub(crate) denies_approvals: bool,
+}
+
+/// The number of times that a turn goes on after calls were denied because nobody can be asked. A model that asks for more of them has
+/// not understood.
+const MOST_DENIALS: u32 = 8;
 
 /// The state of the server: open to new runs, or closing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,22 +44,24 @@ pub(crate) enum Phase {
     Closing(Duration),
 }
 
-/// Drives a turn to its end, or until it is stopped, has no readers for the time `unread`, or the server closes.
+/// Drives a turn to its end, or until it is stopped, has no readers for long, or the server closes. `ending` gets the
+/// end before anybody is told of it.
 pub(crate) async fn drive(
     run: Run,
     mut seat: OwnedMutexGuard<Seat>,
     start: Start,
-    unread: Duration,
+    policy: Policy,
     mut phase: watch::Receiver<Phase>,
+    ending: impl FnOnce(&RunEvent) + Send,
 ) {
     let interrupt = seat.client.interrupt_handle();
     let mut stop = run.stop.clone();
     let (event, is_stored) = {
-        let mut turn = pin!(turn(&run, &mut seat, start));
+        let mut turn = pin!(turn(&run, &mut seat, start, policy));
         let mut stopped = pin!(async {
             tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => {}
-                () = run.conversation.unread_for(unread) => {}
+                () = run.conversation.unread_for(policy.unread) => {}
                 () = closed(&mut phase) => {}
             }
         });
@@ -63,6 +81,7 @@ pub(crate) async fn drive(
     };
     // Whoever reads that the run has ended may begin the next one at once.
     drop(seat);
+    ending(&event);
     run.end(event, is_stored);
 }
 
@@ -76,30 +95,24 @@ async fn closed(phase: &mut watch::Receiver<Phase>) {
 }
 
 /// Carries out a turn, and returns its end and whether all of it is stored.
-async fn turn(run: &Run, seat: &mut Seat, start: Start) -> (RunEvent, bool) {
+async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunEvent, bool) {
     let Seat { client, saved } = seat;
     let mut saving = Saving { run, saved: saved.as_mut(), error: None };
-    let began = match start {
+    let mut outcome = match start {
         Start::Continue => client.continue_turn().await,
+        Start::Nothing => Ok(()),
         Start::Prompt(prompt) => client.send_message(prompt).await,
     };
-    let outcome = match began {
-        Ok(()) => {
-            // The prompt is worth saving, too.
-            saving.save(client.history()).await;
-            loop {
-                match poll_fn(|cx| client.poll_progress(cx)).await {
-                    Ok(FollowProgress::Checkpoint) => saving.save(client.history()).await,
-                    Ok(FollowProgress::Event(event)) => {
-                        run.publish(ConversationEvent::Agent(event));
-                    }
-                    Ok(FollowProgress::Over) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
-            }
+    let mut denials = 0;
+    while outcome.is_ok() {
+        outcome = follow(run, client, &mut saving).await;
+        let asks = policy.denies_approvals && outcome.is_ok() && denials < MOST_DENIALS;
+        if !asks || !deny_all(client) {
+            break;
         }
-        Err(error) => Err(error),
-    };
+        denials += 1;
+        outcome = client.continue_turn().await;
+    }
     // A failure may have taken the prompt back.
     saving.save(client.history()).await;
     let is_stored = saving.error.is_none();
@@ -109,16 +122,44 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start) -> (RunEvent, bool) {
         Ok(()) => {
             event.state = RunState::Ended;
             event.error = unsaved;
-            event.finish_reason =
-                seat.client.finish_reason().map(|reason| reason.as_str().to_owned());
+            event.finish_reason = seat.client.finish_reason().cloned();
             event.usage = seat.client.usage();
         }
         Err(error) => {
             event.state = RunState::Failed;
             event.error = Some(error.to_string());
+            event.status = error.status();
         }
     }
     (event, is_stored)
+}
+
+/// Reads a turn to its end, tells viewers of it, and saves the history after each step.
+async fn follow(
+    run: &Run,
+    client: &mut Client,
+    saving: &mut Saving<'_>,
+) -> Result<(), oa_client::Error> {
+    // The prompt is worth saving, too.
+    saving.save(client.history()).await;
+    loop {
+        match poll_fn(|cx| client.poll_progress(cx)).await? {
+            FollowProgress::Checkpoint => saving.save(client.history()).await,
+            FollowProgress::Event(event) => run.publish(ConversationEvent::Agent(event)),
+            FollowProgress::Over => return Ok(()),
+        }
+    }
+}
+
+/// Denies the calls that wait for approval, and returns true if the turn can go on.
+fn deny_all(client: &mut Client) -> bool {
+    let calls = client.pending_approvals();
+    for call in &calls {
+        // They wait, so they can be denied.
+        let denied = client.deny(&call.id, "it needs approval, and nobody can be asked");
+        debug_assert!(denied.is_ok(), "{denied:?}");
+    }
+    !calls.is_empty() && client.pending_calls().is_empty()
 }
 
 /// Saves the history of a run.

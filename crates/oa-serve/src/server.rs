@@ -6,20 +6,21 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
-use oa_client::AgentOptions;
+use oa_client::{AgentOptions, Client};
 use oa_session::{MemoryStore, SessionStore};
+use oa_tools::Tool;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
 
-use crate::conversations::Conversations;
+use crate::conversations::{Conversations, now};
 use crate::guard::{self, Access};
 use crate::limits::ServeLimits;
 use crate::served::Served;
-use crate::{native, page};
+use crate::{ag_ui, ai_sdk, native, openai, page};
 
 /// An agent to be served over HTTP: the agent, and the options of the server.
 ///
 /// ```
-/// use oa_client::AgentOptions;
+/// use oa_client::{AgentOptions, Client};
 /// use oa_serve::AgentServer;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,6 +39,7 @@ pub struct AgentServer {
     limits: ServeLimits,
     access: Access,
     context_window: Option<u64>,
+    housekeeping: Option<String>,
     allows_anyone: bool,
 }
 
@@ -51,6 +53,7 @@ impl AgentServer {
             limits: ServeLimits::default(),
             access: Access::default(),
             context_window: None,
+            housekeeping: None,
             allows_anyone: false,
         }
     }
@@ -93,6 +96,15 @@ impl AgentServer {
         self
     }
 
+    /// Offers OpenAI clients a second model of this id: the agent's model without its tools and its system prompt.
+    ///
+    /// Front ends such as Open WebUI and LibreChat send prompts for titles, tags and follow-ups to the model of the chat
+    /// unless another is set; an agent would answer them with its tools. None by default.
+    pub fn housekeeping_model(mut self, id: impl Into<String>) -> Self {
+        self.housekeeping = Some(id.into());
+        self
+    }
+
     /// Allows [`serve`](Self::serve) to listen on addresses that other machines reach without a
     /// [`bearer_token`](Self::bearer_token): for a server behind a proxy that asks for a password.
     pub fn allow_anyone(mut self, allow: bool) -> Self {
@@ -107,15 +119,25 @@ impl AgentServer {
 
     /// Returns the routes, and the conversations behind them: [`Conversations::shutdown`] lets runs end.
     pub fn into_parts(self) -> (Router, Conversations) {
-        let Self { agent, name, store, limits, access, context_window, .. } = self;
+        let Self { agent, name, store, limits, access, context_window, housekeeping, .. } = self;
         let body_bytes = limits.body_bytes;
+        let housekeeping =
+            housekeeping.and_then(|id| Some((Arc::from(id), without_tools(&agent)?)));
         let conversations = Conversations::new(agent, store, limits);
-        let served =
-            Served { name: name.into(), context_window, conversations: conversations.clone() };
+        let served = Served {
+            name: name.into(),
+            context_window,
+            conversations: conversations.clone(),
+            housekeeping,
+            created: now() / 1_000,
+        };
         let cors = access.cors();
         let access = Arc::new(access);
         let router = Router::new()
             .nest("/api", native::routes())
+            .nest("/api/chat", ai_sdk::routes())
+            .nest("/ag-ui", ag_ui::routes())
+            .nest("/v1", openai::routes())
             .route_layer(map_response(guard::json_errors))
             .route_layer(from_fn(guard::json_bodies))
             .route_layer(from_fn_with_state(access, guard::check))
@@ -191,6 +213,14 @@ impl AgentServer {
         let _ = end.await;
         Ok(())
     }
+}
+
+/// Returns the agent's model without the agent: no tools, no system prompt.
+fn without_tools(agent: &AgentOptions) -> Option<AgentOptions> {
+    let mut client = Client::new(agent.clone()).ok()?;
+    client.set_tools(Vec::<Arc<dyn Tool>>::new()).ok()?;
+    client.set_system_prompt("").ok()?;
+    Some(client.options().clone())
 }
 
 /// Waits for Ctrl-C, or on Unix for `SIGTERM`.

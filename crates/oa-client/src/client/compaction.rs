@@ -14,9 +14,8 @@ use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::interrupt::Running;
-use crate::outer_budget::locked;
 use crate::settings::Settings;
-use crate::work::SharedUsage;
+use crate::work::{SharedUsage, locked};
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -185,6 +184,7 @@ impl Settings {
         settings.config.keeps_results = false;
         // The turn reports what a summary has used.
         settings.config.outer = None;
+        settings.config.sources.clear();
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {

@@ -4,8 +4,7 @@ use oa_chat::AnswerStream;
 use oa_turn::Spent;
 
 use super::Driver;
-use crate::outer_budget::locked;
-use crate::work::Work;
+use crate::work::{Work, locked};
 
 impl Driver {
     /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
@@ -19,13 +18,8 @@ impl Driver {
     fn share(&mut self, nested: Spent) {
         self.turn.charge(nested);
         if let Some(outer) = &self.settings.config.outer {
-            let mut reported = locked(&outer.reported);
-            // Those below have told it to all above them.
-            let known = reported.plus(nested);
-            let now = self.turn.spent();
-            outer.shared.charge(now.since(known));
-            *reported = now;
-            self.turn.set_outer_budget(outer.shared.left());
+            let left = outer.report(self.turn.spent(), nested);
+            self.turn.set_outer_budget(left);
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use oa_client::{AgentOptions, AgentOptionsBuilder};
-use oa_restate::{Limits, SessionEvent, Worker};
+use oa_restate::{AgentWorker, Limits, SessionEvent};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, ToolContext, ToolError, tool};
 use serde::Deserialize;
@@ -65,7 +65,7 @@ fn process() {
 
 async fn serve(config: Config) -> io::Result<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, config.port));
-    let listener = Worker::listen(address)?;
+    let listener = AgentWorker::listen(address)?;
     let mut limits = Limits::default();
     if let Some(bytes) = config.session_bytes {
         limits.session_bytes = bytes;
@@ -79,7 +79,7 @@ async fn serve(config: Config) -> io::Result<()> {
     let options = builder(&config).build().map_err(io::Error::other)?;
     let helper = builder(&config).build().map_err(io::Error::other)?;
     let mut worker =
-        Worker::new(options).agent("helper", helper).limits(limits).ingress(&config.ingress);
+        AgentWorker::new(options).agent("helper", helper).limits(limits).ingress(&config.ingress);
     if config.events {
         let effects = config.effects.clone();
         worker =

@@ -56,8 +56,12 @@ fn joined(events: impl IntoIterator<Item = ConversationEvent>) -> Vec<Conversati
 proptest! {
     /// Whoever reads from any place gets exactly what was written from there on.
     #[test]
-    fn nothing_is_lost_or_twice(events in prop::collection::vec(event(), 0..60), from in 0_usize..60) {
+    fn nothing_is_lost_or_twice(
+        events in prop::collection::vec(event(), 0..60), from in 0_usize..300, times in prop_oneof![Just(1_usize), Just(50)],
+    ) {
         let mut log = EventLog::new(1 << 20, 1_000);
+        // Long texts as well, of which a reader is far behind.
+        let events: Vec<_> = events.into_iter().flat_map(|event| vec![event; times]).collect();
         for event in &events {
             log.push(7, event.clone());
         }
@@ -140,12 +144,23 @@ fn long_texts_are_read_in_pieces() {
         log.push(1, text(&"x".repeat(LONGEST_TEXT / 3)));
     }
     let pieces: Vec<_> = read_all(&log, 1).into_iter().flatten().collect();
-    assert_eq!(pieces.len(), 4);
+    assert_eq!(pieces.len(), 10, "a reader that is near gets each");
     let longest = pieces.iter().map(|(_, event)| match event {
         ConversationEvent::Agent(event) => text_of(event).map_or(0, str::len),
         _ => 0,
     });
     assert!(longest.max() <= Some(LONGEST_TEXT));
+}
+
+#[test]
+fn a_reader_that_is_far_behind_gets_pieces_as_one() {
+    let mut log = EventLog::new(1 << 20, 1_000);
+    for _ in 0..100 {
+        log.push(1, text("ab"));
+    }
+    let id = EventId { run: 1, number: 100 };
+    assert_eq!(log.read(11), Next::Event(id, text(&"ab".repeat(90))));
+    assert_eq!(log.read(99), Next::Event(EventId { run: 1, number: 99 }, text("ab")));
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -13,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::events;
+use super::events::EventFrames;
 use crate::conversation::From;
 use crate::conversations::CallAnswer;
 use crate::error::Refusal;
@@ -209,14 +208,7 @@ async fn view(
     };
     let conversation = served.conversations.open(&session(id)?).await?;
     let viewer = conversation.view(from)?;
-    let keep_alive = served.conversations.limits().keep_alive;
-    let body = event_stream(viewer, served.conversations.phase(), keep_alive, events::write);
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    Ok(event_stream(&served, viewer, EventFrames))
 }
 
 #[derive(Deserialize)]
