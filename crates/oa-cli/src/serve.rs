@@ -1,5 +1,7 @@
 //! `oa serve`.
 
+use std::io;
+
 use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
 
@@ -37,9 +39,11 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     if !args.forget {
         server = server.store(places::sessions(settings)?);
     }
+    // Before anybody knows the address.
+    let end = told_to_end()?;
     let model = agent.options.model();
     tell(&format!("{} with {model}: http://{addr}/ (Ctrl-C ends it)", args.name));
-    server.serve_until(listener, told_to_end()).await?;
+    server.serve_until(listener, end).await?;
     #[cfg(feature = "mcp")]
     if let Some(mcp) = agent.mcp {
         mcp.close().await;
@@ -47,22 +51,24 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Waits for Ctrl-C, or on Unix for a signal to terminate.
-async fn told_to_end() {
+/// Begins to listen for Ctrl-C, and on Unix for the signal to terminate. The future waits for one of them.
+fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
-    {
+    let (mut interrupt, mut terminate) = {
         use tokio::signal::unix::{SignalKind, signal};
 
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-    // Without signals there is nothing to wait for but the end of the process.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+        // Where that fails, only the end of the process is left.
+        #[cfg(not(unix))]
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
 }

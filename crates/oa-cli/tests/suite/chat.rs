@@ -1,5 +1,7 @@
 //! `oa chat` in a terminal.
 
+use std::time::{Duration, Instant};
+
 use crate::program::Home;
 use crate::terminal::Terminal;
 
@@ -229,6 +231,31 @@ fn the_history_of_prompts_is_kept() {
     use std::os::unix::fs::PermissionsExt;
     let file = home.path().join("data/oa/history.txt");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Prints how long the program takes to its version and to its first prompt. The bounds are for a loaded machine; alone on
+/// one it is below 30 ms.
+#[test]
+fn it_starts_at_once() {
+    let home = Home::new();
+    let median = |measure: &dyn Fn()| {
+        let mut times: Vec<_> = (0..9)
+            .map(|_| {
+                let began = Instant::now();
+                measure();
+                began.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[4]
+    };
+    let version = median(&|| {
+        assert!(home.run(&["--version"], "").status.success());
+    });
+    let prompt = median(&|| Terminal::start(&home, &CHAT).wait_for("›"));
+    println!("to the version: {version:?}; to the first prompt: {prompt:?}");
+    assert!(version < Duration::from_secs(2), "{version:?}");
+    assert!(prompt < Duration::from_secs(5), "{prompt:?}");
 }
 
 #[test]

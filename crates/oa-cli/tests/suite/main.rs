@@ -3,6 +3,8 @@
 mod documents;
 mod pipe;
 mod program;
+#[cfg(all(feature = "mcp", feature = "serve"))]
+mod serve;
 mod server;
 #[cfg(unix)]
 mod terminal;

@@ -80,10 +80,14 @@ fn a_session_goes_on_in_the_next_run() {
 }
 
 #[test]
-fn tools_read_files_and_are_listed_to_the_model() {
+fn tools_read_files_and_nothing_outside() {
     let home = Home::new();
-    std::fs::write(home.path().join("notes.txt"), "rain").unwrap();
-    // The stand-in does not call them; that they are accepted and offered is what is seen here.
-    let output = home.run(&["chat", "--stand-in", "--tools", "files:."], "Hello");
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    std::fs::create_dir(home.path().join("notes")).unwrap();
+    std::fs::write(home.path().join("notes/today.txt"), "rain").unwrap();
+    std::fs::write(home.path().join("secret.txt"), "secret").unwrap();
+    let chat = ["chat", "--stand-in", "--tools", "files:notes"];
+    let output = home.run(&chat, "read today.txt");
+    assert!(text(&output.stdout).contains(r#"The tool says: {"text":"rain"}"#), "{output:?}");
+    let output = home.run(&chat, "read ../secret.txt");
+    assert!(text(&output.stdout).contains("outside of the folder"), "{output:?}");
 }

@@ -110,7 +110,7 @@ impl Terminal {
             if began.elapsed() > LONGEST {
                 panic!("waited for {what}, and the screen shows:\n{text}");
             }
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
