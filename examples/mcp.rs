@@ -1,4 +1,5 @@
-//! An agent with the tools of an MCP server. The server is this program itself, started again with `--serve`.
+//! An agent with the tools of an MCP server, which asks the person, and whose list of tools changes while the agent
+//! runs. The server is this program itself, started again with `--serve`.
 //!
 //!     cargo run --example mcp --features mcp
 //!     cargo run --example mcp --features mcp -- --config mcp.json "What can you do?"
@@ -7,14 +8,16 @@
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
+use std::time::Duration;
 
 use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::executor::ToolEvent;
-use open_agent::mcp::{McpServer, Servers};
-use open_agent::{AgentEvent, Client, Value, json};
+use open_agent::mcp::{ElicitationAnswer, McpServer, Servers};
+use open_agent::{AgentEvent, AgentOptions, Client, McpHost, Value, json};
 
-const PROMPTS: [&str; 2] = ["What time is it in Lisbon?", "Wait for three ticks."];
+const PROMPTS: [&str; 3] =
+    ["What time is it in Lisbon?", "Wait for three ticks.", "Wake me when they are over."];
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -28,9 +31,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         None => {
             let own = std::env::current_exe()?;
-            Servers::new()
-                .add(McpServer::stdio("clock", own.to_string_lossy()).arg("--serve"))
-                .add(McpServer::stdio("missing", "no-such-program"))
+            // Its permissions and hooks decide whether the person is asked.
+            let host = McpHost::new(|| AgentOptions::builder().model("any"))?;
+            let clock = McpServer::stdio("clock", own.to_string_lossy()).arg("--serve");
+            let clock = clock.on_elicitation(host.elicitation(|question, _| async move {
+                println!("{} asks: {}", question.server, question.message);
+                ElicitationAnswer::Accept(json!({ "sound": "birds" })) // or what the person enters
+            }));
+            Servers::new().add(clock).add(McpServer::stdio("missing", "no-such-program"))
         }
     };
     let words = arguments.words()?;
@@ -48,10 +56,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let model = Model::find(&mut terminal, stand_in).await?;
-    let options = model.options().tools(connected.tools()).auto_execute_tools(true).build()?;
+    let options =
+        model.options().tool_source(connected.source()).auto_execute_tools(true).build()?;
     let mut client = Client::new(options)?;
     let prompts = if words.is_empty() { PROMPTS.to_vec() } else { vec![&*words] };
     for prompt in prompts {
+        if prompt == PROMPTS[2] {
+            // The stand-in is quicker than the quarter of a second after which the changed list is read.
+            let _ = tokio::time::timeout(Duration::from_secs(5), connected.changed()).await;
+        }
         terminal.prompt(prompt);
         client.send(prompt).await?;
         while let Some(event) = client.next_event().await? {
@@ -69,19 +82,26 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server of two tools: one message a line, in and out.
+/// A server of two tools, and of a third once somebody waits: one message a line, in and out.
 fn serve() -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
-    for line in io::stdin().lock().lines() {
+    let mut lines = io::stdin().lock().lines();
+    let mut has_waited = false;
+    while let Some(line) = lines.next() {
         let message: Value = serde_json::from_str(&line?)?;
         let (id, params) = (&message["id"], &message["params"]);
         let result = match message["method"].as_str() {
             Some("initialize") => json!({
                 "protocolVersion": "2025-06-18",
-                "capabilities": { "tools": {} },
+                "capabilities": { "tools": { "listChanged": true } },
                 "serverInfo": { "name": "clock", "version": "1" },
             }),
             Some("tools/list") => json!({ "tools": [
+                {
+                    "name": if has_waited { "wake" } else { "now" },
+                    "description": if has_waited { "Wakes a person" } else { "Tells the time here" },
+                    "inputSchema": { "type": "object" },
+                },
                 {
                     "name": "time",
                     "description": "Tells the time in a city",
@@ -101,7 +121,28 @@ fn serve() -> Result<(), Box<dyn Error>> {
                 let arguments = &params["arguments"];
                 let text = if params["name"] == "time" {
                     format!("14:30 in {}", arguments["city"].as_str().unwrap_or("nowhere"))
+                } else if params["name"] == "wake" {
+                    let schema = json!({ "type": "object", "properties": { "sound": { "type": "string" } } });
+                    let question = json!({ "message": "Which sound?", "requestedSchema": schema });
+                    writeln!(
+                        out,
+                        "{}",
+                        json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": question })
+                    )?;
+                    out.flush()?;
+                    let answer: Value =
+                        serde_json::from_str(&lines.next().transpose()?.unwrap_or_default())?;
+                    format!(
+                        "with {}",
+                        answer["result"]["content"]["sound"].as_str().unwrap_or("no sound")
+                    )
                 } else {
+                    has_waited = true;
+                    writeln!(
+                        out,
+                        "{}",
+                        json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })
+                    )?;
                     let ticks = arguments["ticks"].as_u64().unwrap_or(1);
                     for tick in 1..=ticks {
                         let params = json!({
@@ -136,14 +177,18 @@ fn stand_in(chat: &Chat<'_>) -> Reply {
             ("clock__time", Ok(time)) => {
                 Reply::text(format!("It is {}.", time.as_str().unwrap_or("late")))
             }
-            (_, Ok(waited)) => {
+            ("clock__wait", Ok(waited)) => {
                 Reply::text(format!("I have waited: {}.", waited.as_str().unwrap_or("long")))
+            }
+            (_, Ok(woken)) => {
+                Reply::text(format!("You were woken {}.", woken.as_str().unwrap_or("late")))
             }
             (_, Err(error)) => Reply::text(format!("It does not work: {error}.")),
         },
         None if chat.prompt().contains("Lisbon") => {
             Reply::new().call("clock__time", json!({ "city": "Lisbon" }))
         }
+        None if chat.prompt().contains("Wake") => Reply::new().call("clock__wake", json!({})),
         None => Reply::new().call("clock__wait", json!({ "ticks": 3 })),
     }
 }

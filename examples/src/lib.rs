@@ -5,6 +5,8 @@ mod arguments;
 mod chat;
 #[cfg(feature = "session-postgres")]
 mod database;
+#[cfg(feature = "restate")]
+mod engine;
 mod model;
 pub mod stand_in;
 mod terminal;
@@ -13,5 +15,7 @@ pub use crate::arguments::Arguments;
 pub use crate::chat::{Call, Chat};
 #[cfg(feature = "session-postgres")]
 pub use crate::database::Database;
+#[cfg(feature = "restate")]
+pub use crate::engine::Engine;
 pub use crate::model::Model;
 pub use crate::terminal::Terminal;

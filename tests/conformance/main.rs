@@ -19,6 +19,7 @@ mod errors;
 mod formats;
 mod loops;
 mod models;
+mod progress;
 mod small;
 mod structured;
 mod text;

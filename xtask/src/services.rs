@@ -28,7 +28,10 @@ pub(crate) fn dispatch(args: &[&str]) -> Result<ExitCode> {
 pub(crate) fn run(_: &Workspace, _: &mut Tally) -> Result<Outcome> {
     for service in SERVICES {
         match (service.start)() {
-            Ok(server) => println!("{} runs at {}", service.name, server.url()),
+            Ok(server) => {
+                let addresses = server.variables().into_iter().map(|(_, url)| url);
+                println!("{} runs at {}", service.name, addresses.collect::<Vec<_>>().join(", "));
+            }
             Err(Unavailable::Missing(message)) => {
                 return Ok(Outcome::Missing { message, need: Need::InCi });
             }
@@ -47,13 +50,15 @@ fn start(workspace: &Workspace) -> Result<ExitCode> {
             return Err(message);
         }
         let server = (service.start)().map_err(|error| error.to_string())?;
-        let url = server.url();
+        let variables = server.variables();
         if let Some(folder) = record.parent() {
             fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
         }
         let files = server.detach().map_err(|error| error.to_string())?;
         fs::write(&record, files.display().to_string()).map_err(|error| at(&record, &error))?;
-        println!("export {}={url}", service.variable);
+        for (variable, url) in variables {
+            println!("export {variable}={url}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -79,7 +84,9 @@ fn run_with(program: &str, args: &[&str]) -> Result<ExitCode> {
     let mut servers = Vec::new();
     for service in SERVICES {
         let server = (service.start)().map_err(|error| error.to_string())?;
-        run = run.env(service.variable, server.url());
+        for (variable, url) in server.variables() {
+            run = run.env(variable, url);
+        }
         servers.push(server);
     }
     run.status()?;

@@ -3,6 +3,8 @@ use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
 use oa_types::{FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
+use crate::progress::AgentProgress;
+
 /// An agent as a tool of another agent.
 ///
 /// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of the last
@@ -18,6 +20,9 @@ use serde_json::{Value, json};
 /// - A call that the outer agent's settings forbid does not run here either. Without permission settings of its own,
 ///   it asks as the outer agent does; see `Permissions::within` of `oa-hooks`. Hooks are not
 ///   inherited.
+///
+/// Called by no agent, as over the protocol MCP, it reports each thing that it does as
+/// [progress](oa_tools::ToolContext::emit_progress), with a message and a count that grows.
 ///
 /// An answer that may be incomplete says so: unless the server reported a normal end, the result is
 /// `{"text": "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`,
@@ -117,9 +122,18 @@ impl AgentTool {
             parent.adopt(&mut client, cx.tool_name())?;
         }
         client.send(input["prompt"].as_str().unwrap_or_default()).await?;
+        let mut progress = AgentProgress::default();
         while let Some(event) = client.next_event().await? {
-            if let Some(parent) = parent {
-                parent.tell(NestedEvent::new(cx.call_id(), cx.tool_name(), event)).await;
+            match parent {
+                Some(parent) => {
+                    parent.tell(NestedEvent::new(cx.call_id(), cx.tool_name(), event)).await;
+                }
+                None if cx.is_emitting() => {
+                    if let Some(step) = progress.read(&event) {
+                        cx.emit_progress(step);
+                    }
+                }
+                None => {}
             }
         }
         // The text of an answer that a limit cut off is only in the history.

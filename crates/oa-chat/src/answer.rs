@@ -553,10 +553,7 @@ impl Arriving {
                         }
                         continue;
                     }
-                    delta => {
-                        scan.pass(&delta);
-                        delta
-                    }
+                    delta => scan.pass(delta),
                 },
             };
             watch.note_content();

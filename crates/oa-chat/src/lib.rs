@@ -82,37 +82,6 @@
 //! # }
 //! ```
 //!
-//! # Record and replay
-//!
-//! Deltas are data, so an answer can be stored as JSON and replayed:
-//!
-//! ```
-//! use futures_util::stream;
-//! use oa_chat::{AnswerDelta, AnswerStream, ChatRequest, Endpoint, Error};
-//! use oa_testkit::{MemoryServer, Reply};
-//! use oa_types::Message;
-//! use tower::Service;
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> oa_chat::Result<()> {
-//! # let mut server = Endpoint::builder().base_url("http://gpu:8000/v1")
-//! #   .transport(MemoryServer::new(Reply::text("Yes.")))
-//! #   .build()?;
-//! let request = ChatRequest::new("any", vec![Message::user("Is it?")]);
-//! let mut answer = server.call(request).await?;
-//! let mut recording = Vec::new();
-//! while let Some(delta) = answer.next_delta().await {
-//!     recording.push(delta?);
-//! }
-//! let stored = serde_json::to_string(&recording).expect("deltas are data");
-//!
-//! let deltas: Vec<AnswerDelta> = serde_json::from_str(&stored).expect("they were stored");
-//! let replay = AnswerStream::from_deltas(stream::iter(deltas.into_iter().map(Ok::<_, Error>)));
-//! assert_eq!(replay.message().await?.text(), "Yes.");
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! # When to use this crate directly
 //!
 //! Use it to write middleware, a router or your own model. To run an agent, use the facade `open-agent`.
@@ -200,3 +169,8 @@ pub use crate::server_traits::ServerTraits;
 pub use crate::service::BoxFuture;
 pub use crate::thinking::{Thinking, ThinkingField};
 pub use crate::timeout::Timeout;
+
+/// Runs the README's examples as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ pub(crate) struct Scan {
     /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
     calls: usize,
+    native: Vec<NativeCall>,
     /// The arguments of the last call, not reported yet.
     arguments: Option<String>,
     told: String,
@@ -30,6 +31,7 @@ impl Scan {
             ids: MadeUpIds::new(id_seed, Vec::new()),
             blocks: Vec::new(),
             calls: 0,
+            native: Vec::new(),
             arguments: None,
             told: String::new(),
             id: String::new(),
@@ -44,17 +46,30 @@ impl Scan {
         self.scanner.push(text);
     }
 
-    /// Records a delta that is not text to be scanned.
-    pub(crate) fn pass(&mut self, delta: &Delta<'_>) {
-        match delta {
+    /// Records a delta that is not text to be scanned. Native calls are numbered together with those in the text.
+    pub(crate) fn pass<'a>(&mut self, mut delta: Delta<'a>) -> Delta<'a> {
+        match &mut delta {
             Delta::Thinking(thinking) => match self.blocks.last_mut() {
                 Some(ContentBlock::Thinking(last)) => last.thinking.push_str(thinking),
                 _ => self.blocks.push(ThinkingBlock::new(*thinking).into()),
             },
             Delta::Refusal(text) => add_text(&mut self.blocks, text),
-            Delta::CallStart { .. } => self.calls += 1,
+            Delta::CallStart { call, .. } => {
+                let (number, place) = (self.calls, self.blocks.len());
+                self.native.push(NativeCall { call: *call, number, place });
+                *call = number;
+                self.calls += 1;
+            }
+            Delta::CallArguments { call, .. } => {
+                *call = self.native(*call).map_or(*call, |native| native.number);
+            }
             _ => {}
         }
+        delta
+    }
+
+    fn native(&self, call: usize) -> Option<&NativeCall> {
+        self.native.iter().find(|native| native.call == call)
     }
 
     /// Returns the next delta that was found.
@@ -134,6 +149,34 @@ impl Scan {
     pub(crate) fn into_blocks(self) -> Vec<ContentBlock> {
         self.blocks
     }
+
+    /// Returns the blocks that were found, and the native calls where each began.
+    pub(crate) fn with_native(
+        mut self,
+        calls: impl Iterator<Item = ContentBlock>,
+    ) -> Vec<ContentBlock> {
+        let place = |(call, block)| match self.native(call) {
+            Some(native) => (native.place, native.number, block),
+            None => (usize::MAX, call, block),
+        };
+        let mut calls: Vec<(usize, usize, ContentBlock)> = calls.enumerate().map(place).collect();
+        calls.sort_by_key(|(place, number, _)| (*place, *number));
+        // From the last to the first, so that places stay right.
+        for (place, _, block) in calls.into_iter().rev() {
+            self.blocks.insert(place.min(self.blocks.len()), block);
+        }
+        self.blocks
+    }
+}
+
+/// A call by function calling that has begun.
+struct NativeCall {
+    /// Its number among the native calls.
+    call: usize,
+    /// Its number among all calls.
+    number: usize,
+    /// The number of blocks before it.
+    place: usize,
 }
 
 fn add_text(blocks: &mut Vec<ContentBlock>, text: &str) {

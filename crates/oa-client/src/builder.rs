@@ -18,7 +18,7 @@ use oa_chat::{
 };
 use oa_executor::ExecutorOptions;
 use oa_hooks::{Hooks, Permission};
-use oa_tools::Tool;
+use oa_tools::{SourcedTools, Tool, ToolSource};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::Temperature;
@@ -177,6 +177,13 @@ impl AgentOptionsBuilder {
     /// Offers several tools to the model.
     pub fn tools<T: Tool + 'static>(self, tools: impl IntoIterator<Item = T>) -> Self {
         tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// Offers the tools of a source that may change while the agent runs. It is asked before each request. A tool whose
+    /// name another one has is left out. [`AgentSteps`](crate::AgentSteps) keep those that were there at first.
+    pub fn tool_source(mut self, source: impl ToolSource + 'static) -> Self {
+        self.config.sources.push(SourcedTools::new(source));
+        self
     }
 
     /// Sets whether the client runs the model's calls and continues, until the model is done or a limit is

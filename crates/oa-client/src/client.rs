@@ -18,7 +18,7 @@ use http::{Request, Response};
 use http_body::Body;
 use oa_events::{AgentEvent, Reply};
 use oa_hooks::PermissionMode;
-use oa_tools::{Registry, Tool, ToolContext};
+use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
 use oa_transport::RequestBody;
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, ModelName, ToolUseBlock, Usage,
@@ -395,7 +395,8 @@ impl Client {
         })
     }
 
-    /// Replaces the tools, from the next request on.
+    /// Replaces the tools, from the next request on. Those of a
+    /// [`tool_source`](crate::AgentOptionsBuilder::tool_source) are added to them.
     ///
     /// # Errors
     ///
@@ -405,7 +406,10 @@ impl Client {
         tools: impl IntoIterator<Item = T>,
     ) -> Result<()> {
         let tools = Registry::from_tools(tools)?;
-        self.change(|settings| settings.set_tools(tools))?;
+        self.change(|settings| {
+            settings.config.sources.iter_mut().for_each(SourcedTools::forget);
+            settings.set_tools(tools)
+        })?;
         self.driver.turn.set_external_tools(self.options.settings().config.external_tools());
         self.driver.check_open_calls();
         Ok(())
@@ -471,7 +475,7 @@ impl Client {
     /// Returns a handle to interrupt from elsewhere: another task, a signal handler.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        self.driver.interrupt.clone()
+        InterruptHandle(Arc::clone(&self.driver.interrupt))
     }
 
     /// Returns a handle that sends messages to the model while a turn runs, from anywhere.
@@ -490,7 +494,12 @@ impl Client {
     ///
     /// As [`receive`](Self::receive).
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
-        self.driver.poll_event(cx)
+        let event = self.driver.poll_event(cx);
+        // A source may have other tools now.
+        if !Arc::ptr_eq(&self.options.0, &self.driver.settings) {
+            self.options.0 = Arc::clone(&self.driver.settings);
+        }
+        event
     }
 
     fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ContentBlock>>> {
@@ -512,7 +521,7 @@ impl Client {
         &mut self,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<()> {
-        let mut settings = (**self.options.settings()).clone();
+        let mut settings = (*self.driver.settings).clone();
         change(&mut settings)?;
         self.options = AgentOptions(Arc::new(settings));
         self.driver.settings = Arc::clone(&self.options.0);

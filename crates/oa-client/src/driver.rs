@@ -12,10 +12,10 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_events::AgentEvent;
-use oa_executor::{ResultStore, ToolEvent};
+use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::Validation;
 use oa_tools::IdempotencyKey;
-use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
+use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
@@ -23,7 +23,6 @@ use crate::cache_miss::CacheMissCheck;
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
-use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
@@ -37,7 +36,7 @@ use crate::work::{self, Done, Work};
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
-    pub(crate) interrupt: InterruptHandle,
+    pub(crate) interrupt: Arc<RunSignal>,
     pub(crate) steer: SteerHandle,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
@@ -67,7 +66,7 @@ impl Driver {
         Box::new(Self {
             settings,
             turn,
-            interrupt: InterruptHandle::default(),
+            interrupt: Arc::default(),
             steer: SteerHandle::default(),
             events: VecDeque::new(),
             began: false,
@@ -133,9 +132,12 @@ impl Driver {
             // What tools say last comes before anything that follows from it.
             if self.work.batch.is_some()
                 && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
-                && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
             {
-                return Poll::Ready(Ok(Some(event)));
+                // A sub-agent that was dropped at its timeout has reported what it used.
+                self.share_budgets();
+                if let Poll::Ready(Some(event)) = self.work.poll_batch(cx) {
+                    return Poll::Ready(Ok(Some(event)));
+                }
             }
             self.steer.enter(&mut self.turn);
             // After a cut the run is over, and only its end is left to be told.
@@ -164,7 +166,13 @@ impl Driver {
                     }
                     return Poll::Ready(Ok(Some(end)));
                 }
-                Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
+                Some(Action::Request { tools }) => {
+                    if let Some(settings) = self.settings.refreshed().map_err(|it| self.fail(it))? {
+                        self.turn.set_external_tools(settings.config.external_tools());
+                        self.settings = Arc::new(settings);
+                    }
+                    self.work.request = Some(self.request(tools));
+                }
                 Some(Action::Review { call }) => self.review(call),
                 Some(Action::ReviewAnswer) => self.review_answer(),
                 Some(Action::Run { calls }) => {
@@ -243,7 +251,8 @@ impl Driver {
             Done::Shortened(shortened) => return self.take_shortened(*shortened),
             // Shortened, the request may fit.
             Done::Response(Err(error))
-                if error.kind() == ErrorKind::ContextOverflow && self.turn.retry_shorter() => {}
+                if error.kind() == ErrorKind::ContextOverflow
+                    && self.turn.retry_shorter(OverflowSizes::from(&error.to_record())) => {}
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -287,7 +296,9 @@ impl Driver {
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
         self.work.closing = closing;
-        self.settings.config.price(&mut message);
+        if let Some(usage) = &mut message.usage {
+            self.settings.config.price(usage);
+        }
         self.metadata.count(message.usage);
         if let Some(trace) = &mut self.trace {
             trace.answer(&message, failure.as_ref());
@@ -304,11 +315,14 @@ impl Driver {
         let message = Arc::new(message);
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
+        if failure.is_some() {
+            self.turn.charge(Spent::new(0, answer.tokens, answer.cost));
+        }
         match failure {
             Some(failure)
                 if failure.kind() == ErrorKind::ContextOverflow
                     && answer.blocks.is_empty()
-                    && self.turn.retry_shorter() => {}
+                    && self.turn.retry_shorter(OverflowSizes::from(&failure.to_record())) => {}
             Some(failure) => {
                 self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
@@ -422,22 +436,13 @@ impl Driver {
 
     /// Stops the work in progress.
     fn cut(&mut self, cut: Cut) {
-        let answer = self.work.answer.take();
-        self.work = Work::default();
+        let answer = self.stop_work();
         self.forget_events();
         self.run = None;
-        self.count_unfinished(answer.as_ref());
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
             Cut::TimeUp => self.turn.stop(cut.reason(), words),
-        }
-    }
-
-    /// Counts the usage that the server has reported so far for an abandoned answer.
-    fn count_unfinished(&mut self, answer: Option<&AnswerStream>) {
-        if let Some(usage) = answer.and_then(AnswerStream::usage) {
-            self.metadata.count(Some(usage));
         }
     }
 
@@ -460,9 +465,7 @@ impl Driver {
     pub(crate) fn abandon(&mut self) {
         self.settle();
         if self.turn.is_busy() {
-            let answer = self.work.answer.take();
-            self.count_unfinished(answer.as_ref());
-            self.drop_work();
+            let answer = self.drop_work();
             self.turn.abandon(answer.map(AnswerStream::arrived).unwrap_or_default());
         }
     }
@@ -485,10 +488,11 @@ impl Driver {
         }
     }
 
-    fn drop_work(&mut self) {
-        self.work = Work::default();
+    fn drop_work(&mut self) -> Option<AnswerStream> {
+        let answer = self.stop_work();
         self.forget_events();
         self.end_run(None);
+        answer
     }
 }
 

@@ -42,7 +42,6 @@ mod client;
 mod interrupt;
 mod metadata;
 mod nested;
-mod outer_budget;
 mod parent_agent;
 mod steer;
 mod step;

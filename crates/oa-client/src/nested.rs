@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -10,11 +10,10 @@ use oa_contain::contain;
 use oa_events::{AgentEvent, NestedEvent};
 use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::Permissions;
-use oa_turn::{BudgetLedger, BudgetLeft, Spent};
+use oa_turn::{BudgetLeft, SharedBudget, Spent};
 use oa_types::ToolUseBlock;
 use tokio::sync::mpsc;
 
-use crate::outer_budget::{SharedBudget, locked};
 use crate::settings::{AgentConfig, Settings};
 
 /// The number of events of sub-agents that wait for the caller. While it is reached, the sub-agents wait.
@@ -79,9 +78,8 @@ impl RunningBatch {
         let Settings { config, executor, .. } = settings;
         let (batch, nested) = if blocks.iter().any(|call| config.is_agent(&call.name)) {
             let (sender, events) = mpsc::channel(WAITING);
-            let outer = config.outer.as_ref().map(|outer| Arc::clone(&outer.shared));
-            let ledger = Mutex::new(BudgetLedger::new(left()));
-            let budget = Arc::new(SharedBudget { ledger, outer });
+            let outer = config.outer.as_ref().map(|outer| Arc::clone(outer.shared()));
+            let budget = Arc::new(SharedBudget::new(left(), outer));
             let parent = ParentAgent {
                 events: sender,
                 permissions: config.permissions.clone(),
@@ -97,8 +95,15 @@ impl RunningBatch {
 
     /// Returns what sub-agents have spent since the last time.
     pub(crate) fn take_spent(&self) -> Spent {
-        let take = |nested: &Nested| locked(&nested.budget.ledger).take();
+        let take = |nested: &Nested| nested.budget.take();
         self.nested.as_ref().map_or_else(Spent::default, take)
+    }
+
+    /// Stops the calls, and returns what sub-agents have spent since the last time.
+    pub(crate) fn stop(self) -> Spent {
+        let Self { stream, nested } = self;
+        drop(stream);
+        nested.map_or_else(Spent::default, |nested| nested.budget.take())
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {

@@ -7,12 +7,13 @@ use oa_chat::{
     ChatOptions, Endpoint, Limits, OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole,
     Thinking, ToolMode,
 };
+use oa_context::ContextPolicy;
 use oa_executor::{CallRate, ExecutorOptions, ToolExecutor};
 use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
 use oa_turn::Mode;
-use oa_types::wire::ToolChoice;
+use oa_types::wire::{ResultImages, ToolChoice};
 use oa_types::{Cost, Price};
 use serde_json::{Map, Value};
 
@@ -270,6 +271,30 @@ impl AgentOptions {
     #[must_use]
     pub fn executor(&self) -> &ExecutorOptions {
         self.0.executor.options()
+    }
+
+    /// Returns the policy by which a turn shortens its conversation.
+    #[must_use]
+    pub fn context(&self) -> Option<&ContextPolicy> {
+        self.0.config.context.as_ref()
+    }
+
+    /// Returns `true` if [`archive_context`](AgentOptionsBuilder::archive_context) is set.
+    #[must_use]
+    pub fn archive_context(&self) -> bool {
+        self.0.config.steps.archive.is_some()
+    }
+
+    /// Returns `true` if the model may read full results.
+    #[must_use]
+    pub fn offer_full_results(&self) -> bool {
+        self.0.config.keeps_results
+    }
+
+    /// Returns where the images of results are sent.
+    #[must_use]
+    pub fn result_images(&self) -> ResultImages {
+        self.0.chat.result_images
     }
 
     /// Returns the shared value of this type.

@@ -1,9 +1,10 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use oa_turn::OuterBudget;
 
 use crate::client::Client;
 use crate::error::Result;
 use crate::nested::ParentAgent;
-use crate::outer_budget::OuterBudget;
 
 impl ParentAgent {
     /// Makes a client a sub-agent of this agent, under the name of its tool.
@@ -19,8 +20,7 @@ impl ParentAgent {
             let config = &mut settings.config;
             let permissions = std::mem::take(&mut config.permissions);
             config.permissions = permissions.within(&self.permissions, name);
-            let (shared, reported) = (Arc::clone(&self.budget), Mutex::default());
-            config.outer = Some(Arc::new(OuterBudget { shared, reported }));
+            config.outer = Some(Arc::new(OuterBudget::new(Arc::clone(&self.budget))));
             let tools = config.tools.clone();
             let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
             if is_offered { Ok(()) } else { settings.set_tools(tools) }

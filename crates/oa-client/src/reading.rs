@@ -9,13 +9,20 @@ use crate::error::{Error, Result};
 use crate::settings::{AgentConfig, Settings};
 
 impl AgentConfig {
-    /// Adds the tool, if it is wanted.
+    /// Adds the tool, if it is wanted. A list of tools may have it already, if it comes from another agent.
     pub(crate) fn with_reader(
         &self,
         mut tools: Registry,
         limit: TruncationPolicy,
     ) -> Result<Registry> {
-        if self.keeps_results && tools.add(read_result(limit)).is_err() {
+        if !self.keeps_results {
+            return Ok(tools);
+        }
+        let reader = read_result(limit);
+        if tools.get(READ_RESULT).is_some_and(|known| known.spec() == reader.spec()) {
+            tools.remove(READ_RESULT);
+        }
+        if tools.add(reader).is_err() {
             let why = "offer_full_results offers a tool read_result: rename your tool of this name";
             return Err(Error::config(why));
         }

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
 use oa_context::ContextPolicy;
-use oa_executor::ToolExecutor;
+use oa_executor::{READ_RESULT, ToolExecutor};
 use oa_hooks::{Hooks, Permissions};
-use oa_tools::{Registry, State};
-use oa_turn::Turn;
-use oa_types::{AssistantMessage, ModelName, Price};
+use oa_tools::{Registry, SourcedTools, State};
+use oa_turn::{OuterBudget, Turn};
+use oa_types::{ModelName, Price, Usage};
 
 use crate::error::{Error, Result};
-use crate::outer_budget::OuterBudget;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
@@ -22,6 +21,8 @@ use crate::step::StepHooks;
 pub(crate) struct AgentConfig {
     pub(crate) server_profile: Option<ServerProfile>,
     pub(crate) tools: Registry,
+    /// Where some of the tools come from.
+    pub(crate) sources: Vec<SourcedTools>,
     pub(crate) hooks: Hooks,
     pub(crate) permissions: Permissions,
     pub(crate) turn: oa_turn::Options,
@@ -71,8 +72,8 @@ impl AgentConfig {
     }
 
     /// Sets the cost of an answer, if the price is known.
-    pub(crate) fn price(&self, message: &mut AssistantMessage) {
-        if let (Some(price), Some(usage)) = (&self.price, &mut message.usage) {
+    pub(crate) fn price(&self, usage: &mut Usage) {
+        if let Some(price) = &self.price {
             usage.cost = price.cost(usage).or(usage.cost);
         }
     }
@@ -116,6 +117,20 @@ impl Settings {
             .expect("these options were checked before");
         self.config.tools = tools;
         self.change_chat(|chat| chat.parameters.tools = specs)
+    }
+
+    /// Returns settings with the tools that sources have now; `None` if none has changed.
+    pub(crate) fn refreshed(&self) -> Result<Option<Self>> {
+        if !self.config.sources.iter().any(SourcedTools::is_stale) {
+            return Ok(None);
+        }
+        let (mut settings, mut tools) = (self.clone(), self.config.tools.clone());
+        if self.config.keeps_results {
+            tools.remove(READ_RESULT); // added again below
+        }
+        settings.config.sources.iter_mut().for_each(|source| source.refresh(&mut tools));
+        settings.set_tools(tools)?;
+        Ok(Some(settings))
     }
 
     /// Switches to another transport of the same server: `over` makes the endpoint.

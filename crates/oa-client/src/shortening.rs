@@ -5,14 +5,14 @@ use std::sync::Arc;
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_events::AgentEvent;
 use oa_executor::ResultStore;
-use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
-use oa_types::{Message, Usage};
+use oa_turn::{ShortenOutcome, ShortenStep, Spent, StepOutcome};
+use oa_types::Message;
 
 use crate::client::answer_text;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-use crate::work::{Done, ShortenedTurn};
+use crate::work::{Done, SharedUsage, ShortenedTurn, locked};
 
 impl Settings {
     /// Returns the plan for a conversation that is too long.
@@ -27,6 +27,7 @@ impl Settings {
         let turn = RunningTurn::new(&step.history, step.prompt, step.keep_from)
             .with_fixed(system.as_ref(), &self.chat.parameters.tools)
             .after_overflow(step.is_overflow)
+            .with_refused(step.sizes.prompt, step.sizes.context)
             .without_summary(!step.can_ask)
             .with_reported(step.reported.map(|reported| (reported.tokens, reported.messages)))
             .with_readable(&readable);
@@ -34,38 +35,57 @@ impl Settings {
     }
 
     /// Carries out a plan: has the model write the summary, and shows the archive what leaves.
-    pub(crate) async fn shorten(self: Arc<Self>, mut shortening: Shortening) -> ShortenedTurn {
-        let (mut used, mut summary_error) = (Usage::default(), None);
+    pub(crate) async fn shorten(
+        self: Arc<Self>,
+        mut shortening: Shortening,
+        used: SharedUsage,
+    ) -> ShortenedTurn {
+        let mut summary_error = None;
         if let Some(summary) = shortening.summary()
-            && let Err(error) = self.write_summary(summary, &mut used).await
+            && let Err(error) = self.write_summary(summary, &used).await
         {
             summary_error = Some(error.to_string());
             shortening.give_up();
         }
         if let Err(error) = self.config.steps.archive(shortening.archived()).await {
-            let outcome = ShortenOutcome::Failed { error: Box::new(error.to_record()) };
-            return (outcome, used, None);
+            let (error, spent) = (Box::new(error.to_record()), Spent::from(&*locked(&used)));
+            return (ShortenOutcome::Failed { error, spent }, None);
         }
         let done = shortening.finish(&Estimator::new());
         let mut event = done.event();
         event.how.summary_error = summary_error;
-        let (tokens, cost) = (used.total().unwrap_or_default(), used.cost.unwrap_or_default());
-        let outcome = ShortenOutcome::Replace { history: done.messages, tokens, cost };
-        (outcome, used, Some(event))
+        let spent = Spent::from(&*locked(&used));
+        (ShortenOutcome::Replace { history: done.messages, spent }, Some(event))
     }
 
-    /// Has the model write a summary, and adds what its answers take to `used`.
-    pub(crate) async fn write_summary(&self, words: &mut Summary, used: &mut Usage) -> Result<()> {
+    /// Has the model write a summary, and adds what its answers take to `used`, also when the future is dropped.
+    pub(crate) async fn write_summary(
+        &self,
+        words: &mut Summary,
+        used: &SharedUsage,
+    ) -> Result<()> {
         let settings = Arc::new(self.for_summaries()?);
         while let Some(request) = words.next_request() {
             for message in request {
-                let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
-                let text = answer_text(&mut driver, message).await;
-                used.add(&driver.metadata.usage.unwrap_or_default());
-                words.push(text?);
+                let driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
+                let mut writer = Writer { driver, used };
+                words.push(answer_text(&mut writer.driver, message).await?);
             }
         }
         Ok(())
+    }
+}
+
+/// The driver of an answer whose usage is known when it is dropped.
+struct Writer<'a> {
+    driver: Box<Driver>,
+    used: &'a SharedUsage,
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.driver.stop_work();
+        locked(self.used).add(&self.driver.metadata.total_usage);
     }
 }
 
@@ -77,14 +97,19 @@ impl Driver {
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
             return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
         };
-        let settings = Arc::clone(&self.settings);
+        let (settings, used) = (Arc::clone(&self.settings), SharedUsage::default());
+        self.work.summary = Some(Arc::clone(&used));
         self.work.hooks =
-            Some(Box::pin(async move { Done::Shortened(Box::new(settings.shorten(plan).await)) }));
+            Some(Box::pin(
+                async move { Done::Shortened(Box::new(settings.shorten(plan, used).await)) },
+            ));
     }
 
     pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {
-        let (outcome, used, event) = done;
-        self.metadata.total_usage.add(&used);
+        let (outcome, event) = done;
+        if let Some(used) = self.work.summary.take() {
+            self.metadata.total_usage.add(&locked(&used));
+        }
         let taken = self.turn.take(StepOutcome::Shorten(outcome));
         taken.map_err(|error| self.fail(Error::from(*error)))?;
         Ok(event.map(AgentEvent::ContextShortened))

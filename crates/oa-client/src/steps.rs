@@ -13,7 +13,7 @@ use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
     Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
-    StepCall,
+    Spent, StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -24,7 +24,7 @@ use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::hooks;
 use crate::nested::RunningBatch;
 use crate::settings::Settings;
-use crate::work::refused;
+use crate::work::{SharedUsage, locked, refused};
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///
@@ -194,7 +194,12 @@ impl AgentSteps {
                 answer.poll_with(cx, |delta| AgentEvent::from_delta(delta, shows_text))
             });
             match self.unless_cancelled(next).await {
-                None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
+                None => {
+                    let mut usage = answer.usage().unwrap_or_default();
+                    self.settings.config.price(&mut usage);
+                    let (partial, spent) = (answer.handed_out(), Spent::from(&usage));
+                    return AskOutcome::Cut { by: CutBy::User, partial, spent };
+                }
                 Some(None) => break,
                 Some(Some(event)) => {
                     has_begun |=
@@ -209,12 +214,14 @@ impl AgentSteps {
         if let Some(closing) = closing {
             self.unless_cancelled(closing).await;
         }
-        self.settings.config.price(&mut message);
+        if let Some(usage) = &mut message.usage {
+            self.settings.config.price(usage);
+        }
         let answer = Answer::from(&message);
         self.tell(AgentEvent::AnswerEnd(Arc::new(message)));
         match failure {
             None => AskOutcome::answered(answer),
-            Some(error) => failed(&error, has_begun, answer.blocks),
+            Some(error) => failed(&error, has_begun, answer),
         }
     }
 }
@@ -245,9 +252,11 @@ impl Perform for AgentSteps {
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
             return Ok(ShortenOutcome::Keep);
         };
-        let shortened = Arc::clone(&self.settings).shorten(plan);
-        let Some((outcome, _, event)) = self.unless_cancelled(shortened).await else {
-            return Ok(ShortenOutcome::Cut { by: CutBy::User });
+        let used = SharedUsage::default();
+        let shortened = Arc::clone(&self.settings).shorten(plan, Arc::clone(&used));
+        let Some((outcome, event)) = self.unless_cancelled(shortened).await else {
+            let spent = Spent::from(&*locked(&used));
+            return Ok(ShortenOutcome::Cut { by: CutBy::User, spent });
         };
         event.into_iter().for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
         Ok(outcome)
@@ -255,13 +264,15 @@ impl Perform for AgentSteps {
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
         if let Err(error) = self.settings.check_usable() {
-            return Ok(failed(&error, false, Vec::new()));
+            return Ok(failed(&error, false, Answer::new(Vec::new())));
         }
         let answer = self.settings.backend.ask(self.request(&step));
         Ok(match self.unless_cancelled(answer).await {
             Some(Ok(answer)) => self.read(answer).await,
-            Some(Err(error)) => failed(&error, false, Vec::new()),
-            None => AskOutcome::Cut { by: CutBy::User, partial: Vec::new() },
+            Some(Err(error)) => failed(&error, false, Answer::new(Vec::new())),
+            None => {
+                AskOutcome::Cut { by: CutBy::User, partial: Vec::new(), spent: Spent::default() }
+            }
         })
     }
 
@@ -355,8 +366,10 @@ impl Perform for AgentSteps {
     }
 }
 
-fn failed(error: &Error, has_begun: bool, partial: Vec<ContentBlock>) -> AskOutcome {
-    AskOutcome::Failed { error: Box::new(error.to_record()), has_begun, partial }
+fn failed(error: &Error, has_begun: bool, answer: Answer) -> AskOutcome {
+    let Answer { blocks: partial, tokens, cost, .. } = answer;
+    let (error, spent) = (Box::new(error.to_record()), Spent::new(0, tokens, cost));
+    AskOutcome::Failed { error, has_begun, partial, spent }
 }
 
 impl fmt::Debug for AgentSteps {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
@@ -24,6 +25,8 @@ pub(crate) struct Work {
     /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<RunningBatch>>,
+    /// The usage of a summary that is being written.
+    pub(crate) summary: Option<SharedUsage>,
     /// The last bytes of the previous answer.
     pub(crate) closing: Option<Closing>,
 }
@@ -48,8 +51,16 @@ pub(crate) enum Done {
     Tool(AgentEvent),
 }
 
-/// The outcome of shortening, what a summary has taken, and the event.
-pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
+/// The outcome of shortening, and the event.
+pub(crate) type ShortenedTurn = (ShortenOutcome, Option<ContextShortened>);
+
+/// The usage of requests that may be cut at any time.
+pub(crate) type SharedUsage = Arc<Mutex<Usage>>;
+
+/// Locks what is only ever locked for arithmetic.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Work {
     /// Waits for the next piece of the arriving answer; `None` if there is none, or at its end.

@@ -25,6 +25,8 @@ pub struct RunningTurn<'a> {
     tools: &'a [ToolSpec],
     reported: Option<(u64, usize)>,
     is_overflow: bool,
+    /// The sizes of the prompt and of the context, as the server stated them with the refusal.
+    refused: (Option<u64>, Option<u64>),
     summarizes: bool,
     readable: Option<&'a Readable<'a>>,
 }
@@ -125,6 +127,7 @@ impl<'a> RunningTurn<'a> {
             tools: &[],
             reported: None,
             is_overflow: false,
+            refused: (None, None),
             summarizes: true,
             readable: None,
         }
@@ -146,10 +149,21 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
-    /// Says that the server has refused the conversation as too long. It is then shortened more, whatever its estimate.
+    /// Says that the server has refused the conversation as too long. It is then shortened more, whatever its estimate:
+    /// to half the target, because the estimate was wrong by an unknown amount, unless the server
+    /// [stated the sizes](Self::with_refused).
     #[must_use]
     pub fn after_overflow(mut self, is_overflow: bool) -> Self {
         self.is_overflow = is_overflow;
+        self
+    }
+
+    /// Sets the sizes, in tokens, that the server stated with its refusal. The conversation then counts as long as
+    /// `prompt`, with tools and system prompt, and becomes at most half as long; a `context` below the policy's limit
+    /// replaces the limit. Only [after an overflow](Self::after_overflow).
+    #[must_use]
+    pub fn with_refused(mut self, prompt: Option<u64>, context: Option<u64>) -> Self {
+        self.refused = (prompt, context);
         self
     }
 
@@ -168,9 +182,27 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
-    /// Returns the ratio between reported and estimated tokens, and whether the report can be trusted.
-    fn ratio<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<f64> {
+    /// Returns the measured size of the whole conversation, if the server has refused it and stated its size.
+    fn measured<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<Measured> {
+        let tokens = self.refused.0.filter(|_| self.is_overflow)?;
+        let messages = self.messages.len();
+        let ratio = self.ratio(tokens, messages, fixed, counter)?;
+        // At the bound, the estimate of the rest is not to be relied on.
+        (ratio < Calibration::MAX).then_some(Measured { ratio, tokens, messages })
+    }
+
+    /// Returns the size of a part of the conversation, as the server reported it.
+    fn reported<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<Measured> {
         let (tokens, messages) = self.reported?;
+        let ratio = self.ratio(tokens, messages, fixed, counter)?;
+        Some(Measured { ratio, tokens, messages })
+    }
+
+    /// Returns the ratio between reported and estimated tokens, unless the report cannot be trusted.
+    fn ratio<C>(&self, tokens: u64, messages: usize, fixed: usize, counter: &C) -> Option<f64>
+    where
+        C: TokenCounter + ?Sized,
+    {
         let estimated = counter.count_messages(&self.messages[..messages]).saturating_add(fixed);
         // A server that counts far less has cut the prompt.
         let is_usable = estimated > 0 && !Calibration::is_cut_short(estimated, tokens);
@@ -255,26 +287,37 @@ impl ContextPolicy {
     {
         let system = turn.system.map_or(0, |system| counter.count_message(system));
         let plain_fixed = counter.count_tools(turn.tools).saturating_add(system);
-        let reported = turn.ratio(plain_fixed, counter).zip(turn.reported);
-        let ratio = reported.map_or(1.0, |(ratio, _)| ratio);
+        let measured = turn.measured(plain_fixed, counter);
+        let is_measured = measured.is_some();
+        let reported = measured.or_else(|| turn.reported(plain_fixed, counter));
+        let ratio = reported.map_or(1.0, |reported| reported.ratio);
         let counter = Scaled { counter, ratio };
         let fixed = scale(plain_fixed, ratio);
         let before = match reported {
-            Some((_, (tokens, messages))) => {
+            Some(Measured { tokens, messages, .. }) => {
                 let added = turn.messages[messages..].iter().map(|new| counter.count_message(new));
                 added.fold(usize::try_from(tokens).unwrap_or(usize::MAX), usize::saturating_add)
             }
             None => counter.count_messages(turn.messages).saturating_add(fixed),
         };
-        let trigger = share(self.limit(), self.trigger());
+        let context = turn.refused.1.filter(|_| turn.is_overflow);
+        let context = context.and_then(|context| usize::try_from(context).ok());
+        let limit = self.limit().min(context.unwrap_or(usize::MAX));
+        let trigger = share(limit, self.trigger());
         if !turn.is_overflow && before < trigger {
             return None;
         }
-        let mut target = share(self.limit(), self.target()).min(trigger);
         let mut kept_results = self.kept_results();
+        let mut target = share(limit, self.target()).min(trigger);
+        let mut asked = target;
         if turn.is_overflow {
-            // The estimate was wrong by an unknown amount.
-            (target, kept_results) = (target / 2, 0);
+            kept_results = 0;
+            (target, asked) = match is_measured {
+                // The answer may need room too: the same size again would be refused again.
+                true => (target.min(before / 2), asked),
+                // The estimate was wrong by an unknown amount.
+                false => (target / 2, asked / 2),
+            };
         }
         let (messages, cleared) = cleared(turn, kept_results);
         let mut weights: Vec<usize> =
@@ -313,8 +356,6 @@ impl ContextPolicy {
             let kept = (0..weights.len()).filter(stays).map(|place| place..place + 1).collect();
             shortening.cut = Truncated::of(kept, weights.len());
             if summarizes && !gone.is_empty() {
-                let asked = share(self.limit(), self.target().min(self.trigger()));
-                let asked = if turn.is_overflow { asked / 2 } else { asked };
                 let (cut, words) = (shortening.cut.clone(), self.instructions().to_owned());
                 let summary = Summary::new(turn.messages, cut, words, summary, asked, &counter);
                 shortening.summary = Some(Box::new(summary.standing_apart()));
@@ -432,6 +473,15 @@ const NOTE: &str = "[This result had ";
 const LONGEST_NOTE: usize = 1_000;
 /// Shorter results take hardly more than the note.
 const SHORTEST_CLEARED: usize = 300;
+
+/// A size that a server has told, of the first messages with tools and system prompt.
+#[derive(Clone, Copy)]
+struct Measured {
+    tokens: u64,
+    messages: usize,
+    /// The tokens for each estimated one.
+    ratio: f64,
+}
 
 /// A counter whose counts are multiplied.
 struct Scaled<'a, C: ?Sized> {

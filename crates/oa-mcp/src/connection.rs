@@ -1,7 +1,7 @@
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use oa_redact::Secrets;
@@ -10,10 +10,14 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
+use crate::approval::Approval;
+use crate::clock::Patience;
 use crate::description::Description;
 use crate::error::{Error, ErrorKind};
+use crate::link::Hello;
+use crate::pins::{Pins, UnconfirmedTool};
 use crate::server::McpServer;
-use crate::session::{Patience, Session};
+use crate::session::Session;
 
 /// The time in which restarts are counted.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
@@ -37,7 +41,10 @@ pub struct Connection {
     silent: AtomicU32,
     is_closed: AtomicBool,
     tools: watch::Sender<Arc<[Arc<Description>]>>,
+    /// Counts the changes of the list.
+    revision: AtomicU64,
     warnings: std::sync::Mutex<Vec<String>>,
+    approval: std::sync::Mutex<Approval>,
 }
 
 #[derive(Default)]
@@ -59,7 +66,9 @@ impl Connection {
             silent: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
             tools: watch::Sender::new(Arc::default()),
+            revision: AtomicU64::new(0),
             warnings: std::sync::Mutex::default(),
+            approval: std::sync::Mutex::new(Approval::new(server.pins.clone())),
             server,
         });
         let session = Session::open(&this.server).await.map_err(|error| error.of(&name))?;
@@ -69,7 +78,10 @@ impl Connection {
             let time = this.server.connect_timeout;
             Err(Error::new(ErrorKind::Connect, format!("no list of tools within {time:?}")))
         });
-        let tools = listed.map_err(|error| error.with_kind(ErrorKind::Connect).of(&name))?;
+        let tools = listed.map_err(|error| match error.kind() {
+            ErrorKind::Config => error.of(&name),
+            _ => error.with_kind(ErrorKind::Connect).of(&name),
+        })?;
         this.tools.send_replace(tools);
         this.watch_list(&session, false);
         this.live.lock().await.session = Some(session);
@@ -107,8 +119,44 @@ impl Connection {
         warnings
     }
 
-    /// Sends a request of the protocol and returns the JSON of its result, for what is no tool: `resources/list`,
-    /// `resources/read`, `prompts/get`.
+    /// Returns the tools as they are approved, to be kept for the next connection; `None` if the server has
+    /// [no pins](McpServer::pins).
+    #[must_use]
+    pub fn pins(&self) -> Option<Pins> {
+        self.approval().pins().cloned()
+    }
+
+    /// Returns the tools that are left out because they differ from their pins, or have none.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Vec<UnconfirmedTool> {
+        self.approval().unconfirmed()
+    }
+
+    /// Pins a tool as [`unconfirmed`](Self::unconfirmed) shows it, and offers it from now on. `tool` is its name as the
+    /// server says it.
+    ///
+    /// The list is read again; a tool that has changed once more stays left out.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the tool does not wait for it; otherwise those of a call.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the tool pinned, but not offered until the list changes.
+    pub async fn confirm(&self, tool: &str) -> Result<(), Error> {
+        if !self.approval().confirm(tool) {
+            let message = format!("there is no tool {tool} that waits to be confirmed");
+            return Err(Error::config(message).of(self.name()));
+        }
+        let session = self.session().await.map_err(|error| error.of(self.name()))?;
+        let tools = self.list(&session).await.map_err(|error| error.of(self.name()))?;
+        self.offer(tools);
+        Ok(())
+    }
+
+    /// Sends a request of the protocol and returns the JSON of its result, for what has no method here, such as
+    /// `completion/complete`.
     ///
     /// # Errors
     ///
@@ -152,7 +200,7 @@ impl Connection {
         self.send("tools/call", params, Some(cx.clone())).await
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: &'static str,
         params: Value,
@@ -182,7 +230,7 @@ impl Connection {
     }
 
     /// Returns the open session; starts the server again if it has died.
-    async fn session(&self) -> Result<Arc<Session>, Error> {
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Error> {
         let mut live = self.live.lock().await;
         if self.is_closed.load(Ordering::Acquire) {
             return Err(crate::link::Link::closed());
@@ -216,63 +264,6 @@ impl Connection {
         Ok(session)
     }
 
-    /// Reads the list of tools, page by page.
-    async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
-        let limits = &self.server.limits;
-        let mut tools: Vec<Arc<Description>> = Vec::new();
-        let mut names = HashSet::new();
-        let mut cursor: Option<String> = None;
-        if !session.hello.has_tools {
-            return Ok(Arc::default());
-        }
-        for page in 0.. {
-            if page == limits.pages {
-                session.link.warn(format!(
-                    "the list of tools has more than {page} pages; the rest is left out"
-                ));
-                break;
-            }
-            let params = match &cursor {
-                Some(cursor) => json!({ "cursor": cursor }),
-                None => json!({}),
-            };
-            let result = session.request("tools/list", params, None, self.patience()).await?;
-            let Some(listed) = result.get("tools").and_then(Value::as_array) else {
-                let excerpt = self.secrets.excerpt(&result.to_string(), 200);
-                return Err(Error::protocol(format!("the answer is no list of tools: {excerpt}")));
-            };
-            for tool in listed {
-                match Description::read(tool, &self.server) {
-                    Ok(Some(tool)) if tools.len() == limits.tools => {
-                        let most = limits.tools;
-                        session.link.warn(format!(
-                            "more than {most} tools; {} and later ones are left out",
-                            tool.name
-                        ));
-                        return Ok(sorted(tools));
-                    }
-                    Ok(Some(tool)) => {
-                        if names.insert(tool.name.clone()) {
-                            tools.push(Arc::new(tool));
-                        } else {
-                            session.link.warn(format!(
-                                "two tools have the name {}; the first is offered",
-                                tool.name
-                            ));
-                        }
-                    }
-                    Ok(None) => {}
-                    Err(warning) => session.link.warn(self.secrets.excerpt(&warning, 300)),
-                }
-            }
-            cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(sorted(tools))
-    }
-
     /// Reads the list again whenever the server says that it has changed.
     fn watch_list(&self, session: &Arc<Session>, is_stale: bool) {
         let mut changes = session.link.changes.subscribe();
@@ -289,7 +280,31 @@ impl Connection {
         });
     }
 
-    fn patience(&self) -> Patience {
+    /// Takes another list of tools; the same list changes nothing.
+    fn offer(&self, tools: Arc<[Arc<Description>]>) {
+        self.tools.send_if_modified(|known| {
+            let is_other = *known != tools;
+            *known = tools;
+            // After the list, so that whoever sees the number sees the list.
+            self.revision.fetch_add(u64::from(is_other), Ordering::Release);
+            is_other
+        });
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn approval(&self) -> MutexGuard<'_, Approval> {
+        self.approval.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the words of the server about itself; starts it if it has died.
+    pub(crate) async fn hello(&self) -> Result<Hello, Error> {
+        Ok(self.session().await?.hello.clone())
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
         Patience { silence: self.server.call_timeout, total: self.server.max_call_time }
     }
 
@@ -303,11 +318,11 @@ impl Connection {
         }
     }
 
-    fn kept_warnings(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn kept_warnings(&self) -> MutexGuard<'_, Vec<String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep_warnings(&self, warnings: Vec<String>) {
+    pub(crate) fn keep_warnings(&self, warnings: Vec<String>) {
         let mut kept = self.kept_warnings();
         for warning in warnings {
             if kept.len() < self.server.limits.warnings && !kept.contains(&warning) {
@@ -330,24 +345,12 @@ async fn follow(
         {}
         let (Some(this), Some(session)) = (connection.upgrade(), session.upgrade()) else { return };
         match this.list(&session).await {
-            Ok(tools) => {
-                this.tools.send_if_modified(|known| {
-                    let is_other = *known != tools;
-                    *known = tools;
-                    is_other
-                });
-            }
+            Ok(tools) => this.offer(tools),
             Err(error) => {
                 session.link.warn(format!("the list of tools cannot be read again: {error}"));
             }
         }
     }
-}
-
-/// Equal lists give equal bytes in requests, in whichever order a server lists them.
-fn sorted(mut tools: Vec<Arc<Description>>) -> Arc<[Arc<Description>]> {
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
-    tools.into()
 }
 
 impl fmt::Debug for Connection {

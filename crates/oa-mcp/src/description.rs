@@ -1,7 +1,7 @@
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::cut::cut;
 use crate::limits::Limits;
-use crate::link::cut;
 use crate::name::tool_name;
 use crate::schema::Schema;
 use crate::server::McpServer;
@@ -16,6 +16,19 @@ pub(crate) struct Description {
     pub(crate) offered: Value,
     pub(crate) checked: Value,
     pub(crate) category: &'static str,
+    /// A call that failed on its way may be repeated: the server says so, and is trusted.
+    pub(crate) may_repeat: bool,
+    pub(crate) of: Origin,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// It is ours, and lists the server's resources.
+    ListResources,
+    /// It is ours, and reads one of them.
+    ReadResource,
+    Server,
 }
 
 impl Description {
@@ -40,15 +53,43 @@ impl Description {
         let said = [tool.get("description"), tool.get("title"), tool.pointer("/annotations/title")];
         let mut said = said.into_iter().flatten().filter_map(Value::as_str);
         let description = said.find(|text| !text.trim().is_empty());
-        let reads = tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
-        let prefix = server.prefix.as_deref().unwrap_or(&server.name);
+        let hints = |name: &str| {
+            let hint = tool.get("annotations").and_then(|hints| hints.get(name));
+            server.trusts_annotations && hint == Some(&Value::Bool(true))
+        };
         Ok(Some(Self {
-            name: tool_name(prefix, raw_name),
+            name: tool_name(server.name_prefix(), server.renamed(raw_name)),
             raw_name: raw_name.to_owned(),
             description: cut(description.unwrap_or_default(), description_bytes),
             offered: schema.offered,
             checked: schema.checked,
-            category: if reads && server.trusts_annotations { "read" } else { "mcp" },
+            category: if hints("readOnlyHint") { "read" } else { "mcp" },
+            may_repeat: hints("idempotentHint"),
+            of: Origin::Server,
         }))
+    }
+
+    /// Returns the tools of ours that read the resources of a server.
+    pub(crate) fn of_resources(server: &McpServer) -> [Self; 2] {
+        let made = |raw_name: &str, description: &str, schema: Value, of: Origin| Self {
+            name: tool_name(server.name_prefix(), raw_name),
+            raw_name: raw_name.to_owned(),
+            description: format!("{description} of {}", server.name),
+            offered: schema.clone(),
+            checked: schema,
+            category: "mcp",
+            may_repeat: true,
+            of,
+        };
+        let none = json!({ "type": "object", "properties": {} });
+        let uri = json!({
+            "type": "object",
+            "properties": { "uri": { "type": "string", "description": "The URI of the resource" } },
+            "required": ["uri"],
+        });
+        [
+            made("list_resources", "Lists the resources", none, Origin::ListResources),
+            made("read_resource", "Reads a resource", uri, Origin::ReadResource),
+        ]
     }
 }

@@ -228,7 +228,7 @@ impl Carrier {
                     "a message of the server is longer than {limit} bytes"
                 )));
             };
-            if self.link.incoming(&bytes).is_ok() {
+            if self.link.incoming(&bytes, Some(id)).is_ok() {
                 return Ok(());
             }
             return Err(self
@@ -251,7 +251,7 @@ impl Carrier {
         let mut body = body;
         let mut resumptions = 0;
         loop {
-            let end = self.events(&mut parser, &mut body).await;
+            let end = self.events(id, &mut parser, &mut body).await;
             if let Err(error) = &end
                 && error.kind() == ErrorKind::Limit
             {
@@ -277,7 +277,12 @@ impl Carrier {
         }
     }
 
-    async fn events(&self, parser: &mut Parser, body: &mut ResponseBody) -> Result<(), Error> {
+    async fn events(
+        &self,
+        id: Option<i64>,
+        parser: &mut Parser,
+        body: &mut ResponseBody,
+    ) -> Result<(), Error> {
         let too_large = |_| {
             Error::limit(format!(
                 "a message of the server is longer than {} bytes",
@@ -288,7 +293,7 @@ impl Carrier {
             parser.push(chunk);
             while let Some(event) = parser.next_event().map_err(too_large)? {
                 let data = event.raw_data();
-                if !data.is_empty() && self.link.incoming(data).is_err() {
+                if !data.is_empty() && self.link.incoming(data, id).is_err() {
                     self.link.garbage(data)?;
                 }
             }

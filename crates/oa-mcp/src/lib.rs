@@ -24,6 +24,9 @@
 //! # }
 //! ```
 //!
+//! The other way around, [`ToolServer`] (feature `server`) offers tools of ours, or whole agents, to clients of the
+//! protocol.
+//!
 //! # When to use this crate directly
 //!
 //! To use tools of MCP servers in your own agent loop. To write an agent, use the `open-agent` facade with its feature
@@ -34,7 +37,11 @@
 //! A server may die, hang, print garbage, flood, or answer in a wrong shape: each is an error of the call at hand, and
 //! the next call starts a dead server again. A call is repeated only if it never reached the server. A child gets no
 //! variable of the environment that was not named, and is gone with all that it has started when its connection ends.
-//! [`Limits`] has the bounds. A server is offered nothing of ours: it cannot ask the model or the person.
+//! [`Limits`] has the bounds.
+//!
+//! A server is offered nothing of ours that was not set: it may ask the person only with
+//! [`on_elicitation`](McpServer::on_elicitation), a model only with [`on_sampling`](McpServer::on_sampling), both only
+//! while one of its tools runs, and knows of no folder but those of [`root`](McpServer::root).
 //!
 //! # Logs
 //!
@@ -44,7 +51,8 @@
 //!
 //! # Features
 //!
-//! Off by default: `http`, for servers at a URL, and `tls` for `https`.
+//! Off by default: `http`, for servers at a URL, and `tls` for `https`; `server`, to offer tools over standard input and
+//! output, and `server-http`, to offer them over streamable HTTP.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -54,31 +62,62 @@ mod server;
 mod servers;
 mod stdio_spec;
 
+mod approval;
 mod connection;
 mod description;
+mod library;
+mod listing;
+mod pages;
+mod pins;
 mod session;
 mod tool;
 
+mod elicitation;
+mod host;
+mod root;
+mod sampling;
+
+mod message;
+mod prompt;
+mod resource;
+
 mod child;
+mod clock;
+mod cut;
 #[cfg(feature = "http")]
 mod http;
 mod lines;
 mod link;
+mod notice;
 mod stdio;
 
 mod name;
 mod result;
 mod schema;
 
+#[cfg(feature = "server")]
+mod tool_server;
+
 mod error;
 mod limits;
 
 pub use crate::connection::Connection;
+pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::limits::Limits;
+pub use crate::pins::{Pins, UnconfirmedTool};
+pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
+pub use crate::resource::{Resource, ResourceContent, ResourceData};
+pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::SchemaForm;
 pub use crate::server::McpServer;
-pub use crate::servers::{Connected, Failure, Servers};
+pub use crate::servers::{Connected, Failure, McpTools, Servers};
+#[cfg(feature = "server")]
+pub use crate::tool_server::ToolServer;
+#[cfg(feature = "server-http")]
+pub use crate::tool_server::http::{HttpBody, HttpService};
+#[cfg(feature = "server")]
+pub use crate::tool_server::limits::ServerLimits;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

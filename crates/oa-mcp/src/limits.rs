@@ -16,6 +16,8 @@ pub struct Limits {
     pub message_bytes: usize,
     /// The number of tools of one server: 256. Later ones are left out.
     pub tools: usize,
+    /// The number of resources, of templates and of prompts of one server: 1,000 each. Later ones are left out.
+    pub entries: usize,
     /// The number of pages of one list: 64. Later ones are not read.
     pub pages: usize,
     /// The longest description of a tool in bytes: 4 KiB. A longer one is cut.
@@ -26,6 +28,10 @@ pub struct Limits {
     pub instruction_bytes: usize,
     /// The number of calls of one server that run at once: 16. The others wait.
     pub calls: usize,
+    /// The number of questions of the server that are open at once: 4. Further ones are refused.
+    pub questions: usize,
+    /// The most tokens of an answer that a server asks a model for: 4,096.
+    pub sampling_tokens: u32,
     /// The number of lines of output that are no messages: 100. The next one closes the connection.
     pub garbage_lines: u32,
     /// The part of the last error output that is kept, in bytes: 64 KiB.
@@ -45,11 +51,14 @@ impl Default for Limits {
         Self {
             message_bytes: 16 * 1024 * 1024,
             tools: 256,
+            entries: 1_000,
             pages: 64,
             description_bytes: 4 * 1024,
             schema_bytes: 64 * 1024,
             instruction_bytes: 16 * 1024,
             calls: 16,
+            questions: 4,
+            sampling_tokens: 4_096,
             garbage_lines: 100,
             stderr_bytes: 64 * 1024,
             warnings: 64,

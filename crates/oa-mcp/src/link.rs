@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_redact::Secrets;
-use oa_tools::{Cancel, LogLevel, Progress, ToolContext};
+use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{
     ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
 };
@@ -12,14 +12,19 @@ use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
+use crate::cut::cut;
 use crate::error::{Error, ErrorKind};
+use crate::host::{Asked, Host, INVALID_REQUEST, REFUSED, Refusal, Wanted};
 use crate::limits::Limits;
 use crate::listener::OnLog;
+use crate::notice;
 
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
 /// The protocol versions that begin with `initialize`.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The longest id of a question, in bytes.
+const LONGEST_ID: usize = 256;
 /// The number of messages that wait to be written. A server that reads none of them is closed.
 pub(crate) const OUTGOING: usize = 256;
 
@@ -32,12 +37,16 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
     on_log: Option<OnLog>,
+    /// What the server may ask for.
+    pub(crate) host: Host,
     state: Mutex<State>,
     outgoing: mpsc::Sender<Outgoing>,
     /// Answers for `rmcp`, one for each of its requests: their number is bounded by that of the calls.
     forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
     /// Counts the notices that the list of tools has changed.
     pub(crate) changes: watch::Sender<u64>,
+    /// The number of questions of the server that wait for their answer.
+    pub(crate) asking: watch::Sender<usize>,
     /// Asks the transport to close the connection.
     pub(crate) closing: Cancel,
     /// Nothing more comes.
@@ -47,6 +56,8 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     calls: HashMap<i64, Call>,
+    /// Questions of the server that wait for their answer, by id.
+    asked: HashMap<String, Cancel>,
     initialize: Option<i64>,
     hello: Option<Hello>,
     end: Option<Error>,
@@ -63,6 +74,8 @@ pub(crate) struct Hello {
     )]
     pub(crate) version: String,
     pub(crate) has_tools: bool,
+    pub(crate) has_resources: bool,
+    pub(crate) has_prompts: bool,
     pub(crate) instructions: Option<String>,
 }
 
@@ -73,10 +86,20 @@ pub(crate) struct Call {
     pub(crate) reply: oneshot::Sender<Result<Value, Error>>,
     /// Where progress goes.
     pub(crate) cx: Option<ToolContext>,
+    /// Where questions go. Only calls of tools have one.
+    pub(crate) questions: Option<mpsc::Sender<Question>>,
     /// Tells that there was progress.
     pub(crate) beat: Arc<Notify>,
     pub(crate) token: Option<Value>,
     pub(crate) written: Arc<AtomicBool>,
+}
+
+/// A question of the server. Whoever takes it out of its queue answers it by [`Link::reply`].
+pub(crate) struct Question {
+    pub(crate) id: Value,
+    pub(crate) asked: Asked,
+    /// The server no longer wants the answer.
+    pub(crate) cancel: Cancel,
 }
 
 /// The way of a [`Call`] through `rmcp` to the transport, in the extensions of the request.
@@ -121,6 +144,7 @@ impl Link {
         limits: Limits,
         secrets: Secrets,
         on_log: Option<OnLog>,
+        host: Host,
         outgoing: mpsc::Sender<Outgoing>,
         forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
     ) -> Self {
@@ -128,10 +152,12 @@ impl Link {
             limits,
             secrets,
             on_log,
+            host,
             state: Mutex::default(),
             outgoing,
             forward,
             changes: watch::Sender::new(0),
+            asking: watch::Sender::new(0),
             closing: Cancel::new(),
             ended: Cancel::new(),
         }
@@ -246,23 +272,27 @@ impl Link {
         state.calls.contains_key(&id) || state.initialize == Some(id) && state.hello.is_none()
     }
 
-    /// Reads what came in; nothing in it can do more harm than to be counted.
-    pub(crate) fn incoming(&self, bytes: &[u8]) -> Result<(), Garbage> {
+    /// Reads what came in; nothing in it can do more harm than to be counted. `within` is the request to whose answer it
+    /// belongs, where the transport knows it.
+    pub(crate) fn incoming(&self, bytes: &[u8], within: Option<i64>) -> Result<(), Garbage> {
         match serde_json::from_slice(bytes) {
-            Ok(Value::Object(message)) => self.message(Value::Object(message)),
+            Ok(Value::Object(message)) => self.message(Value::Object(message), within),
             // A batch, as of 2025-03-26.
             Ok(Value::Array(batch)) if !batch.is_empty() => {
-                batch.into_iter().try_for_each(|message| self.message(message))
+                batch.into_iter().try_for_each(|message| self.message(message, within))
             }
             _ => Err(Garbage),
         }
     }
 
-    fn message(&self, mut message: Value) -> Result<(), Garbage> {
+    fn message(&self, mut message: Value, within: Option<i64>) -> Result<(), Garbage> {
         let id = message.get("id").filter(|id| !id.is_null()).cloned();
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
-            (Some(method), Some(id)) => self.answer(&method, &id),
+            (Some(method), Some(id)) => {
+                let params = message.get("params").unwrap_or(&Value::Null);
+                self.answer(&method, id, params, within);
+            }
             (Some(method), None) => {
                 self.notice(&method, message.get("params").unwrap_or(&Value::Null));
             }
@@ -330,6 +360,8 @@ impl Link {
         Ok(Hello {
             version: version.to_owned(),
             has_tools: result.pointer("/capabilities/tools").is_some(),
+            has_resources: result.pointer("/capabilities/resources").is_some(),
+            has_prompts: result.pointer("/capabilities/prompts").is_some(),
             instructions: instructions.map(|text| cut(text, self.limits.instruction_bytes)),
         })
     }
@@ -356,13 +388,69 @@ impl Link {
         let _ = self.forward.send(JsonRpcMessage::response(empty, RequestId::Number(id)));
     }
 
-    /// Answers a request of the server: nothing is offered to it but a sign of life.
-    fn answer(&self, method: &str, id: &Value) {
-        let answer = match method {
-            "ping" => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
-            _ => {
-                let error = json!({ "code": -32601, "message": "this client does not offer it" });
-                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+    /// Answers a request of the server, or hands it to the call that it belongs to.
+    fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
+        let answer = match self.host.read(method, params) {
+            Wanted::Answer(answer) => Ok(answer),
+            Wanted::Refused(refusal) => Err(refusal),
+            Wanted::Question(asked) => match self.hand_over(&id, *asked, within) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+        };
+        self.respond(&id, answer);
+    }
+
+    /// Hands a question to the call in which it was asked. Over a pipe nothing says which one that is: then it is the
+    /// oldest.
+    fn hand_over(&self, id: &Value, asked: Asked, within: Option<i64>) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        let is_meant = |call: i64| within.is_none_or(|within| within == call);
+        let calls = state.calls.iter().filter(|(call, _)| is_meant(**call));
+        let calls = calls.filter_map(|(id, call)| Some((id, call.questions.as_ref()?)));
+        let Some((_, questions)) = calls.min_by_key(|(id, _)| **id) else {
+            return Err(Refusal::new(INVALID_REQUEST, "no tool is running that could ask"));
+        };
+        let key = id.to_string();
+        if key.len() > LONGEST_ID {
+            return Err(Refusal::new(INVALID_REQUEST, "the id is too long"));
+        }
+        if state.asked.contains_key(&key) {
+            return Err(Refusal::new(INVALID_REQUEST, "a question with this id is open"));
+        }
+        if state.asked.len() >= self.limits.questions {
+            return Err(Refusal::new(REFUSED, "too many questions wait for their answers"));
+        }
+        let cancel = Cancel::new();
+        let question = Question { id: id.clone(), asked, cancel: cancel.clone() };
+        questions
+            .try_send(question)
+            .map_err(|_| Refusal::new(REFUSED, "too many questions wait for their answers"))?;
+        state.asked.insert(key, cancel);
+        self.asking.send_replace(state.asked.len());
+        Ok(())
+    }
+
+    /// Answers a question, unless it was answered or taken back.
+    pub(crate) fn reply(&self, question: &Value, answer: Result<Value, Refusal>) {
+        if self.forget(question).is_some() {
+            self.respond(question, answer);
+        }
+    }
+
+    /// Takes a question out of those that wait.
+    fn forget(&self, question: &Value) -> Option<Cancel> {
+        let mut state = self.lock();
+        let cancel = state.asked.remove(&question.to_string());
+        self.asking.send_replace(state.asked.len());
+        cancel
+    }
+
+    fn respond(&self, id: &Value, answer: Result<Value, Refusal>) {
+        let answer = match answer {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(Refusal { code, message }) => {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
             }
         };
         let _ = self.queue(&answer, Kind::Answer, None);
@@ -377,9 +465,16 @@ impl Link {
                         Value::String(text) => text.clone(),
                         data => data.to_string(),
                     };
-                    on_log
-                        .call(level(params["level"].as_str()), &self.secrets.excerpt(&text, 2_000));
+                    on_log.call(
+                        notice::level(params["level"].as_str()),
+                        &self.secrets.excerpt(&text, 2_000),
+                    );
                 }
+            }
+            "notifications/cancelled" => {
+                // No answer is sent to a question that was taken back.
+                let taken_back = params.get("requestId").and_then(|id| self.forget(id));
+                taken_back.iter().for_each(Cancel::cancel);
             }
             "notifications/tools/list_changed" => self.changes.send_modify(|count| *count += 1),
             _ => {}
@@ -394,7 +489,7 @@ impl Link {
         let Some(call) = state.calls.values().find(is_meant) else { return };
         call.beat.notify_one();
         if let Some(cx) = &call.cx
-            && let Some(progress) = read_progress(params, &self.secrets)
+            && let Some(progress) = notice::read_progress(params, &self.secrets)
         {
             cx.emit_progress(progress);
         }
@@ -441,6 +536,8 @@ impl Link {
             if state.end.is_none() {
                 state.end = Some(error.clone());
             }
+            state.asked.clear();
+            self.asking.send_replace(0);
             mem::take(&mut state.calls)
         };
         for call in calls.into_values() {
@@ -475,40 +572,4 @@ fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     let ClientRequest::CustomRequest(custom) = &request.request else { return None };
     let meta = custom.extensions.get::<rmcp::model::RequestMetaObject>()?;
     serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
-}
-
-/// Whole numbers are steps; fractions become percent of what is known.
-fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
-    let done = params.get("progress").and_then(Value::as_f64)?;
-    let total = params.get("total").and_then(Value::as_f64);
-    let is_whole = |number: f64| number >= 0.0 && number.fract() == 0.0;
-    let progress = if is_whole(done) && total.is_none_or(is_whole) {
-        Progress::new(done as u64, total.map(|total| total as u64))
-    } else {
-        let total = total.filter(|total| *total > 0.0).unwrap_or(1.0);
-        Progress::from(done / total)
-    };
-    Some(match params.get("message").and_then(Value::as_str) {
-        Some(message) => progress.with_message(secrets.excerpt(message, 500)),
-        None => progress,
-    })
-}
-
-fn level(name: Option<&str>) -> LogLevel {
-    match name {
-        Some("debug") => LogLevel::Debug,
-        Some("warning") => LogLevel::Warn,
-        Some("alert" | "critical" | "emergency" | "error") => LogLevel::Error,
-        _ => LogLevel::Info,
-    }
-}
-
-/// Cuts a text at a character, with a mark.
-pub(crate) fn cut(text: &str, limit: usize) -> String {
-    let text = oa_redact::strip_invisible(text);
-    if text.len() <= limit {
-        return text.into_owned();
-    }
-    let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}...", &text[..end])
 }

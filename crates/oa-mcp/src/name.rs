@@ -58,6 +58,37 @@ mod tests {
         assert_ne!(long, tool_name("s", &"x".repeat(101)));
     }
 
+    #[test]
+    fn ten_thousand_random_names_are_valid_and_all_different() {
+        // A generator of the same names each time.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let letters: Vec<char> =
+            "abcXYZ019_-./: \u{e9}\u{4e2d}\u{1f980}\u{200b}\n\"\\".chars().collect();
+        let mut word = |longest: usize| -> String {
+            (0..=random(longest)).map(|_| letters[random(letters.len())]).collect()
+        };
+        let servers: Vec<_> = (0..100).map(|n| format!("{n}{}", word(40))).collect();
+        let mut raw = std::collections::HashSet::new();
+        let mut made = std::collections::HashSet::new();
+        while raw.len() < 10_000 {
+            let (server, tool) = (&servers[raw.len() % servers.len()], word(120));
+            if !raw.insert((server.clone(), tool.clone())) {
+                continue;
+            }
+            let name = tool_name(server, &tool);
+            assert!((1..=LENGTH).contains(&name.len()), "{name}");
+            assert!(name.chars().all(is_allowed), "{name}");
+            assert_eq!(name, tool_name(server, &tool));
+            assert!(made.insert(name), "{server:?} {tool:?} has the name of another tool");
+        }
+    }
+
     proptest! {
         #[test]
         fn names_are_valid_and_stable(prefix in any::<String>(), name in any::<String>()) {

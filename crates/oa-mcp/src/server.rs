@@ -1,14 +1,20 @@
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_redact::Secrets;
-use oa_tools::LogLevel;
+use oa_tools::{LogLevel, ToolContext, ToolError};
 
+use crate::elicitation::{Elicitation, ElicitationAnswer};
+use crate::host::Offers;
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
 use crate::limits::Limits;
 use crate::listener::{OnLog, OnStderr};
+use crate::pins::Pins;
+use crate::root::Root;
+use crate::sampling::{Sampled, Sampling};
 use crate::schema::SchemaForm;
 use crate::stdio_spec::StdioSpec;
 
@@ -31,6 +37,10 @@ pub struct McpServer {
     pub(crate) prefix: Option<String>,
     pub(crate) allowed: Option<Vec<String>>,
     pub(crate) disallowed: Vec<String>,
+    /// New names of tools, by the server's.
+    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) pins: Option<Pins>,
+    pub(crate) offers_resources: bool,
     pub(crate) schemas: SchemaForm,
     pub(crate) is_required: bool,
     pub(crate) trusts_annotations: bool,
@@ -40,6 +50,7 @@ pub struct McpServer {
     pub(crate) limits: Limits,
     pub(crate) on_log: Option<OnLog>,
     pub(crate) on_stderr: Option<OnStderr>,
+    pub(crate) offers: Offers,
 }
 
 #[derive(Clone)]
@@ -80,6 +91,9 @@ impl McpServer {
             prefix: None,
             allowed: None,
             disallowed: Vec::new(),
+            renamed: Vec::new(),
+            pins: None,
+            offers_resources: false,
             schemas: SchemaForm::default(),
             is_required: false,
             trusts_annotations: false,
@@ -89,6 +103,7 @@ impl McpServer {
             limits: Limits::default(),
             on_log: None,
             on_stderr: None,
+            offers: Offers::default(),
         }
     }
 
@@ -200,6 +215,26 @@ impl McpServer {
         self
     }
 
+    /// Offers a tool under another name: `<prefix>__<to>`. Filters and pins go by the name that the server has for it.
+    pub fn rename(mut self, tool: impl Into<String>, to: impl Into<String>) -> Self {
+        self.renamed.push((tool.into(), to.into()));
+        self
+    }
+
+    /// Offers only tools that are as they were when they were pinned. Keep [`Connection::pins`](crate::Connection::pins)
+    /// and give them to the next connection; empty pins pin what is there. See [`Pins`].
+    pub fn pins(mut self, pins: Pins) -> Self {
+        self.pins = Some(pins);
+        self
+    }
+
+    /// Offers the model two more tools, `<prefix>__list_resources` and `<prefix>__read_resource`, if the server has
+    /// resources. By default only the program reads them: [`Connection::resources`](crate::Connection::resources).
+    pub fn resource_tools(mut self) -> Self {
+        self.offers_resources = true;
+        self
+    }
+
     /// Sets the form in which schemas go to the model server. The default is [`SchemaForm::AsIs`].
     pub fn schemas(mut self, form: SchemaForm) -> Self {
         self.schemas = form;
@@ -214,7 +249,8 @@ impl McpServer {
     }
 
     /// Believes what the server says about its tools: one that calls itself read-only has the category `read` instead of
-    /// `mcp`. Rules that allow `read` then allow it.
+    /// `mcp`, so that rules which allow `read` allow it; and a call of one that calls itself idempotent may be repeated by
+    /// the executor's policy for retries if the server was silent or died.
     pub fn trust_annotations(mut self) -> Self {
         self.trusts_annotations = true;
         self
@@ -259,6 +295,56 @@ impl McpServer {
         self
     }
 
+    /// Tells the server of a folder that it may work in. A relative path is taken from the current folder. It is only
+    /// told; what it can reach is not limited by it.
+    pub fn root(mut self, folder: impl AsRef<Path>) -> Self {
+        self.offers.roots.push(Root::new(folder.as_ref()));
+        self
+    }
+
+    /// Lets the server ask the person while one of its tools runs, and sets who answers. Without it, such questions are
+    /// refused.
+    ///
+    /// The callback gets the question and the context of the call. Meanwhile the times of calls stand still. An
+    /// interrupt of the call, or the server taking the question back, drops the callback's future. A call asks one
+    /// question at a time.
+    ///
+    /// A question by itself passes no hooks and no permission rules: wrap the callback by `McpHost` of `oa-agents`.
+    ///
+    /// ```
+    /// use oa_mcp::{ElicitationAnswer, McpServer};
+    ///
+    /// let server = McpServer::stdio("booking", "booking-mcp").on_elicitation(|question, _| async move {
+    ///     println!("{} asks: {}", question.server, question.message);
+    ///     ElicitationAnswer::Decline // or what the person enters
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn on_elicitation<F, R>(mut self, ask: F) -> Self
+    where
+        F: Fn(Elicitation, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        self.offers.on_elicitation =
+            Some(Arc::new(move |question, cx| Box::pin(ask(question, cx))));
+        self
+    }
+
+    /// Lets the server ask a model while one of its tools runs, and sets which one answers. Without it, such requests
+    /// are refused.
+    ///
+    /// The callback gets the request and the context of the call; an error is told to the server. For everything else
+    /// see [`on_elicitation`](Self::on_elicitation). `McpHost` of `oa-agents` has the model of an agent answer, by its
+    /// permissions and from its budgets.
+    pub fn on_sampling<F, R>(mut self, sample: F) -> Self
+    where
+        F: Fn(Sampling, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Sampled, ToolError>> + Send + 'static,
+    {
+        self.offers.on_sampling = Some(Arc::new(move |request, cx| Box::pin(sample(request, cx))));
+        self
+    }
+
     /// Returns the server's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -273,6 +359,22 @@ impl McpServer {
         };
         self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(fits))
             && !self.disallowed.iter().any(fits)
+    }
+
+    /// Returns the prefix of the names of its tools.
+    pub(crate) fn name_prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the name of a tool after the prefix.
+    pub(crate) fn renamed<'a>(&'a self, tool: &'a str) -> &'a str {
+        let renamed = self.renamed.iter().rfind(|(from, _)| from == tool);
+        renamed.map_or(tool, |(_, to)| to)
+    }
+
+    /// Returns true if the server may ask questions.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.offers.on_elicitation.is_some() || self.offers.on_sampling.is_some()
     }
 
     /// Returns true if the server is a child process.

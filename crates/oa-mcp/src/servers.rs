@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use oa_tools::Tool;
+use oa_tools::{Tool, ToolSource};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -143,22 +143,19 @@ impl Connected {
 
     /// Returns the tools: servers in the order in which they were added, the tools of each by name.
     ///
-    /// After [`changed`](Self::changed), give them to the agent by `Client::set_tools`.
+    /// An agent that gets these keeps them; give it [`source`](Self::source) instead, and it has those of the moment.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let mut seen = std::collections::HashSet::new();
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for connection in &self.connections {
-            for description in connection.tools().iter() {
-                // A list that has changed may bring a name that another server has: the first keeps it.
-                if seen.insert(description.name.clone()) {
-                    let (description, connection) =
-                        (Arc::clone(description), Arc::clone(connection));
-                    tools.push(Arc::new(McpTool { description, connection }));
-                }
-            }
-        }
-        tools
+        tools_of(&self.connections)
+    }
+
+    /// Returns the tools as they change, for `AgentOptionsBuilder::tool_source` of `oa-client`: the agent takes the lists
+    /// as they are before each of its requests.
+    ///
+    /// Like a tool, it keeps the connections open.
+    #[must_use]
+    pub fn source(&self) -> McpTools {
+        McpTools { connections: self.connections.clone() }
     }
 
     /// Returns the servers that could not be connected to.
@@ -240,6 +237,43 @@ impl fmt::Debug for Connected {
             .field("failures", &self.failures)
             .finish_non_exhaustive()
     }
+}
+
+/// The tools of all servers as they are at the moment. See [`Connected::source`].
+#[derive(Clone)]
+pub struct McpTools {
+    connections: Vec<Arc<Connection>>,
+}
+
+impl ToolSource for McpTools {
+    fn revision(&self) -> u64 {
+        self.connections.iter().map(|connection| connection.revision()).sum()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        tools_of(&self.connections)
+    }
+}
+
+impl fmt::Debug for McpTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpTools").field("connections", &self.connections).finish_non_exhaustive()
+    }
+}
+
+fn tools_of(connections: &[Arc<Connection>]) -> Vec<Arc<dyn Tool>> {
+    let mut seen = std::collections::HashSet::new();
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for connection in connections {
+        for description in connection.tools().iter() {
+            // A list that has changed may bring a name that another server has: the first keeps it.
+            if seen.insert(description.name.clone()) {
+                let (description, connection) = (Arc::clone(description), Arc::clone(connection));
+                tools.push(Arc::new(McpTool { description, connection }));
+            }
+        }
+    }
+    tools
 }
 
 async fn follow(mut list: watch::Receiver<Arc<[Arc<Description>]>>, changes: Arc<Notify>) {

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,8 +20,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::child::LastWords;
+use crate::clock::{CallClock, Expired, Patience};
 use crate::error::{Error, ErrorKind};
-use crate::link::{Call, Hello, Link, OUTGOING, Ticket};
+use crate::host::{Host, REFUSED, Refusal};
+use crate::link::{Call, Hello, Link, OUTGOING, Question, Ticket};
 use crate::server::{McpServer, Target};
 
 /// One life of a connection: from the handshake until either side ends it.
@@ -31,13 +34,6 @@ pub(crate) struct Session {
     /// Ends with this value.
     _service: RunningService<RoleClient, Handler>,
     carrier: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The longest silence and the longest duration of a request.
-#[derive(Clone, Copy)]
-pub(crate) struct Patience {
-    pub(crate) silence: Duration,
-    pub(crate) total: Duration,
 }
 
 /// Closes a connection whose handshake was given up.
@@ -60,6 +56,12 @@ impl Session {
             server.limits.clone(),
             server.secrets(),
             server.on_log.clone(),
+            Host::new(
+                &server.name,
+                server.name_prefix(),
+                server.limits.clone(),
+                server.offers.clone(),
+            ),
             outgoing_in,
             forward,
         );
@@ -74,7 +76,8 @@ impl Session {
         };
         let mut guard = CloseOnDrop(Some(Arc::clone(&link)));
         let wire = Wire { link: Arc::clone(&link), incoming };
-        let shaking = rmcp::serve_client(Handler, wire);
+        let capabilities = serde_json::from_value(link.host.capabilities()).unwrap_or_default();
+        let shaking = rmcp::serve_client(Handler { capabilities }, wire);
         let service = match tokio::time::timeout(server.connect_timeout, shaking).await {
             Ok(Ok(service)) => service,
             Ok(Err(error)) => {
@@ -117,8 +120,16 @@ impl Session {
         let beat = Arc::new(Notify::new());
         let written = Arc::new(AtomicBool::new(false));
         let cancel = cx.as_ref().map(|cx| cx.cancel().clone());
-        let ticket =
-            Ticket::new(Call { params, reply, cx, beat: Arc::clone(&beat), token: None, written });
+        let (sender, mut questions) = Questions::new(&self.link, cx.clone());
+        let ticket = Ticket::new(Call {
+            params,
+            reply,
+            cx,
+            questions: sender,
+            beat: Arc::clone(&beat),
+            token: None,
+            written,
+        });
         let mut request = CustomRequest::new(method, None);
         request.extensions.insert(ticket.clone());
         let request = ClientRequest::CustomRequest(request);
@@ -133,8 +144,10 @@ impl Session {
         };
         let mut open =
             Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };
-        let end = Instant::now() + patience.total;
-        let mut quiet = Instant::now() + patience.silence;
+        let start = Instant::now();
+        let mut clock = CallClock::new(patience, Duration::ZERO);
+        let mut asking = self.link.asking.subscribe();
+        clock.set_paused(*asking.borrow_and_update() > 0, Duration::ZERO);
         let cancelled = async {
             match &cancel {
                 Some(cancel) => cancel.cancelled().await,
@@ -143,6 +156,7 @@ impl Session {
         };
         tokio::pin!(cancelled);
         loop {
+            let deadline = clock.deadline();
             tokio::select! {
                 biased;
                 answer = &mut answer => {
@@ -153,13 +167,19 @@ impl Session {
                     open.reason = "interrupted";
                     return Err(Error::new(ErrorKind::Closed, "the call was interrupted"));
                 }
-                () = beat.notified() => quiet = Instant::now() + patience.silence,
-                () = tokio::time::sleep_until(quiet.min(end)) => {
+                () = beat.notified() => clock.beat(start.elapsed()),
+                Ok(()) = asking.changed() => {
+                    let is_asking = *asking.borrow_and_update() > 0;
+                    clock.set_paused(is_asking, start.elapsed());
+                }
+                () = questions.answer() => {}
+                () = at(start, deadline), if deadline.is_some() => {
                     open.reason = "timeout";
-                    let message = if quiet < end {
-                        format!("the server was silent for {:?}", patience.silence)
-                    } else {
-                        format!("the call took longer than {:?}", patience.total)
+                    let message = match deadline {
+                        Some((_, Expired::Silence)) => {
+                            format!("the server was silent for {:?}", patience.silence)
+                        }
+                        _ => format!("the call took longer than {:?}", patience.total),
                     };
                     return Err(Error::new(ErrorKind::Timeout, message));
                 }
@@ -204,6 +224,78 @@ impl Drop for Open<'_> {
     }
 }
 
+async fn at(start: Instant, deadline: Option<(Duration, Expired)>) {
+    if let Some((after, _)) = deadline
+        && let Some(time) = start.checked_add(after)
+    {
+        tokio::time::sleep_until(time).await;
+    } else {
+        std::future::pending().await
+    }
+}
+
+/// The questions that the server asks within one call. Dropping it refuses those that are open.
+struct Questions<'a> {
+    link: &'a Arc<Link>,
+    cx: Option<ToolContext>,
+    waiting: mpsc::Receiver<Question>,
+    /// The one that is being answered.
+    current: Option<(Value, Answering)>,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Option<Result<Value, Refusal>>> + Send>>;
+
+impl<'a> Questions<'a> {
+    /// Creates a queue; the sender is for calls that may be asked in: those with a context.
+    fn new(link: &'a Arc<Link>, cx: Option<ToolContext>) -> (Option<mpsc::Sender<Question>>, Self) {
+        let (sender, waiting) = mpsc::channel(link.limits.questions.max(1));
+        let sender = cx.is_some().then_some(sender);
+        (sender, Self { link, cx, waiting, current: None })
+    }
+
+    /// Answers the next question. Never returns if there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the answer that is being found goes on with the next call.
+    async fn answer(&mut self) {
+        let (id, answering) = match &mut self.current {
+            Some(current) => current,
+            None => {
+                let (Some(question), Some(cx)) = (self.waiting.recv().await, self.cx.clone())
+                else {
+                    return std::future::pending().await;
+                };
+                let Question { id, asked, cancel } = question;
+                let link = Arc::clone(self.link);
+                let answering = async move {
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => None,
+                        answer = link.host.answer(asked, cx) => Some(answer),
+                    }
+                };
+                self.current.insert((id, Box::pin(answering)))
+            }
+        };
+        if let Some(answer) = answering.await {
+            self.link.reply(id, answer);
+        }
+        self.current = None;
+    }
+}
+
+impl Drop for Questions<'_> {
+    fn drop(&mut self) {
+        self.waiting.close();
+        let current = self.current.take().map(|(id, _)| id);
+        let waiting = std::iter::from_fn(|| self.waiting.try_recv().ok()).map(|one| one.id);
+        for id in current.into_iter().chain(waiting) {
+            self.link.reply(&id, Err(Refusal::new(REFUSED, "the call has ended")));
+        }
+    }
+}
+
 /// The end of the transport that `rmcp` sees.
 struct Wire {
     link: Arc<Link>,
@@ -239,13 +331,15 @@ impl Transport<RoleClient> for Wire {
 }
 
 /// Our side. All that a server may ask of a client is answered by the [`Link`].
-#[derive(Clone, Copy)]
-struct Handler;
+#[derive(Clone)]
+struct Handler {
+    capabilities: ClientCapabilities,
+}
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("open-agent", env!("CARGO_PKG_VERSION"));
-        let info = ClientConfig::new(ClientCapabilities::default(), us);
+        let info = ClientConfig::new(self.capabilities.clone(), us);
         info.with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 }

@@ -64,7 +64,7 @@ impl Running {
                 () = link.closing.cancelled() => break None,
                 line = lines.next() => match line {
                     Ok(Line::Whole(line)) => {
-                        if link.incoming(line).is_err() && let Err(error) = link.garbage(line) {
+                        if link.incoming(line, None).is_err() && let Err(error) = link.garbage(line) {
                             break Some(error);
                         }
                     }

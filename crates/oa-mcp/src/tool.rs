@@ -4,7 +4,7 @@ use oa_tools::{ArgumentError, Tool, ToolContext, ToolError, ToolFuture, check_ar
 use serde_json::Value;
 
 use crate::connection::Connection;
-use crate::description::Description;
+use crate::description::{Description, Origin};
 use crate::error::ErrorKind;
 use crate::result;
 
@@ -36,19 +36,32 @@ impl Tool for McpTool {
         Some(self.description.category)
     }
 
+    /// The server's questions are answered within the turn that calls the tool.
+    fn is_agent(&self) -> bool {
+        self.connection.server().may_ask()
+    }
+
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
         Box::pin(async move {
-            let called = self.connection.call(&self.description.raw_name, input, &cx).await;
+            let connection = &*self.connection;
+            let called = match self.description.of {
+                Origin::ListResources => connection.list_for_model().await,
+                Origin::ReadResource => connection.read_for_model(&input["uri"]).await,
+                Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
+            };
             match called {
-                Ok(answer) => result::read(&answer, &cx, self.connection.secrets()),
+                Ok(answer) => result::read(&answer, &cx, connection.secrets()),
                 Err(error) => {
                     let message = match (error.kind(), error.code()) {
                         (ErrorKind::Rejected, Some(-32602)) => format!("wrong arguments: {error}"),
                         (ErrorKind::Rejected, Some(code)) => format!("{error} (code {code})"),
-                        _ => format!("{}: {error}", self.connection.name()),
+                        _ => format!("{}: {error}", connection.name()),
                     };
-                    // A call that may have run is not repeated by a policy for retries.
-                    Err(ToolError::new(message).retryable(false))
+                    // A call that may have run is not repeated by a policy for retries, unless that does no harm.
+                    let has_failed_on_its_way =
+                        matches!(error.kind(), ErrorKind::Closed | ErrorKind::Timeout);
+                    let may_repeat = has_failed_on_its_way && self.description.may_repeat;
+                    Err(ToolError::new(message).retryable(may_repeat))
                 }
             }
         })

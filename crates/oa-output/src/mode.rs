@@ -16,7 +16,8 @@ pub enum OutputMode {
     Auto,
     /// Sends `response_format`, which many servers enforce by a grammar. A rejection is an error.
     Format,
-    /// Puts the schema into the system prompt. Only the client's validation enforces it.
+    /// Puts the schema into the system prompt. Only the client's validation enforces it. An error together with tools
+    /// in `ToolMode::Constrained`, whose calls need a response format.
     Prompt,
     /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
     /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say

@@ -31,7 +31,7 @@ const SETTINGS: &str = "SELECT current_setting('server_encoding'), \
 pub(crate) struct Connector {
     pub(crate) options: PostgresOptions,
     #[cfg(feature = "tls")]
-    trust: crate::tls::Trust,
+    trust: oa_tls::Trust,
     /// One permit for each task that serves a connection.
     tasks: Arc<Semaphore>,
 }
@@ -40,7 +40,8 @@ impl Connector {
     pub(crate) fn new(options: PostgresOptions) -> Self {
         Self {
             #[cfg(feature = "tls")]
-            trust: crate::tls::Trust::new(options.roots.clone()),
+            // Required by servers where TLS starts without asking for it (`sslnegotiation=direct`), ignored by others.
+            trust: oa_tls::Trust::new(options.roots.clone(), b"postgresql"),
             options,
             tasks: Arc::new(Semaphore::new(TASKS)),
         }
@@ -69,10 +70,11 @@ impl Connector {
         let client = match self.options.config.get_ssl_mode() {
             #[cfg(feature = "tls")]
             SslMode::Require | SslMode::Prefer => {
-                let encryption = self.trust.encryption().await.map_err(|error| {
-                    let message = "no root certificates could be loaded";
-                    Error::new(ErrorKind::Io, message).with_source(error)
-                })?;
+                let encryption =
+                    crate::tls::Encryption::trusting(&self.trust).await.map_err(|error| {
+                        let message = "no root certificates could be loaded";
+                        Error::new(ErrorKind::Io, message).with_source(error)
+                    })?;
                 let (client, connection) = self.options.config.connect(encryption).await?;
                 self.serve(connection).await?;
                 client

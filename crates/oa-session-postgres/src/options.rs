@@ -31,7 +31,7 @@ pub struct PostgresOptions {
     pub(crate) answer_timeout: Duration,
     pub(crate) limits: Limits,
     #[cfg(feature = "tls")]
-    pub(crate) roots: crate::tls::Roots,
+    pub(crate) roots: oa_tls::Roots,
 }
 
 impl PostgresOptions {
@@ -84,7 +84,7 @@ impl PostgresOptions {
             answer_timeout: Duration::from_secs(30),
             limits: Limits::default(),
             #[cfg(feature = "tls")]
-            roots: Vec::new(),
+            roots: oa_tls::Roots::default(),
         })
     }
 
@@ -136,7 +136,9 @@ impl PostgresOptions {
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
-        self.roots.extend(crate::tls::roots_from_pem(pem.as_ref())?);
+        self.roots.extend(oa_tls::Roots::from_pem(pem.as_ref()).map_err(|error| {
+            invalid("the root certificates are not PEM certificates").with_source(error)
+        })?);
         Ok(self)
     }
 

@@ -6,7 +6,7 @@ use crate::arguments::check_arguments;
 use crate::context::ToolContext;
 use crate::fn_tool::{FnTool, Handler, Inner, Reads};
 use crate::schema::Parameters;
-use crate::tool::{BlockingHandler, NO_CALL};
+use crate::tool::{BlockingHandler, NO_CALL, describes_object};
 use crate::tool_error::ToolError;
 
 /// Starts building a tool with this name and description, which the model reads.
@@ -31,6 +31,7 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
         name: name.into(),
         description: description.into(),
         parameters: None,
+        output_schema: None,
         category: None,
         is_exclusive: false,
         max_parallel: None,
@@ -76,6 +77,7 @@ pub struct ToolBuilder {
     name: String,
     description: String,
     parameters: Option<Parameters>,
+    output_schema: Option<Value>,
     category: Option<String>,
     is_exclusive: bool,
     max_parallel: Option<usize>,
@@ -136,6 +138,17 @@ impl ToolBuilder {
             Err(mistake) => return self.blame(mistake),
         }
         self
+    }
+
+    /// Sets the JSON Schema of the results, which must be objects. It is for the clients of an MCP server, where each
+    /// result is checked against it; models do not see it.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        let is_object = describes_object(&schema);
+        self.output_schema = Some(schema);
+        if is_object {
+            return self;
+        }
+        self.blame("the output schema must describe an object".to_owned())
     }
 
     /// Sets the category that permission rules refer to.
@@ -253,6 +266,7 @@ impl ToolBuilder {
             name: self.name,
             description: self.description,
             schema,
+            output_schema: self.output_schema,
             defaults: parameters.defaults,
             category: self.category,
             is_exclusive: self.is_exclusive,

@@ -24,6 +24,7 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) schema: Value,
+    pub(crate) output_schema: Option<Value>,
     pub(crate) defaults: Map<String, Value>,
     pub(crate) category: Option<String>,
     pub(crate) is_exclusive: bool,
@@ -141,6 +142,10 @@ impl Tool for FnTool {
 
     fn input_schema(&self) -> &Value {
         &self.0.schema
+    }
+
+    fn output_schema(&self) -> Option<&Value> {
+        self.0.output_schema.as_ref()
     }
 
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {

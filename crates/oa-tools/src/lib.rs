@@ -67,6 +67,7 @@ mod images;
 mod state;
 
 mod registry;
+mod source;
 
 mod error;
 mod error_body;
@@ -82,6 +83,7 @@ pub use crate::error_body::ErrorBody;
 pub use crate::fn_tool::FnTool;
 pub use crate::idempotency::IdempotencyKey;
 pub use crate::registry::Registry;
+pub use crate::source::{SourcedTools, ToolSource};
 pub use crate::state::State;
 pub use crate::strict::strict_schema;
 pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};

@@ -51,6 +51,13 @@ pub trait Tool: Send + Sync {
     /// Returns the JSON Schema of the arguments, an object schema.
     fn input_schema(&self) -> &Value;
 
+    /// Returns the JSON Schema of the results, an object schema, if the tool promises one.
+    ///
+    /// Clients of an MCP server see it, and each result is checked against it there. Models do not see it.
+    fn output_schema(&self) -> Option<&Value> {
+        None
+    }
+
     /// Runs the tool with arguments returned by [`prepare`](Self::prepare).
     ///
     /// # Cancel safety
@@ -119,19 +126,19 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `Config` for a name that servers reject, a schema that does not describe an object, or a `max_parallel`
-    /// of 0.
+    /// `Config` for a name that servers reject, a schema of arguments or results that does not describe an object, or a
+    /// `max_parallel` of 0.
     fn check(&self) -> Result<(), Error> {
         check_name(self.name())?;
         if self.max_parallel() == Some(0) {
             return Err(Error::config(format!("tool {}: {NO_CALL}", self.name())));
         }
-        let schema = self.input_schema();
-        let is_object = schema.get("type").is_none_or(|of| match of {
-            Value::Array(types) => types.iter().any(|of| of == "object"),
-            of => of == "object",
-        });
-        if schema.is_object() && is_object {
+        if self.output_schema().is_some_and(|schema| !describes_object(schema)) {
+            let name = self.name();
+            let why = "the output schema of tool";
+            return Err(Error::config(format!("{why} {name} must describe an object")));
+        }
+        if describes_object(self.input_schema()) {
             return Ok(());
         }
         let name = self.name();
@@ -168,6 +175,14 @@ pub trait Tool: Send + Sync {
     }
 }
 
+pub(crate) fn describes_object(schema: &Value) -> bool {
+    let is_object = schema.get("type").is_none_or(|of| match of {
+        Value::Array(types) => types.iter().any(|of| of == "object"),
+        of => of == "object",
+    });
+    schema.is_object() && is_object
+}
+
 /// The mistake reported for a limit of zero.
 pub(crate) const NO_CALL: &str = "max_parallel must be at least 1";
 
@@ -185,6 +200,10 @@ macro_rules! pass_on {
 
             fn input_schema(&self) -> &Value {
                 (**self).input_schema()
+            }
+
+            fn output_schema(&self) -> Option<&Value> {
+                (**self).output_schema()
             }
 
             fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {

@@ -42,7 +42,7 @@ impl Connect {
     pub(crate) fn new(
         dialer: Dialer,
         timeout: Duration,
-        #[cfg(feature = "tls")] roots: crate::tls::Roots,
+        #[cfg(feature = "tls")] roots: oa_tls::Roots,
     ) -> Self {
         Self {
             dialer,

@@ -132,14 +132,10 @@ impl Error {
     }
 
     #[cfg(feature = "tls")]
-    pub(crate) fn invalid_certificate(source: Option<Source>) -> Self {
-        let message = match source {
-            Some(_) => "a root certificate is invalid".to_owned(),
-            None => "the PEM data contains no root certificate".to_owned(),
-        };
-        let mut error = Self::new(ErrorKind::InvalidCertificate, message);
-        error.0.source = source;
-        error
+    pub(crate) fn invalid_certificate(error: oa_tls::InvalidCertificates) -> Self {
+        let mut invalid = Self::new(ErrorKind::InvalidCertificate, error.to_string());
+        invalid.0.source = error.into_source();
+        invalid
     }
 
     pub(crate) fn invalid_key(why: &str) -> Self {

@@ -70,7 +70,7 @@ impl Transport {
             idle_timeout: Duration::from_secs(60),
             max_idle_per_host: 8,
             #[cfg(feature = "tls")]
-            roots: Vec::new(),
+            roots: oa_tls::Roots::default(),
         }
     }
 
@@ -220,7 +220,7 @@ pub struct Builder {
     idle_timeout: Duration,
     max_idle_per_host: usize,
     #[cfg(feature = "tls")]
-    roots: crate::tls::Roots,
+    roots: oa_tls::Roots,
 }
 
 impl Builder {
@@ -266,7 +266,8 @@ impl Builder {
     /// an invalid one.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
-        self.roots.extend(crate::tls::roots_from_pem(pem.as_ref())?);
+        self.roots
+            .extend(oa_tls::Roots::from_pem(pem.as_ref()).map_err(Error::invalid_certificate)?);
         Ok(self)
     }
 

@@ -1,80 +1,50 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::sync::OnceCell;
+use oa_tls::{Roots, Trust};
 use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig};
 
 use crate::error::Error;
 use crate::peer::Peer;
 use crate::stream::Stream;
 
-/// Certificates trusted in addition to the system's.
-pub(crate) type Roots = Vec<CertificateDer<'static>>;
-
-/// Parses PEM certificates: at least one, and nothing else.
-pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
-    let roots = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Roots, _>>()
-        .map_err(|error| Error::invalid_certificate(Some(error.into())))?;
-    if roots.is_empty() {
-        return Err(Error::invalid_certificate(None));
-    }
-    // PEM may contain anything. Validate now, so that a bad certificate is a configuration error rather than a
-    // connection error later.
-    let mut store = RootCertStore::empty();
-    for root in &roots {
-        store.add(root.clone()).map_err(|error| Error::invalid_certificate(Some(error.into())))?;
-    }
-    Ok(roots)
-}
-
 /// Encrypts streams, trusting the system's certificates and the user's.
-pub(crate) struct Tls {
-    roots: Roots,
-    /// Loaded on first use; a failed load is retried.
-    config: OnceCell<Arc<ClientConfig>>,
-}
+pub(crate) struct Tls(Trust);
 
 impl Tls {
     pub(crate) fn new(roots: Roots) -> Self {
-        Self { roots, config: OnceCell::new() }
+        Self(Trust::new(roots, b"http/1.1"))
+    }
+
+    async fn config(&self) -> io::Result<Arc<ClientConfig>> {
+        if let Some(config) = self.0.loaded() {
+            return Ok(config);
+        }
+        let trust = self.0.clone();
+        spawn_blocking(move || trust.load())
+            .await
+            .unwrap_or_else(|panic| Err(io::Error::other(panic)))
     }
 
     pub(crate) async fn encrypt(&self, peer: &Peer, stream: Stream) -> Result<Stream, Error> {
-        let config = self
-            .config
-            .get_or_try_init(|| async {
-                let roots = self.roots.clone();
-                // Certificates are files: reading them takes a while.
-                spawn_blocking(move || trusting_the_system_and(roots))
-                    .await
-                    .unwrap_or_else(|panic| Err(io::Error::other(panic)))
-            })
-            .await
-            .map_err(|error| {
-                Error::tls(peer, ": no root certificates could be loaded", Some(error.into()))
-            })?;
+        let config = self.config().await.map_err(|error| {
+            Error::tls(peer, ": no root certificates could be loaded", Some(error.into()))
+        })?;
         let name = ServerName::try_from(peer.bare_host().to_owned()).map_err(|error| {
             Error::tls(peer, ": TLS cannot be used with this host name", Some(error.into()))
         })?;
-        let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await.map_err(
-            |error| {
-                let why = match error.get_ref().and_then(|error| error.downcast_ref()) {
-                    Some(rustls::Error::InvalidMessage(_)) => ": it does not speak TLS",
-                    Some(rustls::Error::InvalidCertificate(error)) => why_not_trusted(error),
-                    _ if error.kind() == io::ErrorKind::UnexpectedEof => {
-                        ": it closed the connection"
-                    }
-                    _ => "",
-                };
-                Error::tls(peer, why, Some(error.into()))
-            },
-        )?;
+        let stream = TlsConnector::from(config).connect(name, stream).await.map_err(|error| {
+            let why = match error.get_ref().and_then(|error| error.downcast_ref()) {
+                Some(rustls::Error::InvalidMessage(_)) => ": it does not speak TLS",
+                Some(rustls::Error::InvalidCertificate(error)) => why_not_trusted(error),
+                _ if error.kind() == io::ErrorKind::UnexpectedEof => ": it closed the connection",
+                _ => "",
+            };
+            Error::tls(peer, why, Some(error.into()))
+        })?;
         Ok(Stream::Tls(Box::new(stream)))
     }
 }
@@ -99,27 +69,4 @@ fn why_not_trusted(error: &CertificateError) -> &'static str {
         }
         _ => ": its certificate is not trusted",
     }
-}
-
-fn trusting_the_system_and(own: Roots) -> io::Result<Arc<ClientConfig>> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    for certificate in own {
-        roots.add(certificate).map_err(io::Error::other)?;
-    }
-    // Some systems contain certificates that cannot be parsed.
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err(found.errors.into_iter().next().map_or_else(
-            || io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"),
-            io::Error::other,
-        ));
-    }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }

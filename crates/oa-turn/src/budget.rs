@@ -1,6 +1,6 @@
 //! Budgets that several turns use up together: the arithmetic, without a lock.
 
-use oa_types::Cost;
+use oa_types::{Cost, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The amount that a turn and its sub-agents have used up of its budgets.
@@ -47,6 +47,13 @@ impl Spent {
             tokens: self.tokens.saturating_sub(earlier.tokens),
             cost: self.cost.saturating_sub(earlier.cost),
         }
+    }
+}
+
+impl From<&Usage> for Spent {
+    fn from(usage: &Usage) -> Self {
+        let tokens = usage.total().unwrap_or_default();
+        Self::new(0, tokens, usage.cost.unwrap_or_default())
     }
 }
 

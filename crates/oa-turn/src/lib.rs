@@ -66,6 +66,7 @@ mod options;
 mod plan;
 mod repair;
 mod round;
+mod shared_budget;
 mod shorten;
 
 mod error;
@@ -81,7 +82,8 @@ pub use crate::key::CallKey;
 pub use crate::options::{Mode, Options, SteerAfterEnd};
 pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
-pub use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
+pub use crate::shared_budget::{OuterBudget, SharedBudget};
+pub use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
     PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep,

@@ -1,8 +1,9 @@
 //! The step before a request that may shorten the conversation, as data.
 
-use oa_types::{Cost, ErrorRecord, History, Message};
+use oa_types::{ErrorRecord, History, Message};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Spent;
 use crate::cut_by::CutBy;
 
 /// A conversation that may be shortened before it is sent.
@@ -24,6 +25,22 @@ pub struct ShortenStep {
     /// True if the server has refused the conversation as too long. It is then sent once more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_overflow: bool,
+    /// The sizes that the server stated when it refused the conversation.
+    #[serde(default, skip_serializing_if = "OverflowSizes::is_unknown")]
+    pub sizes: OverflowSizes,
+}
+
+/// The sizes that a server stated when it refused a request as too long, in tokens.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct OverflowSizes {
+    /// The size of the prompt, with its tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<u64>,
+    /// The size of the model's context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
 }
 
 /// The size of a request and its answer, as the server reported it.
@@ -45,11 +62,17 @@ pub enum ShortenOutcome {
     Cut {
         /// The reason.
         by: CutBy,
+        /// The amount used for a summary until then. It counts towards the budgets, here and below.
+        #[serde(default, skip_serializing_if = "Spent::is_zero")]
+        spent: Spent,
     },
     /// The conversation could not be shortened, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
+        /// The amount used for a summary.
+        #[serde(default, skip_serializing_if = "Spent::is_zero")]
+        spent: Spent,
     },
     /// The conversation is sent as it is.
     Keep,
@@ -57,19 +80,30 @@ pub enum ShortenOutcome {
     Replace {
         /// The messages. All that must stay is among them, in order.
         history: Vec<Message>,
-        /// The tokens used for it, such as for a summary; 0 if unknown. They count towards the budget.
-        #[serde(default)]
-        tokens: u64,
-        /// The cost of it; zero if unknown.
-        #[serde(default)]
-        cost: Cost,
+        /// The amount used for a summary.
+        #[serde(default, skip_serializing_if = "Spent::is_zero")]
+        spent: Spent,
     },
+}
+
+impl OverflowSizes {
+    /// Returns true if the server stated neither size.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<&ErrorRecord> for OverflowSizes {
+    fn from(error: &ErrorRecord) -> Self {
+        Self { prompt: error.prompt_tokens, context: error.context_tokens }
+    }
 }
 
 impl ShortenOutcome {
     /// Creates the outcome of a conversation that was shortened without a model.
     #[must_use]
     pub fn replace(history: Vec<Message>) -> Self {
-        Self::Replace { history, tokens: 0, cost: Cost::ZERO }
+        Self::Replace { history, spent: Spent::default() }
     }
 }

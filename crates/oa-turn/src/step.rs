@@ -212,6 +212,9 @@ pub enum AskOutcome {
         by: CutBy,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
+        /// The amount that the server reported for it. It counts towards the budgets.
+        #[serde(default, skip_serializing_if = "Spent::is_zero")]
+        spent: Spent,
     },
     /// The request failed, before or during the answer.
     Failed {
@@ -221,6 +224,9 @@ pub enum AskOutcome {
         has_begun: bool,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
+        /// The amount that the server reported for it. It counts towards the budgets.
+        #[serde(default, skip_serializing_if = "Spent::is_zero")]
+        spent: Spent,
     },
 }
 

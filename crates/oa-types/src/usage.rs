@@ -72,9 +72,12 @@ impl Usage {
         }
         let sum = |a, b| both(a, b, u64::saturating_add);
         let time = |a, b| both(a, b, Duration::saturating_add);
+        // An answer without a total counts by its parts.
+        if self.total_tokens.or(other.total_tokens).is_some() {
+            self.total_tokens = sum(self.total(), other.total());
+        }
         self.prompt_tokens = sum(self.prompt_tokens, other.prompt_tokens);
         self.completion_tokens = sum(self.completion_tokens, other.completion_tokens);
-        self.total_tokens = sum(self.total_tokens, other.total_tokens);
         self.cached_tokens = sum(self.cached_tokens, other.cached_tokens);
         self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
         self.time_to_first_token = time(self.time_to_first_token, other.time_to_first_token);

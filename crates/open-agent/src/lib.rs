@@ -67,12 +67,16 @@
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers.
+//! - `serve`: agents over HTTP.
+//! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
 //! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "mcp")]
+pub use oa_agents::McpHost;
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "session")]
@@ -112,7 +116,7 @@ pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
-pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
+pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool};
 pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd};
 pub use oa_types::wire::{ResultImages, ToolChoice};
@@ -149,9 +153,15 @@ pub use oa_mcp as mcp;
 pub use oa_output as output;
 #[doc(inline)]
 pub use oa_redact as redact;
+#[cfg(feature = "restate")]
+#[doc(inline)]
+pub use oa_restate as restate;
 #[cfg(feature = "router")]
 #[doc(inline)]
 pub use oa_router as router;
+#[cfg(feature = "serve")]
+#[doc(inline)]
+pub use oa_serve as serve;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use oa_session as session;
@@ -188,6 +198,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
+
+    #[cfg(feature = "restate")]
+    #[doc = include_str!("guide/durable.md")]
+    pub mod durable {}
 
     #[doc = include_str!("guide/errors.md")]
     pub mod errors {}

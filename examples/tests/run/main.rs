@@ -1,5 +1,6 @@
 //! Every example runs without a server and prints what it demonstrates.
 
+mod durable;
 mod turns;
 
 use std::error::Error;
@@ -308,7 +309,7 @@ fn router() {
 #[test]
 fn mcp() {
     let expected = [
-        "clock: clock__time, clock__wait",
+        "clock: clock__now, clock__time, clock__wait",
         "missing: cannot start no-such-program",
         "> What time is it in Lisbon?",
         "clock__time",
@@ -317,6 +318,9 @@ fn mcp() {
         "tick 1 of 3",
         "tick 3 of 3",
         "I have waited: 3 ticks.",
+        "> Wake me when they are over.",
+        "clock asks: Which sound?",
+        "You were woken with birds.",
     ];
     check(&mut example("mcp"), &expected);
 }

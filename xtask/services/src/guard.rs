@@ -7,8 +7,8 @@ use crate::account::Account;
 /// Stops a server and removes its files when standard input ends, which it does when the process at the other end dies.
 const SCRIPT: &str = r#"
 cat >/dev/null
-pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
-if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = postgres ]; then
+pid=$(head -n 1 "$1/$2" 2>/dev/null)
+if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$3" ]; then
   kill -INT "$pid"
   tries=0
   while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
@@ -16,15 +16,25 @@ fi
 rm -rf "$1"
 "#;
 
+/// The signs by which a guard finds its server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    /// The name of its process.
+    pub(crate) name: &'static str,
+    /// The file in its folder whose first line is the id of its process.
+    pub(crate) pid_file: &'static str,
+}
+
 /// A process that outlives us by a moment, to clean up behind us.
 #[derive(Debug)]
 pub(crate) struct Guard(Child);
 
 impl Guard {
     /// Starts the guard of a server with its files in `folder`.
-    pub(crate) fn start(account: Account, folder: &Path) -> io::Result<Self> {
+    pub(crate) fn start(account: Account, folder: &Path, program: Program) -> io::Result<Self> {
         let mut command = account.command("/bin/sh");
-        command.args(["-c", SCRIPT, "guard"]).arg(folder).current_dir("/");
+        command.args(["-c", SCRIPT, "guard"]).arg(folder);
+        command.args([program.pid_file, program.name]).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().map(Self)
     }

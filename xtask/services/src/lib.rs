@@ -12,9 +12,13 @@ use std::sync::Once;
 mod account;
 #[cfg(unix)]
 mod guard;
+#[cfg(unix)]
+mod place;
 mod postgres;
+mod restate;
 
 pub use postgres::Postgres;
+pub use restate::Restate;
 
 /// The reason why a server does not run.
 #[derive(Debug)]
@@ -71,8 +75,6 @@ pub fn or_skip<T>(started: Result<T, Unavailable>) -> Option<T> {
 pub struct Service {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The environment variable in which programs find its address.
-    pub variable: &'static str,
     /// Starts one.
     pub start: fn() -> Result<Box<dyn Server>, Unavailable>,
     /// Stops one that was detached, whose files are in this folder.
@@ -81,17 +83,23 @@ pub struct Service {
 
 /// A running server, which stops when it is dropped.
 pub trait Server: fmt::Debug {
-    /// Returns its address.
-    fn url(&self) -> String;
+    /// Returns its addresses, and the environment variables in which programs find them.
+    fn variables(&self) -> Vec<(&'static str, String)>;
 
     /// Lets it run on when this process ends, and returns the folder with its files.
     fn detach(self: Box<Self>) -> io::Result<std::path::PathBuf>;
 }
 
 /// Every kind of server.
-pub const SERVICES: &[Service] = &[Service {
-    name: "postgres",
-    variable: "OPEN_AGENT_POSTGRES_URL",
-    start: || Ok(Box::new(Postgres::start()?)),
-    stop: Postgres::stop_detached,
-}];
+pub const SERVICES: &[Service] = &[
+    Service {
+        name: "postgres",
+        start: || Ok(Box::new(Postgres::start()?)),
+        stop: Postgres::stop_detached,
+    },
+    Service {
+        name: "restate",
+        start: || Ok(Box::new(Restate::start()?)),
+        stop: Restate::stop_detached,
+    },
+];

@@ -87,8 +87,8 @@ impl Postgres {
 }
 
 impl Server for Postgres {
-    fn url(&self) -> String {
-        Self::url(self)
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![("OPEN_AGENT_POSTGRES_URL", self.url())]
     }
 
     fn detach(self: Box<Self>) -> io::Result<PathBuf> {

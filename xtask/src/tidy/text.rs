@@ -15,15 +15,17 @@ const UNFINISHED: [&str; 3] = ["#[ignore", "todo!(", "unimplemented!("];
 const PROVIDERS: [&str; 3] = ["lmstudio", "ollama", "vllm"];
 
 /// The one module that knows servers by name, and the one that reads the environment.
-const PROVIDER_FILES: [&str; 3] = [
+const PROVIDER_FILES: [&str; 4] = [
     "crates/oa-chat/src/provider.rs",
+    "crates/oa-cli/src/advice.rs",
     "crates/oa-doctor/src/advice.rs",
     "crates/oa-doctor/src/signs.rs",
 ];
-const ENVIRONMENT_FILES: [&str; 3] = [
+const ENVIRONMENT_FILES: [&str; 4] = [
     "crates/oa-chat/src/env.rs",
     "crates/oa-chat/src/provider.rs",
     // What a child process gets of it.
+    "crates/oa-cli/src/environment.rs",
     "crates/oa-mcp/src/child.rs",
 ];
 

@@ -1,8 +1,10 @@
 //! Budgets that an agent and its sub-agents share.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use oa_client::{AgentEvent, Client};
+use oa_executor::ExecutorOptions;
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::tool;
 use oa_turn::drive;
@@ -126,4 +128,38 @@ async fn steps_that_are_performed_one_by_one_share_them_too() {
     assert!((9..=11).contains(&answers), "{answers}");
     assert_eq!(turn.spent().tokens, 10 + 10 * answers as u64);
     assert!(*nested.lock().unwrap() > answers);
+}
+
+/// An answer that reports its usage before its text, and then goes on as `end` says.
+fn half_an_answer(end: fn(Reply, usize) -> Reply) -> MemoryServer {
+    let usage = json!({ "choices": [], "usage": { "prompt_tokens": 90, "completion_tokens": 5 } });
+    let text = json!({ "choices": [{ "index": 0, "delta": { "content": "Half a" } }] });
+    let body = format!("data: {usage}\n\ndata: {text}\n\n");
+    let length = body.len();
+    let body = format!("{body}data: {text}\n\n");
+    MemoryServer::new(Script::new().otherwise(end(Reply::sse(body), length)))
+}
+
+/// The agent's own first answer takes 10 tokens, the sub-agent's half of one 95.
+async fn spends_all(server: &MemoryServer, executor: ExecutorOptions) {
+    let model = MemoryServer::new(Script::new().reply(ask("inner").usage(8, 2)));
+    let inner = auto(server);
+    let middle = MemoryServer::new(Script::new().reply(ask("innermost").usage(0, 0)));
+    let middle = auto(&middle).tool(agent("innermost", inner));
+    let options = auto(&model).tool(agent("inner", middle)).executor(executor).max_run_tokens(105);
+    let mut client = Client::new(options.build().expect("the options fit")).expect("they do");
+    client.ask("Go.").await.expect("it ends by its budget");
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_of_a_sub_agent_that_fails_counts() {
+    spends_all(&half_an_answer(Reply::reset_after), ExecutorOptions::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_a_sub_agent_that_is_cut_counts() {
+    let executor = ExecutorOptions::new().timeout(Duration::from_secs(5));
+    spends_all(&half_an_answer(Reply::stall_after), executor).await;
 }

@@ -3,3 +3,4 @@
 mod budgets;
 mod keys;
 mod nested;
+mod progress;

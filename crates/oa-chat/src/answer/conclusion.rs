@@ -106,11 +106,11 @@ impl Drop for Arriving {
 
 /// Returns the answer with the calls that were found in its text.
 fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
-    let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
     let is_call = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
     };
-    answer.blocks.extend(blocks.into_iter().filter(is_call));
+    let native = std::mem::take(&mut answer.blocks).into_iter().filter(is_call);
+    answer.blocks = scan.with_native(native);
     let has_calls = answer.blocks.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)));
     if has_calls && matches!(answer.finish_reason, FinishReason::Stop | FinishReason::Unspecified) {
         answer.finish_reason = FinishReason::ToolCalls;

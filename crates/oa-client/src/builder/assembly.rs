@@ -14,7 +14,7 @@ use oa_types::wire::ToolChoice;
 use super::AgentOptionsBuilder;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
-use crate::settings::{NO_MODEL, Settings, offered, prepared};
+use crate::settings::{AgentConfig, NO_MODEL, Settings, offered, prepared};
 
 /// Says if a model must be set.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -55,6 +55,8 @@ impl AgentOptionsBuilder {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
         let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
+        let AgentConfig { sources, tools, .. } = &mut self.config;
+        sources.iter_mut().for_each(|source| source.refresh(tools));
         self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;
         let offered = offered(&self.config.tools, &self.config.permissions);
         self.chat.parameters.tools = self.config.specs(&offered);

@@ -13,7 +13,9 @@ use oa_types::{ContentBlock, FinishReason, Message, Usage};
 use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
+use crate::interrupt::Running;
 use crate::settings::Settings;
+use crate::work::{SharedUsage, locked};
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,9 +142,11 @@ impl Client {
 
     /// Has the model write a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
-        let (settings, run) = (Arc::clone(&self.driver.settings), self.driver.interrupt.running());
-        let mut used = Usage::default();
-        let written = run.unless_interrupted(settings.write_summary(&mut summary, &mut used)).await;
+        let (settings, run) =
+            (Arc::clone(&self.driver.settings), Running::begin(&self.driver.interrupt));
+        let used = SharedUsage::default();
+        let written = run.unless_interrupted(settings.write_summary(&mut summary, &used)).await;
+        let used = *locked(&used);
         self.driver.metadata.total_usage.add(&used);
         Ok(written.transpose()?.map(|()| (summary, used)))
     }
@@ -178,6 +182,9 @@ impl Settings {
     pub(crate) fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
         settings.config.keeps_results = false;
+        // The turn reports what a summary has used.
+        settings.config.outer = None;
+        settings.config.sources.clear();
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {

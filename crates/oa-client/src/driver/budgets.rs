@@ -1,7 +1,10 @@
+use std::mem;
+
+use oa_chat::AnswerStream;
 use oa_turn::Spent;
 
 use super::Driver;
-use crate::outer_budget::locked;
+use crate::work::{Work, locked};
 
 impl Driver {
     /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
@@ -9,15 +12,43 @@ impl Driver {
     pub(crate) fn share_budgets(&mut self) {
         let spent =
             self.work.batch.as_ref().map_or_else(Spent::default, |batch| batch.take_spent());
-        self.turn.charge(spent);
+        self.share(spent);
+    }
+
+    fn share(&mut self, nested: Spent) {
+        self.turn.charge(nested);
         if let Some(outer) = &self.settings.config.outer {
-            let mut reported = locked(&outer.reported);
-            // Those below have told it to all above them.
-            let known = reported.plus(spent);
-            let now = self.turn.spent();
-            outer.shared.charge(now.since(known));
-            *reported = now;
-            self.turn.set_outer_budget(outer.shared.left());
+            let left = outer.report(self.turn.spent(), nested);
+            self.turn.set_outer_budget(left);
+        }
+    }
+
+    /// Stops the work in progress, counts what it has used, and returns the answer that was arriving.
+    pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
+        let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
+        // Sub-agents and a summary report what they have used when they are dropped.
+        let nested = batch.map_or_else(Spent::default, |batch| batch.stop());
+        drop(hooks);
+        if let Some(mut usage) = answer.as_ref().and_then(AnswerStream::usage) {
+            self.settings.config.price(&mut usage);
+            self.metadata.count(Some(usage));
+            self.turn.charge(Spent::from(&usage));
+        }
+        if let Some(used) = summary {
+            let used = *locked(&used);
+            self.metadata.total_usage.add(&used);
+            self.turn.charge(Spent::from(&used));
+        }
+        self.share(nested);
+        answer
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // A sub-agent whose call was cut. What its answer has used counts for the agents above it.
+        if self.settings.config.outer.is_some() {
+            self.stop_work();
         }
     }
 }

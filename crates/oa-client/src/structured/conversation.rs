@@ -1,6 +1,7 @@
 //! The conversation of structured output, and its result.
 
-use oa_output::OutputValidator;
+use oa_chat::ToolMode;
+use oa_output::{FormatFallback, FormatRequest, OutputValidator};
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
 use crate::driver::Driver;
@@ -60,6 +61,15 @@ impl Settings {
         }
         if !format.is_of_object() {
             let message = format!("the schema of {} does not describe an object", format.name());
+            return Err(Error::config(message));
+        }
+        let is_in_prompt = |fallback: FormatFallback| fallback.first == FormatRequest::Prompt;
+        if output.fallback().is_some_and(is_in_prompt)
+            && settings.chat.tool_mode == ToolMode::Constrained
+            && !settings.chat.parameters.tools.is_empty()
+        {
+            let message = "OutputMode::Prompt sends no response format, but calls with \
+                           ToolMode::Constrained need one: use OutputMode::Auto";
             return Err(Error::config(message));
         }
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };

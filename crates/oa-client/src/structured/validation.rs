@@ -44,11 +44,7 @@ impl Driver {
         if output.failed.is_empty() || waits {
             return;
         }
-        let history = self.turn.history().iter().zip(self.turn.revisions());
-        let messages = history.filter(|(_, revision)| !output.failed.contains(revision));
-        let messages = messages.map(|(message, _)| message.clone());
-        let messages = messages.collect();
-        let idle = self.turn.set_history(messages);
+        let idle = self.turn.remove_messages(&output.failed);
         debug_assert!(idle.is_ok(), "the turn was ended before");
     }
 }

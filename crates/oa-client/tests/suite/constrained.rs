@@ -1,7 +1,9 @@
 //! Tools of a model whose answers are held to a schema.
 
 use oa_chat::{ServerProfile, ToolMode};
-use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
+use oa_client::{
+    AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, OutputMode, ResponseFormat,
+};
 use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use oa_tools::{FnTool, tool};
 use oa_types::wire::ToolChoice;
@@ -232,7 +234,7 @@ fn tagged() -> String {
 #[tokio::test]
 async fn an_answer_of_a_type_is_one_of_the_alternatives() {
     let format = || {
-        oa_client::ResponseFormat::new(
+        ResponseFormat::new(
             "sum",
             json!({
                 "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
@@ -262,4 +264,27 @@ async fn an_answer_of_a_type_is_one_of_the_alternatives() {
     // A model that is not held may leave out the name.
     let answer = client.send_for_format("And one more?", format()).await.unwrap();
     assert_eq!(answer.value, json!({"n": 43}));
+}
+
+/// Otherwise calls would silently be held to nothing.
+#[tokio::test]
+async fn a_format_in_the_prompt_does_not_go_with_calls_in_a_format() {
+    let server = MemoryServer::new([Reply::text(r#"{"n": 3}"#)]);
+    let count = || {
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        ResponseFormat::new("count", schema)
+    };
+    let mut client = Client::new(options(&server).build().unwrap()).unwrap();
+    let error = client.send_for_format("How many?", count()).mode(OutputMode::Prompt).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().ends_with("use OutputMode::Auto"), "{error}");
+    assert!(server.requests().is_empty() && client.history().is_empty());
+    // Without tools there are no calls.
+    client.set_tools(Vec::<FnTool>::new()).unwrap();
+    let count = client.send_for_format("How many?", count()).mode(OutputMode::Prompt).await;
+    assert_eq!(count.unwrap().value, json!({ "n": 3 }));
+    let requests = server.requests();
+    let request = requests[0].json();
+    assert!(request.get("response_format").is_none() && request.get("tools").is_none());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_context::{ContextPolicy, ContextShortened, Overflow, estimate_text};
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
-use oa_tools::tool;
+use oa_tools::{Cancel, tool};
 use oa_turn::drive;
 use oa_types::{ContentBlock, FinishReason, Message};
 use serde_json::{Value, json};
@@ -226,6 +226,58 @@ async fn an_interrupt_reaches_a_summary() {
     assert!(is_summary(server.requests().last().unwrap()));
     // It can go on, and is shortened then.
     client.continue_turn().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_interrupted_summary_has_used_is_counted() {
+    let usage = json!({ "choices": [], "usage": { "prompt_tokens": 900, "completion_tokens": 7 } });
+    let half = Reply::new().event(usage).say("Bees").say("z".repeat(5_000)).stall_after(2_000);
+    let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let is_half = |request: &&Request| is_summary(request);
+    // In the middle of a turn.
+    let first = server(40, 4_096, half.clone());
+    let mut client = client(agent(&first).context(policy.clone()));
+    let handle = client.interrupt_handle();
+    let interrupt = || async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        handle.interrupt();
+    };
+    let (done, ()) = tokio::join!(run(&mut client), interrupt());
+    done.unwrap();
+    let requests = first.requests();
+    let asked: u64 = requests.iter().filter(|one| !is_summary(one)).map(|one| size(one) + 20).sum();
+    assert_eq!(requests.iter().filter(is_half).count(), 1);
+    assert_eq!(client.turn_metadata().total_usage.total(), Some(asked + 907));
+    // On request.
+    let before = client.turn_metadata().total_usage.total().unwrap();
+    let small = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
+    let (done, ()) = tokio::join!(client.compact(&small), interrupt());
+    assert_eq!(done.unwrap(), oa_client::Compaction::Interrupted);
+    assert_eq!(client.turn_metadata().total_usage.total(), Some(before + 907));
+    // As a step.
+    let second = server(40, 4_096, half);
+    let options = agent(&second).context(policy).build().unwrap();
+    let cancel = Cancel::new();
+    let (mut turn, steps) = (options.turn(), options.steps().with_cancel(cancel.clone()));
+    turn.prompt(Message::user(PROMPT)).unwrap();
+    let (done, ()) = tokio::join!(drive(&mut turn, &steps), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        cancel.cancel();
+    });
+    assert_eq!(done.unwrap(), FinishReason::Interrupted);
+    assert_eq!(turn.spent().tokens, asked + 907);
+}
+
+/// The server says how much it has room for, which is half of what the policy takes for granted.
+#[tokio::test]
+async fn a_context_that_is_smaller_than_the_policy_says_is_known_after_one_refusal() {
+    let server = server(40, 2_048, bees());
+    let mut client = client(agent(&server).context(ContextPolicy::new(8_192)));
+    let shortened = run(&mut client).await.unwrap();
+    assert_eq!(client.history().last().unwrap().text(), "I have read all pages.");
+    let refused = server.requests().iter().filter(|request| size(request) > 2_048).count();
+    assert_eq!(refused, shortened.len(), "each refusal was followed by a request that fits");
+    assert!(shortened.iter().all(|event| event.before > 2_048 && event.after <= 1_100));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 #![cfg(feature = "schemars")]
 
 mod answers;
+mod calls;
 mod constrained;
 mod context;
 mod events;

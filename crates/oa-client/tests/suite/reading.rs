@@ -74,6 +74,26 @@ async fn the_tool_is_offered_once_a_result_was_truncated() {
     server.verify();
 }
 
+/// Tools that come from an agent may hold the reader already.
+#[tokio::test]
+async fn tools_of_an_agent_can_be_set_again() {
+    let server = server(json!({ "id": "call_1", "search": "line 299" }));
+    let mut client = client(agent(&server));
+    let tools: Vec<_> = client.options().tools().iter().cloned().collect();
+    assert_eq!(tools.len(), 2);
+    client.set_tools(tools.clone()).unwrap();
+    assert_eq!(client.options().tools().iter().count(), 2);
+    client.ask("What happened?").await.unwrap();
+    assert_eq!(names(&server.requests()[0]), ["log"]);
+    assert_eq!(names(&server.requests()[1]), ["log", "read_result"]);
+    server.verify();
+    let builder = AgentOptions::builder().model("any").tools(tools).auto_execute_tools(true);
+    assert!(builder.offer_full_results(true).build().is_ok());
+    let own = tool("read_result", "My own").build(|_| async { Ok(json!(1)) });
+    let error = client.set_tools([own]).unwrap_err();
+    assert_eq!(error.kind(), oa_client::ErrorKind::Config);
+}
+
 #[tokio::test]
 async fn another_conversation_has_results_of_its_own() {
     let first = server(json!({ "id": "call_1" }));

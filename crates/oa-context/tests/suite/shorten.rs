@@ -171,6 +171,38 @@ fn an_overflow_shortens_more() {
 }
 
 #[test]
+fn the_sizes_of_an_overflow_say_how_much_has_to_go() {
+    let messages = run(8);
+    let estimated = tokens(&messages) as u64;
+    let turn = RunningTurn::new(&messages, Some(3), 18).after_overflow(true);
+    let policy = ContextPolicy::new(100_000);
+    // The context is smaller than the policy says, and the prompt twice its estimate.
+    let context = 2 * estimated - 1;
+    let known = turn.with_refused(Some(2 * estimated), Some(context));
+    let Shortened { before, after, dropped, .. } = shortened(&policy, &known);
+    assert_eq!(before as u64, 2 * estimated);
+    assert!(after as u64 <= context / 2, "{after} of {context}");
+    assert!(dropped <= shortened(&policy, &turn.with_refused(None, Some(context))).dropped);
+    // The same prompt is not sent again, even if its size alone fits into the context.
+    let fits = turn.with_refused(Some(estimated), Some(100_000));
+    let after = shortened(&policy, &fits).after as u64;
+    assert!(after <= estimated / 2, "{after} of {estimated}");
+    // With a measured size the target is not halved once more.
+    let policy = ContextPolicy::new(1_500);
+    let measured = shortened(&policy, &turn.with_refused(Some(estimated), Some(1_500)));
+    let guessed = shortened(&policy, &turn);
+    assert!(guessed.after < measured.after && measured.after <= 750, "{}", measured.after);
+    // What cannot be the size of this prompt is not taken for it.
+    for wrong in [1, estimated / 3, 100 * estimated, u64::MAX] {
+        let unknown = turn.with_refused(Some(wrong), None);
+        assert_eq!(shortened(&policy, &unknown), guessed, "{wrong}");
+    }
+    // Without an overflow the sizes mean nothing.
+    let policy = ContextPolicy::new(100_000);
+    assert!(policy.shorten(&known.after_overflow(false), &Estimator::new()).is_none());
+}
+
+#[test]
 fn where_nothing_may_go_nothing_is_done() {
     let [call, result] = step(1, &long(1));
     let messages = [Message::user("Go."), call, result];

@@ -11,7 +11,7 @@
 //!
 //! `-- all text` means that the whole answer goes to the user. Each transcript is split at every byte.
 
-use oa_fallback::{Dialect, Markers, React, TaggedJson};
+use oa_fallback::{Constrained, Dialect, Markers, React, TaggedJson};
 use serde_json::Value;
 
 use crate::{Found, Written, read, scanner};
@@ -95,6 +95,8 @@ fn transcripts_of_every_dialect() {
     let markers = check(&Markers::new(), include_str!("../fixtures/markers.txt"));
     let inline = check(&Markers::inline(), include_str!("../fixtures/inline.txt"));
     let tagged = check(&TaggedJson::new(), include_str!("../fixtures/tagged.txt"));
+    let constrained = check(&Constrained::new(), include_str!("../fixtures/constrained.txt"));
+    assert!(constrained >= 29, "some are lost: {constrained}");
     let all = [react, markers, inline, tagged];
     assert!(all.iter().sum::<usize>() >= 400, "some are lost: {all:?}");
 }

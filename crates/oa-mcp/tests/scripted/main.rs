@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+mod library;
+mod questions;
+
 fn main() {
     let mode = std::env::args().nth(1).unwrap_or_default();
     match &*mode {
@@ -25,7 +28,8 @@ fn main() {
         "stubborn" => ignore_signals(),
         _ => {}
     }
-    let mut server = Server { mode, has_more_tools: false, last_cancel: Value::Null };
+    let mut server =
+        Server { mode, has_more_tools: false, last_cancel: Value::Null, client: Value::Null };
     let mut lines = io::stdin().lock().lines();
     while let Some(Ok(line)) = lines.next() {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
@@ -56,6 +60,8 @@ struct Server {
     mode: String,
     has_more_tools: bool,
     last_cancel: Value,
+    /// The capabilities of the client.
+    client: Value,
 }
 
 type Lines = io::Lines<io::StdinLock<'static>>;
@@ -69,21 +75,34 @@ impl Server {
                 if self.mode == "greeting" {
                     print("Server listening!");
                 }
+                // Milliseconds in which it starts.
+                let wait = std::env::args().nth(2).and_then(|wait| wait.parse().ok());
+                thread::sleep(Duration::from_millis(wait.unwrap_or(0)));
+                self.client = message["params"]["capabilities"].clone();
+                let mut capabilities = json!({ "tools": { "listChanged": true } });
+                if self.mode == "library" {
+                    capabilities["resources"] = json!({});
+                    capabilities["prompts"] = json!({});
+                }
                 respond(
                     id,
                     json!({
                         "protocolVersion": version,
-                        "capabilities": { "tools": { "listChanged": true } },
+                        "capabilities": capabilities,
                         "serverInfo": { "name": "scripted", "version": "1" },
                         "instructions": "Be kind.",
                     }),
                 );
             }
             Some("notifications/cancelled") => self.last_cancel = message["params"].clone(),
+            Some("tools/list") if self.mode == "forward" => {
+                self.last_cancel = questions::ask(&questions::form(), lines);
+                self.list(id, &message["params"]);
+            }
             Some("tools/list") => self.list(id, &message["params"]),
             Some("tools/call") => self.call(id, &message["params"], lines),
-            Some("resources/read") => {
-                respond(id, json!({ "contents": [{ "uri": "a://b", "text": "inside" }] }));
+            Some(method) if method.starts_with("resources/") || method.starts_with("prompts/") => {
+                library::answer(method, id, &message["params"]);
             }
             Some("refuse") => refuse(id, -32000, "I would rather not"),
             _ => {}
@@ -91,7 +110,8 @@ impl Server {
     }
 
     fn list(&self, id: &Value, params: &Value) {
-        let tool = |name: &str| json!({ "name": name, "description": format!("Tool {name}"), "inputSchema": { "type": "object" } });
+        let word = if self.mode == "changed" { "Other tool" } else { "Tool" };
+        let tool = |name: &str| json!({ "name": name, "description": format!("{word} {name}"), "inputSchema": { "type": "object" } });
         let page =
             params["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0_u64);
         if self.mode == "endless" {
@@ -105,6 +125,13 @@ impl Server {
             return respond(id, json!({ "tools": "none" }));
         }
         let mut tools = vec![tool("echo"), tool("do")];
+        if self.mode == "idempotent" {
+            tools[1]["annotations"] = json!({ "idempotentHint": true });
+        }
+        if self.mode == "changed" {
+            tools[0] = json!({ "name": "echo", "description": "Tool echo", "inputSchema": { "type": "object" } });
+            tools.push(tool("new"));
+        }
         if self.mode == "bad-tools" {
             tools.push(json!({ "name": "schemaless" }));
             tools.push(json!({ "name": "circular", "inputSchema": { "$ref": "#" } }));
@@ -210,6 +237,8 @@ impl Server {
                 names.sort();
                 say(id, &names.join(" "));
             }
+            "capabilities" => say(id, &self.client.to_string()),
+            what if questions::is_one(what) => questions::run(what, id, lines),
             "refuse" => refuse(id, -32602, "steps must be positive"),
             "last cancel" => say(id, &self.last_cancel.to_string()),
             // Silence.

@@ -38,9 +38,19 @@ async fn an_executor_runs_them_side_by_side() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn progress_is_in_order_and_before_the_result() {
+async fn progress_is_in_order_and_before_the_result_on_eight_threads() {
+    bursts_of_progress().await;
+}
+
+#[tokio::test]
+async fn progress_is_in_order_and_before_the_result_on_one_thread() {
+    bursts_of_progress().await;
+}
+
+#[expect(clippy::unwrap_used, reason = "the body of two tests")]
+async fn bursts_of_progress() {
     let connected = connect(scripted("plain")).await.unwrap();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let (cx, seen) = listening();
         let result = call_with(&connected, json!({ "what": "progress", "steps": 1_000 }), cx).await;
         assert_eq!(result, Ok(json!("done")));

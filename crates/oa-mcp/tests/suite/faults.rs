@@ -144,6 +144,23 @@ async fn three_silent_calls_restart_the_server() {
 }
 
 #[tokio::test]
+async fn a_call_is_repeated_only_if_a_trusted_server_calls_it_idempotent() {
+    let silent = || scripted("idempotent").call_timeout(Duration::from_millis(200));
+    let retryable = async |server: McpServer, what: &str| {
+        let connected = connect(server).await.unwrap();
+        let do_it = tool(&connected, "s__do").unwrap();
+        let error = do_it.execute(json!({ "what": what })).await.unwrap_err();
+        connected.close().await;
+        error.retry_hint()
+    };
+    assert_eq!(retryable(silent(), "nothing").await, Some(false));
+    assert_eq!(retryable(silent().trust_annotations(), "nothing").await, Some(true));
+    assert_eq!(retryable(silent().trust_annotations(), "die").await, Some(true));
+    // It has answered.
+    assert_eq!(retryable(silent().trust_annotations(), "refuse").await, Some(false));
+}
+
+#[tokio::test]
 async fn an_unknown_version_is_refused_with_both() {
     let error = connect(scripted("old")).await.unwrap_err();
     let expected = "s: the server speaks version 1999-01-01 of the protocol, not 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";

@@ -270,6 +270,77 @@ async fn a_server_that_is_not_there_is_a_failure() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_gone_is_an_error_and_one_that_is_back_is_used_again() {
+    let is_gone = Arc::new(Mutex::new(false));
+    let gone = Arc::clone(&is_gone);
+    let (server, seen) = serve(move |_| {
+        let is_gone = *gone.lock().unwrap();
+        // As a server that is down does: the connection ends without an answer.
+        if is_gone {
+            return Some(Answer::Bytes(String::new()));
+        }
+        None
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "here").await, Ok(json!("here")));
+    *is_gone.lock().unwrap() = true;
+    let start = std::time::Instant::now();
+    let gone = call(&connected, "gone").await.unwrap_err();
+    assert!(gone.starts_with("s: the server cannot be reached: "), "{gone}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    *is_gone.lock().unwrap() = false;
+    assert_eq!(call(&connected, "back").await, Ok(json!("back")));
+    let calls = |what: &str| seen.lock().unwrap().iter().filter(|line| line.contains(what)).count();
+    assert_eq!((calls("callhere"), calls("callback")), (1, 1));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_question_comes_on_the_stream_of_its_call_and_is_answered_by_a_post() {
+    let answers = Arc::new(Mutex::new(None));
+    let heard = Arc::clone(&answers);
+    let (server, seen) = serve(move |asked| {
+        if asked.what() == "silence" {
+            return Some(Answer::Silence(events(": wait\n\n")));
+        }
+        if asked.what() == "ask" {
+            let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "Who?", "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } } });
+            return Some(Answer::Silence(events(&event(&question))));
+        }
+        if asked.body.get("method").is_none() && asked.body["id"] == "q" {
+            *heard.lock().unwrap() = Some(asked.body["result"].clone());
+            return Some(status("202 Accepted", "text/plain", ""));
+        }
+        None
+    })
+    .await;
+    let server = server.on_elicitation(|_, cx| async move {
+        assert_eq!(cx.call_id(), "second", "not that of the call which runs beside it");
+        oa_mcp::ElicitationAnswer::Accept(json!({ "name": "Ada" }))
+    });
+    let connected = connect(server).await.unwrap();
+    let call_as = async |id: &str, what: &str| {
+        let tool = crate::support::tool(&connected, "s__do").unwrap();
+        tool.call(json!({ "what": what }), ToolContext::new(id, "s__do")).await.map(drop)
+    };
+    let both = async { tokio::join!(call_as("first", "silence"), call_as("second", "ask")) };
+    let answered = async {
+        while answers.lock().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = both => panic!("neither call is answered"),
+        () = answered => {}
+        () = tokio::time::sleep(Duration::from_secs(10)) => panic!("no answer: {:?}", seen.lock()),
+    }
+    let expected = json!({ "action": "accept", "content": { "name": "Ada" } });
+    assert_eq!(answers.lock().unwrap().take(), Some(expected));
+    connected.close().await;
+}
+
+#[tokio::test]
 async fn a_challenge_is_answered_with_another_key() {
     let (server, seen) = serve(|asked| {
         let is_new = asked.header("authorization") == Some("bearer fresh-key-0123456789");

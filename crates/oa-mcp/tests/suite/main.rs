@@ -7,9 +7,12 @@ mod calls;
 mod everything;
 mod faults;
 mod http;
+mod library;
 mod lists;
 mod logs;
 // They are looked up in `/proc`.
 #[cfg(target_os = "linux")]
 mod processes;
+mod questions;
+mod starts;
 mod support;

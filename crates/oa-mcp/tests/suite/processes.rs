@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{call, connect, eventually, scripted, with_limits};
+use crate::support::{call, connect, eventually, scripted, soak, with_limits};
 
 async fn processes(connected: &oa_mcp::Connected) -> Vec<String> {
     let ids = call(connected, "child").await.unwrap_or_default();
@@ -89,17 +89,53 @@ async fn a_closed_connection_is_not_opened_again() {
     assert!(error.to_string().contains("the connection is closed"), "{error}");
 }
 
+/// 50 times by default; `OPEN_AGENT_SOAK=1000` sets another number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_connects_and_closes_leave_no_process_and_no_task() {
+async fn connects_and_closes_leave_no_process_and_no_task() {
     let own = std::process::id().to_string();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
-    for _ in 0..50 {
+    let count = soak(50);
+    let start = Instant::now();
+    for _ in 0..count {
         let connected = connect(scripted("count")).await.unwrap();
         connected.close().await;
     }
+    let took = start.elapsed();
     assert!(eventually(|| tasks() <= before).await, "{before} tasks before, {} after", tasks());
     assert!(eventually(|| children(&own, "count").is_empty()).await);
+    println!("{count} connects and closes in {took:?}: 0 processes and 0 tasks are left");
+}
+
+/// The part of the next test that is killed: it starts a server, says its processes, and waits.
+#[tokio::test]
+async fn held_by_another_test() {
+    if std::env::var_os("OA_MCP_HOLD").is_none() {
+        return;
+    }
+    let connected = connect(scripted("plain")).await.unwrap();
+    println!("held {}", processes(&connected).await.join(" "));
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn a_server_ends_by_its_input_when_our_process_is_killed() {
+    let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+    own.args(["processes::held_by_another_test", "--exact", "--nocapture"]);
+    own.env("OA_MCP_HOLD", "1").stdout(std::process::Stdio::piped());
+    let mut holder = own.spawn().unwrap();
+    let lines = std::io::BufReader::new(holder.stdout.take().unwrap());
+    let held = std::io::BufRead::lines(lines).map_while(Result::ok);
+    let held = held.filter_map(|line| Some(line.split_once("held ")?.1.to_owned())).next().unwrap();
+    let server = held.split(' ').next().unwrap().to_owned();
+    assert!(is_alive(&server));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(eventually(|| !is_alive_unless_zombie(&server)).await);
+    // What it had started is nobody's now; only the server itself is promised.
+    for id in held.split(' ').skip(1) {
+        let _ = std::process::Command::new("kill").arg(id).status();
+    }
 }
 
 /// The children of a process with this argument, zombies among them.

@@ -21,6 +21,12 @@ pub(crate) fn scripted(mode: &str) -> McpServer {
         .required()
 }
 
+/// The number of repetitions of a long test: a small one, or that of `OPEN_AGENT_SOAK`.
+pub(crate) fn soak(few: usize) -> usize {
+    let count = std::env::var("OPEN_AGENT_SOAK").ok().and_then(|count| count.parse().ok());
+    count.unwrap_or(few)
+}
+
 pub(crate) fn with_limits(mut change: impl FnMut(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
     limits.restart_delay = Duration::from_millis(10);

@@ -24,6 +24,28 @@ impl Turn {
         Ok(())
     }
 
+    /// Removes the messages with these [revisions](Self::revisions), such as answers that were rejected and what was
+    /// said about them, and repairs the rest as [`set_history`](Self::set_history) does. Unlike there, a failed turn can
+    /// still be [retried](Self::is_retry) if its prompt stays.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress.
+    pub fn remove_messages(&mut self, revisions: &[u64]) -> Result<(), Error> {
+        self.must_be_idle()?;
+        let place = self.asked.as_ref().map(|asked| asked.place);
+        let prompt = place.and_then(|place| self.revisions().get(..=place).map(<[u64]>::to_vec));
+        let failed = (self.asked.take(), self.failure.take());
+        let history = self.history().iter().zip(self.revisions());
+        let kept = history.filter(|(_, revision)| !revisions.contains(revision));
+        let kept = kept.map(|(message, _)| message.clone()).collect();
+        self.set_history(kept)?;
+        if prompt.is_some_and(|prompt| self.revisions().starts_with(&prompt)) {
+            (self.asked, self.failure) = failed;
+        }
+        Ok(())
+    }
+
     /// Checks the conversation for content that can neither be sent nor repaired without loss. No turn begins while it
     /// is there.
     ///

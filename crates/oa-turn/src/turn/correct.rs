@@ -5,7 +5,10 @@ use super::phase::Phase;
 
 impl Turn {
     /// Continues a turn after its last answer: sends this message to the model and asks again, within the same
-    /// budgets. If the request fails, the message is removed. It does not count as a prompt.
+    /// budgets. It does not count as a prompt.
+    ///
+    /// If the request fails, the message stays in history: [`continue_turn`](Self::continue_turn) and
+    /// [`retry`](Self::retry) ask again, with neither the prompt nor the message added twice.
     ///
     /// Returns true if the turn continues. It does so only right after an answer without calls, and only if no limit
     /// is reached.
@@ -14,9 +17,9 @@ impl Turn {
             return false;
         }
         self.final_text = Box::default();
-        let prompt = Some(self.history().len());
         self.conversation.push(message);
-        self.request(prompt);
+        // A failure removes neither the answer nor this message, so that the turn can be retried.
+        self.request(None);
         true
     }
 

@@ -23,8 +23,9 @@ impl Turn {
         self.progress.shared.as_deref().map_or(own, |shared| own.and(*shared))
     }
 
-    /// Uses up the budgets of this turn for what one of its sub-agents has spent. If nothing is left of the tokens or
-    /// the money, the turn ends by that limit, without another request.
+    /// Uses up the budgets of this turn for something else than its answers: for what a sub-agent has spent, or for an
+    /// answer that was cut or failed. If nothing is left of the tokens or the money, the turn ends by that limit,
+    /// without another request.
     pub fn charge(&mut self, spent: Spent) {
         if !spent.is_zero() {
             self.progress.shared.get_or_insert_default();

@@ -6,17 +6,17 @@ use super::Turn;
 use super::phase::Phase;
 use super::steps::invalid;
 use crate::action::Action;
-use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
-use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
+use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
 
 impl Turn {
     /// Returns the data for shortening the conversation, after [`Action::Shorten`].
     #[must_use]
     pub fn shorten_step(&self) -> ShortenStep {
         let (prompt, keep_from) = self.must_stay();
+        let refused = self.shortening.as_ref().filter(|state| state.is_overflow);
         ShortenStep {
             history: self.history().clone(),
             prompt,
@@ -24,20 +24,21 @@ impl Turn {
             reported: self.reported(),
             can_ask: self.exhausted().is_none(),
             is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
+            sizes: refused.map_or_else(OverflowSizes::default, |state| state.sizes),
         }
     }
 
-    /// Records that the server refused the request as too long, before its answer began. Returns true if the turn goes
-    /// on: it hands out [`Action::Shorten`] and sends the request once more. Otherwise the request has failed; call
-    /// [`fail`](Self::fail).
+    /// Records that the server refused the request as too long, before its answer began, and the sizes that it stated.
+    /// Returns true if the turn goes on: it hands out [`Action::Shorten`] and sends the request once more. Otherwise
+    /// the request has failed; call [`fail`](Self::fail).
     ///
     /// It goes on once for each request, and only if [`shorten`](crate::Options::shorten) is set.
-    pub fn retry_shorter(&mut self) -> bool {
+    pub fn retry_shorter(&mut self, sizes: OverflowSizes) -> bool {
         let Phase::Requesting { sent: true, prompt } = self.phase else { return false };
         let Some(state) = self.shortening.as_mut().filter(|state| !state.is_overflow) else {
             return false;
         };
-        state.is_overflow = true;
+        (state.is_overflow, state.sizes) = (true, sizes);
         // The request that follows is the same step.
         self.progress.budget.steps = self.progress.budget.steps.saturating_sub(1);
         self.phase = Phase::Shortening { handed: false, prompt, is_overflow: true };
@@ -52,14 +53,20 @@ impl Turn {
             return Ok(());
         }
         match outcome {
-            ShortenOutcome::Cut { by } => self.take_cut(by),
-            ShortenOutcome::Failed { error } => self.fails(error),
+            ShortenOutcome::Cut { by, spent } => {
+                self.spend(spent);
+                self.take_cut(by)
+            }
+            ShortenOutcome::Failed { error, spent } => {
+                self.spend(spent);
+                self.fails(error)
+            }
             ShortenOutcome::Keep => {
                 self.shortened();
                 Ok(())
             }
-            ShortenOutcome::Replace { history, tokens, cost } => {
-                self.spend(Spent::new(0, tokens, cost));
+            ShortenOutcome::Replace { history, spent } => {
+                self.spend(spent);
                 if let Err(error) = self.shorten_to(history) {
                     return self.fails(invalid(&error));
                 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::shorten::ReportedTokens;
+use crate::shorten::{OverflowSizes, ReportedTokens};
 
 /// The state of a turn that shortening needs. Boxed, because most conversations are never shortened.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -9,6 +9,9 @@ pub(super) struct ShortenState {
     pub(super) prompt: Option<usize>,
     /// True if the request in progress was refused as too long before.
     pub(super) is_overflow: bool,
+    /// The sizes that the server stated then.
+    #[serde(default, skip_serializing_if = "OverflowSizes::is_unknown")]
+    pub(super) sizes: OverflowSizes,
     /// The size of the last request and its answer, and the last revision then.
     pub(super) reported: Option<(ReportedTokens, u64)>,
 }

@@ -8,6 +8,7 @@ use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::cut_by::CutBy;
 use crate::error::Error;
+use crate::shorten::OverflowSizes;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
     PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
@@ -101,16 +102,18 @@ impl Turn {
                 }
                 Ok(())
             }
-            AskOutcome::Cut { by: CutBy::User, partial } => {
-                self.interrupt(partial);
+            AskOutcome::Cut { by, partial, spent } => {
+                self.spend(spent);
+                match by {
+                    CutBy::User => self.interrupt(partial),
+                    CutBy::Budget { reason } => self.stop(reason, partial),
+                }
                 Ok(())
             }
-            AskOutcome::Cut { by: CutBy::Budget { reason }, partial } => {
-                self.stop(reason, partial);
-                Ok(())
-            }
-            AskOutcome::Failed { error, has_begun, partial } => {
-                if error.kind == CONTEXT_OVERFLOW && !has_begun && self.retry_shorter() {
+            AskOutcome::Failed { error, has_begun, partial, spent } => {
+                self.spend(spent);
+                let is_refused = error.kind == CONTEXT_OVERFLOW && !has_begun;
+                if is_refused && self.retry_shorter(OverflowSizes::from(&*error)) {
                     return Ok(());
                 }
                 if has_begun {

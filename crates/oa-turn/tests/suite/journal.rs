@@ -8,10 +8,11 @@ use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
     PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, ShortenOutcome, ShortenStep, StepCall, Turn, TurnSnapshot, drive,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, Spent, StepCall, Turn, TurnSnapshot, drive,
 };
 use oa_types::{
-    ContentBlock, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome, ToolUseBlock,
+    ContentBlock, Cost, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome,
+    ToolUseBlock,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -173,12 +174,18 @@ impl Perform for Worker<'_> {
                     error: Box::new(ErrorRecord::new("context_overflow", "too long")),
                     has_begun: false,
                     partial: Vec::new(),
+                    spent: Spent::default(),
                 },
-                Ask::Cut => AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half a")] },
+                Ask::Cut => AskOutcome::Cut {
+                    by: CutBy::User,
+                    partial: vec![text("Half a")],
+                    spent: Spent::new(0, 7, Cost::ZERO),
+                },
                 Ask::Fail { has_begun } => AskOutcome::Failed {
                     error: Box::new(ErrorRecord::new("api", "the server answered 500")),
                     has_begun: *has_begun,
                     partial: if *has_begun { vec![text("Half a")] } else { Vec::new() },
+                    spent: Spent::new(0, 7, Cost::ZERO),
                 },
             }
         })
@@ -533,7 +540,8 @@ fn a_prompt_is_looked_at_once_and_its_images_stay() {
 
         async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
             let error = Box::new(ErrorRecord::new("stream", "the answer broke off"));
-            let failed = AskOutcome::Failed { error, has_begun: true, partial: vec![text("Hm")] };
+            let (partial, spent) = (vec![text("Hm")], Spent::default());
+            let failed = AskOutcome::Failed { error, has_begun: true, partial, spent };
             let answered = AskOutcome::answered(Answer::new(vec![text("A cat.")]));
             Ok(if step.number == 1 { failed } else { answered })
         }

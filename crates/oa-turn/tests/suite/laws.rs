@@ -167,7 +167,7 @@ proptest! {
                     let messages = turn.history().to_vec();
                     prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
                 }
-                Event::RetryShorter => drop(turn.retry_shorter()),
+                Event::RetryShorter => drop(turn.retry_shorter(oa_turn::OverflowSizes::default())),
                 Event::Shorten(choice) => {
                     crate::shorten::shorten(&mut turn, choice);
                 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod approvals;
+mod corrections;
 mod cuts;
 mod events;
 mod histories;

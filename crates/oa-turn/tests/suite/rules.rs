@@ -14,7 +14,7 @@ pub(crate) fn manual() -> Turn {
     begun(Options::default())
 }
 
-fn begun(options: Options) -> Turn {
+pub(crate) fn begun(options: Options) -> Turn {
     let mut turn = Turn::new(options);
     turn.submit(Message::user("Go.")).expect("nothing is in progress");
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
@@ -32,7 +32,7 @@ pub(crate) fn shown(turn: &mut Turn) -> (Vec<String>, Option<Action>) {
     }
 }
 
-fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
+pub(crate) fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
     lines.map(str::to_owned).into()
 }
 
@@ -486,62 +486,6 @@ fn any_list_of_messages_is_repaired() {
         ]
     );
     assert_eq!(repair(repaired.clone()), repaired);
-}
-
-#[test]
-fn an_answer_that_was_to_be_the_last_is_corrected_within_the_same_turn() {
-    let mut options = Options::auto();
-    (options.max_turns, options.max_rounds, options.final_text_only) = (Some(1), 1, true);
-    let mut turn = begun(options);
-    assert!(!turn.correct(Message::user("No.")), "there is no answer yet");
-    answer(&mut turn, vec![call("1", "a")]);
-    assert_eq!(perform(&mut turn), Action::Request { tools: true });
-    answer(&mut turn, vec![text("Five.")]);
-    assert!(turn.correct(Message::user("No.")));
-    assert!(!turn.correct(Message::user("No.")), "it goes on already");
-    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
-    answer(&mut turn, vec![text("Six.")]);
-    // Of final texts only the last is shown.
-    assert_eq!(shown(&mut turn), (lines(["Six."]), Some(end(FinishReason::Unspecified))));
-    assert_eq!(told(&turn)[3..], ["assistant: Five.", "user: No.", "assistant: Six."]);
-    assert_eq!((turn.turns(), turn.rounds()), (1, 1));
-    assert!(!turn.correct(Message::user("No.")), "the turn is over");
-
-    // The rounds of the turn are used up all the same.
-    let mut turn = begun(options);
-    answer(&mut turn, vec![call("1", "a")]);
-    perform(&mut turn);
-    answer(&mut turn, vec![text("Five.")]);
-    assert!(turn.correct(Message::user("No.")));
-    turn.next_action();
-    answer(&mut turn, vec![call("2", "a")]);
-    assert_eq!(perform(&mut turn), end(FinishReason::MaxToolIterations));
-}
-
-#[test]
-fn a_correction_that_fails_is_taken_back_and_none_follows_calls_or_a_limit() {
-    let mut turn = manual();
-    answer(&mut turn, vec![text("Five.")]);
-    assert!(turn.correct(Message::user("No.")));
-    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
-    turn.fail();
-    assert_eq!(told(&turn), ["user: Go.", "assistant: Five."]);
-
-    let mut turn = manual();
-    answer(&mut turn, vec![call("1", "a")]);
-    while turn.calls()[0].state == oa_turn::CallState::Undecided {
-        perform(&mut turn);
-    }
-    assert!(!turn.correct(Message::user("No.")), "a call is open");
-
-    let mut options = Options::auto();
-    options.max_tokens = Some(10);
-    let mut turn = begun(options);
-    let mut costly = Answer::new(vec![text("Five.")]);
-    costly.tokens = 10;
-    turn.answer(costly);
-    assert!(!turn.correct(Message::user("No.")), "the tokens are used up");
-    assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use oa_turn::{
     Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, CutBy, DecideOutcome,
     Decision, Fit, Mode, Options, PromptOutcome, ReviewAnswerOutcome, ReviewOutcome, RunOutcome,
-    Step, StepOutcome, Turn,
+    Spent, Step, StepOutcome, Turn,
 };
 use oa_types::{AssistantMessage, Cost, ErrorRecord, FinishReason, Message, Outcome, Usage};
 use serde::Serialize;
@@ -259,11 +259,16 @@ fn outcomes_of_steps() {
             answer: Answer::new(Vec::new()),
             correction: Some("No.".to_owned()),
         }),
-        StepOutcome::Ask(AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half")] }),
+        StepOutcome::Ask(AskOutcome::Cut {
+            by: CutBy::User,
+            partial: vec![text("Half")],
+            spent: Spent::default(),
+        }),
         StepOutcome::Ask(AskOutcome::Failed {
             error: error(),
             has_begun: true,
             partial: Vec::new(),
+            spent: Spent::new(0, 7, Cost::ZERO),
         }),
         StepOutcome::Decide(DecideOutcome::Cut { by: stopped }),
         StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
@@ -282,7 +287,7 @@ fn outcomes_of_steps() {
     {"step":"approve","outcome":{"type":"cut","by":{"type":"user"}}}
     {"step":"ask","outcome":{"type":"answered","answer":{"blocks":[],"finish_reason":"unspecified","tokens":0,"cost":0.0},"correction":"No."}}
     {"step":"ask","outcome":{"type":"cut","by":{"type":"user"},"partial":[{"type":"text","text":"Half"}]}}
-    {"step":"ask","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"},"has_begun":true,"partial":[]}}
+    {"step":"ask","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"},"has_begun":true,"partial":[],"spent":{"calls":0,"tokens":7,"cost":0.0}}}
     {"step":"decide","outcome":{"type":"cut","by":{"type":"budget","reason":"max_run_time"}}}
     {"step":"decide","outcome":{"type":"decided","decision":{"type":"run","value":{"a":1}},"fit":{"type":"fits"}}}
     {"step":"decide","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}

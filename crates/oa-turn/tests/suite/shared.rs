@@ -1,7 +1,10 @@
 //! Budgets that an agent and its sub-agents use up together.
 
-use oa_turn::{Action, Answer, BudgetLedger, BudgetLeft, Decision, Options, Spent, Turn};
-use oa_types::{ContentBlock, Cost, FinishReason, Message, Outcome};
+use oa_turn::{
+    Action, Answer, AskOutcome, BudgetLedger, BudgetLeft, CutBy, Decision, Options, ShortenOutcome,
+    Spent, StepOutcome, Turn,
+};
+use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, Message, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -45,6 +48,36 @@ fn what_was_charged_ends_the_turn_by_its_own_limit_without_another_request() {
     // The next turn has budgets of its own again.
     turn.submit(Message::user("On.")).unwrap();
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+}
+
+#[test]
+fn answers_and_summaries_that_were_cut_or_failed_count() {
+    let (by, spent) = (CutBy::User, Spent::new(0, 40, cost(2)));
+    let error = || Box::new(ErrorRecord::new("stream", "the answer broke off"));
+    let partial = || vec![text("Half a")];
+    let asked = [
+        AskOutcome::Cut { by: by.clone(), partial: partial(), spent },
+        AskOutcome::Failed { error: error(), has_begun: true, partial: partial(), spent },
+    ];
+    for outcome in asked {
+        let mut turn = limited(100);
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        let _ = turn.take(StepOutcome::Ask(outcome));
+        assert_eq!(turn.spent(), spent);
+    }
+    let summaries = [
+        ShortenOutcome::Cut { by, spent },
+        ShortenOutcome::Failed { error: error(), spent },
+        ShortenOutcome::Replace { history: vec![Message::user("Go.")], spent },
+    ];
+    for outcome in summaries {
+        let mut options = Options::auto();
+        options.shorten = true;
+        let mut turn = begun(options);
+        assert_eq!(turn.next_action(), Some(Action::Shorten { is_overflow: false }));
+        let _ = turn.take(StepOutcome::Shorten(outcome));
+        assert_eq!(turn.spent(), spent);
+    }
 }
 
 #[test]

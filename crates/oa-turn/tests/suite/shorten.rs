@@ -2,11 +2,11 @@
 
 use oa_testkit::Strict;
 use oa_turn::{
-    Action, Answer, AskOutcome, CutBy, Decision, Options, ReportedTokens, ShortenOutcome,
-    ShortenStep, Step, StepOutcome, StepPlan, Turn, TurnSnapshot,
+    Action, Answer, AskOutcome, CutBy, Decision, Options, OverflowSizes, ReportedTokens,
+    ShortenOutcome, ShortenStep, Spent, Step, StepOutcome, StepPlan, Turn, TurnSnapshot,
 };
 use oa_types::wire::{MessageFormat, write_message};
-use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, MessageRole, Outcome};
+use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, Message, MessageRole, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -51,10 +51,10 @@ pub(crate) fn shortened(step: &ShortenStep, choice: u8) -> ShortenOutcome {
             cleared
         }
         3 => return ShortenOutcome::Keep,
-        4 => return ShortenOutcome::Cut { by: CutBy::User },
+        4 => return ShortenOutcome::Cut { by: CutBy::User, spent: Spent::default() },
         5 => {
             let error = Box::new(ErrorRecord::new("hook", "it failed"));
-            return ShortenOutcome::Failed { error };
+            return ShortenOutcome::Failed { error, spent: Spent::default() };
         }
         6 => few[..few.len().saturating_sub(1)].to_vec(),
         _ => few.into_iter().filter(|message| message.role != MessageRole::User).collect(),
@@ -216,8 +216,10 @@ impl CloneBySnapshot for Turn {
 #[test]
 fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
     let overflow = || {
-        let error = Box::new(ErrorRecord::new("context_overflow", "too long"));
-        StepOutcome::Ask(AskOutcome::Failed { error, has_begun: false, partial: Vec::new() })
+        let mut error = Box::new(ErrorRecord::new("context_overflow", "too long"));
+        (error.prompt_tokens, error.context_tokens) = (Some(900), Some(800));
+        let spent = Spent::default();
+        StepOutcome::Ask(AskOutcome::Failed { error, has_begun: false, partial: Vec::new(), spent })
     };
     let mut turn = grown();
     turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
@@ -228,6 +230,7 @@ fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
         assert_eq!(turn.steps(), 2, "it is the same step");
         let Some(Step::Shorten(step)) = turn.next_step() else { panic!("{turn:?}") };
         assert!(step.is_overflow);
+        assert_eq!((step.sizes.prompt, step.sizes.context), (Some(900), Some(800)));
         assert_eq!(
             turn.next_step(),
             Some(Step::Shorten(step.clone())),
@@ -241,6 +244,7 @@ fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
         // A later request may overflow again.
         turn.continue_turn().unwrap();
         assert_eq!(turn.next_action(), Some(Action::Shorten { is_overflow: false }));
+        assert!(turn.shorten_step().sizes.is_unknown(), "they were of another request");
         turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
         turn = grown();
         turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
@@ -251,9 +255,9 @@ fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
 fn an_overflow_is_the_error_where_nothing_is_shortened() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
-    assert!(!turn.retry_shorter(), "the request was not handed out");
+    assert!(!turn.retry_shorter(OverflowSizes::default()), "the request was not handed out");
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
-    assert!(!turn.retry_shorter());
+    assert!(!turn.retry_shorter(OverflowSizes::default()));
     assert!(turn.is_busy());
 }
 
@@ -286,8 +290,8 @@ fn what_a_summary_takes_counts() {
     assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: false });
     let step = turn.shorten_step();
     assert!(step.can_ask);
-    let ShortenOutcome::Replace { history, cost, .. } = shortened(&step, 1) else { panic!() };
-    let outcome = ShortenOutcome::Replace { history, tokens: 1_000, cost };
+    let ShortenOutcome::Replace { history, .. } = shortened(&step, 1) else { panic!() };
+    let outcome = ShortenOutcome::Replace { history, spent: Spent::new(0, 1_000, Cost::ZERO) };
     turn.take(StepOutcome::Shorten(outcome)).unwrap();
     assert!(!turn.shorten_step().can_ask);
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
@@ -372,7 +376,7 @@ proptest! {
                         0 => turn.fail(),
                         1 => turn.interrupt(blocks(&pieces, number)),
                         2 | 3 => {
-                            let again = turn.retry_shorter();
+                            let again = turn.retry_shorter(OverflowSizes::default());
                             if !again {
                                 turn.fail();
                             }

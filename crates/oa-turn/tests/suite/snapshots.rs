@@ -86,7 +86,9 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
         Event::ReviewAnswer(choice) => {
             format!("{:?}", turn.take(StepOutcome::ReviewAnswer(reviewed(*choice))))
         }
-        Event::RetryShorter => format!("{:?}", turn.retry_shorter()),
+        Event::RetryShorter => {
+            format!("{:?}", turn.retry_shorter(oa_turn::OverflowSizes::default()))
+        }
         Event::Shorten(choice) => crate::shorten::shorten(turn, *choice),
         Event::Steer(words) => format!("{:?}", turn.steer(Message::user(*words))),
         Event::Submit(prompt) => format!("{:?}", turn.submit(Message::user(*prompt))),

@@ -90,3 +90,19 @@ fn an_amount_that_no_number_holds_is_stored_as_its_digits() {
         assert!(serde_json::from_str::<Cost>(wrong).is_err(), "{wrong}");
     }
 }
+
+/// A server may report a total with some answers, and none with one that was cut.
+#[test]
+fn the_total_of_several_answers_counts_those_without_a_total() {
+    let whole = usage(Some(10), Some(5), Some(15));
+    let cut = usage(Some(7), Some(1), None);
+    for (mut first, second) in [(whole, cut), (cut, whole)] {
+        first.add(&second);
+        assert_eq!((first.prompt_tokens, first.total()), (Some(17), Some(23)));
+        first.add(&Usage::default());
+        assert_eq!(first.total(), Some(23));
+    }
+    let mut parts = cut;
+    parts.add(&cut);
+    assert_eq!((parts.total_tokens, parts.total()), (None, Some(16)));
+}

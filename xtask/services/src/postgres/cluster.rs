@@ -1,20 +1,21 @@
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::MISSING;
 use crate::Unavailable;
 use crate::account::Account;
-use crate::guard::Guard;
+use crate::guard::{Guard, Program};
+use crate::place::{free_port, new_folder};
 
 /// Where Debian keeps the servers of all versions.
 const INSTALLED: &str = "/usr/lib/postgresql";
+
+const PROGRAM: Program = Program { name: "postgres", pid_file: "data/postmaster.pid" };
 
 const USER: &str = "open_agent";
 const PASSWORD: &str = "open-agent-tests";
@@ -58,9 +59,9 @@ impl Cluster {
 
     fn create(programs: PathBuf, settings: &[&str], files: &[(&str, &[u8])]) -> io::Result<Self> {
         let account = Account::find(&["postgres", "nobody"])?;
-        let folder = new_folder()?;
+        let folder = new_folder("pg")?;
         account.own(&folder)?;
-        let guard = Guard::start(account, &folder)?;
+        let guard = Guard::start(account, &folder, PROGRAM)?;
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let cluster =
             Self { programs, account, folder, settings, port: 0, server: None, guard: Some(guard) };
@@ -182,7 +183,8 @@ impl Cluster {
         if !folder.exists() {
             return Ok(());
         }
-        Guard::start(Account::find(&["postgres", "nobody"])?, folder)?.finish()
+        let account = Account::find(&["postgres", "nobody"])?;
+        Guard::start(account, folder, PROGRAM)?.finish()
     }
 
     fn data(&self) -> PathBuf {
@@ -215,25 +217,4 @@ fn installed() -> Option<PathBuf> {
         .filter(|path| path.join("bin/postgres").exists() && path.join("bin/initdb").exists())
         .max_by_key(|path| version(path))
         .map(|path| path.join("bin"))
-}
-
-/// Creates a folder of our own in the temporary directory. Its path is short, because sockets are in it.
-fn new_folder() -> io::Result<PathBuf> {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-    loop {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("open-agent-pg-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => return Ok(folder),
-            // Left by a process of the same number.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

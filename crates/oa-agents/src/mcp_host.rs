@@ -1,0 +1,261 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use oa_client::{AgentOptions, AgentOptionsBuilder, Client, NestedEvent, ParentAgent, Result};
+use oa_hooks::{
+    History, HookOutcome, Permission, PermissionRequest, PostToolUseEvent, PreToolUseEvent,
+};
+use oa_mcp::{Elicitation, ElicitationAnswer, Sampled, Sampling};
+use oa_tools::{Tool, ToolContext, ToolError};
+use oa_types::{FinishReason, Message, MessageRole, Outcome};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Builder = dyn Fn() -> AgentOptionsBuilder + Send + Sync;
+
+/// The category of questions of servers, as of their tools.
+const CATEGORY: &str = "mcp";
+
+/// An agent that answers the questions of MCP servers: its model answers requests to a model, its user those to a person,
+/// and its permissions and hooks decide about both, under the names `<prefix>__sampling` and `<prefix>__elicitation`.
+///
+/// A question is part of the turn whose tool call it came in:
+///
+/// - The permissions of the agent that called the tool decide, as they do about a call: forbidden names, rules, the mode
+///   and its callback. Without a decision, the question is refused. With no permission settings at all it is answered.
+/// - Hooks before and after tools see it, with an empty history: they may block it, change it and change the answer. They
+///   are those of the options given here.
+/// - The model has no tools. What it uses is taken off the budgets of the turn, and it ends by them. Its events reach the
+///   caller as [`AgentEvent::Nested`](oa_client::AgentEvent::Nested).
+///
+/// ```
+/// use oa_agents::McpHost;
+/// use oa_client::AgentOptions;
+/// use oa_mcp::{ElicitationAnswer, McpServer, Servers};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = || AgentOptions::builder().model("qwen3:8b").base_url("http://localhost:11434/v1");
+/// let host = McpHost::new(agent)?;
+/// let server = McpServer::stdio("booking", "booking-mcp")
+///     .on_sampling(host.sampling())
+///     .on_elicitation(host.elicitation(|question, _| async move {
+///         println!("{} asks: {}", question.server, question.message);
+///         ElicitationAnswer::Decline // or what the person enters
+///     }));
+/// let connected = Servers::new().add(server).connect().await?;
+/// let options = agent().tool_source(connected.source()).auto_execute_tools(true).build()?;
+/// # drop(options);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct McpHost {
+    agent: Arc<Builder>,
+    max_tokens: Option<u32>,
+}
+
+impl McpHost {
+    /// Creates a host whose answers come from an agent with these options. The function is called for each question; tools
+    /// and the system prompt are left out, and `max_tokens` is a further limit.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the options cannot be used.
+    pub fn new(agent: impl Fn() -> AgentOptionsBuilder + Send + Sync + 'static) -> Result<Self> {
+        let max_tokens = agent().build()?.max_tokens();
+        Ok(Self { agent: Arc::new(agent), max_tokens })
+    }
+
+    /// Returns the callback for [`McpServer::on_sampling`](oa_mcp::McpServer::on_sampling).
+    ///
+    /// A request is refused if permissions or hooks forbid it, or if the model fails or says nothing. An answer that a
+    /// limit cut off says so by its reason.
+    #[must_use]
+    pub fn sampling(
+        &self,
+    ) -> impl Fn(Sampling, ToolContext) -> Answering<Result<Sampled, ToolError>>
+    + Clone
+    + Send
+    + Sync
+    + use<> {
+        let host = self.clone();
+        move |request, cx| {
+            let host = host.clone();
+            Box::pin(async move { host.sample(request, &cx).await })
+        }
+    }
+
+    /// Returns the callback for [`McpServer::on_elicitation`](oa_mcp::McpServer::on_elicitation): `ask` shows the question
+    /// to the person, once permissions and hooks have let it pass.
+    #[must_use]
+    pub fn elicitation<F, R>(
+        &self,
+        ask: F,
+    ) -> impl Fn(Elicitation, ToolContext) -> Answering<ElicitationAnswer>
+    + Clone
+    + Send
+    + Sync
+    + use<F, R>
+    where
+        F: Fn(Elicitation, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        let (host, ask) = (self.clone(), Arc::new(ask));
+        move |question, cx| {
+            let (host, ask) = (host.clone(), Arc::clone(&ask));
+            Box::pin(async move {
+                let answered = host.elicit(question, cx, &*ask).await;
+                answered.unwrap_or_else(|error| ElicitationAnswer::Refuse(error.to_string()))
+            })
+        }
+    }
+
+    async fn sample(&self, request: Sampling, cx: &ToolContext) -> Result<Sampled, ToolError> {
+        let gate = Gate::new((self.agent)(), &request.name, cx)?;
+        let request = gate.admit(serde_json::to_value(&request)?).await?;
+        let input = request.clone();
+        let request: Sampling = serde_json::from_value(request)?;
+        let sampled = self.ask_model(request, cx).await?;
+        let answer = json!({ "text": sampled.text, "model": sampled.model });
+        let Some(changed) = gate.review(input, answer).await? else { return Ok(sampled) };
+        let mut other = Sampled::new(sampled.model, text_of(&changed));
+        other.finish_reason = sampled.finish_reason;
+        Ok(other)
+    }
+
+    async fn ask_model(&self, request: Sampling, cx: &ToolContext) -> Result<Sampled, ToolError> {
+        let most = self.max_tokens.map_or(request.max_tokens, |own| own.min(request.max_tokens));
+        let mut options = (self.agent)().max_tokens(most);
+        if let Some(temperature) = request.temperature {
+            options = options.temperature(temperature);
+        }
+        options = request.stop.iter().fold(options, |options, text| options.stop(text));
+        let mut messages = request.messages;
+        let prompt = messages.pop().filter(|last| last.role == MessageRole::User);
+        let prompt = prompt.ok_or_else(|| refusal("the last message is not the user's"))?;
+        let mut client = Client::with_history(options.build()?, messages)?;
+        client.set_tools(Vec::<Arc<dyn Tool>>::new())?;
+        client.set_system_prompt(request.system_prompt.unwrap_or_default())?;
+        let parent = cx.state::<ParentAgent>();
+        if let Some(parent) = parent {
+            parent.adopt(&mut client, &request.name)?;
+        }
+        client.send_message(prompt).await?;
+        while let Some(event) = client.next_event().await? {
+            if let Some(parent) = parent {
+                parent.tell(NestedEvent::new(cx.call_id(), &request.name, event)).await;
+            }
+        }
+        let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
+        let last = client.history().iter().rfind(is_answer);
+        let text = last.map(Message::text).unwrap_or_default();
+        let reason = client.finish_reason().cloned().unwrap_or(FinishReason::Unspecified);
+        if text.is_empty() {
+            return Err(refusal(format!("the model gave no answer: it ended by {reason}")));
+        }
+        let mut sampled = Sampled::new(client.options().model(), text);
+        sampled.finish_reason = reason;
+        Ok(sampled)
+    }
+
+    async fn elicit<F, R>(
+        &self,
+        question: Elicitation,
+        cx: ToolContext,
+        ask: &F,
+    ) -> Result<ElicitationAnswer, ToolError>
+    where
+        F: Fn(Elicitation, ToolContext) -> R,
+        R: Future<Output = ElicitationAnswer>,
+    {
+        let gate = Gate::new((self.agent)(), &question.name, &cx)?;
+        let input = gate.admit(serde_json::to_value(&question)?).await?;
+        let answer = ask(serde_json::from_value(input.clone())?, cx).await;
+        let ElicitationAnswer::Accept(content) = answer else { return Ok(answer) };
+        let changed = gate.review(input, content.clone()).await?;
+        Ok(ElicitationAnswer::Accept(changed.unwrap_or(content)))
+    }
+}
+
+impl fmt::Debug for McpHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpHost").field("max_tokens", &self.max_tokens).finish_non_exhaustive()
+    }
+}
+
+/// The permissions and hooks that decide about one question.
+struct Gate {
+    /// The options of the agent, inside the one that called the tool.
+    options: AgentOptions,
+    name: String,
+    id: String,
+}
+
+impl Gate {
+    fn new(agent: AgentOptionsBuilder, name: &str, cx: &ToolContext) -> Result<Self, ToolError> {
+        let mut client = Client::new(agent.build()?)?;
+        if let Some(parent) = cx.state::<ParentAgent>() {
+            parent.adopt(&mut client, name)?;
+        }
+        let options = client.options().clone();
+        Ok(Self { options, name: name.to_owned(), id: cx.call_id().to_owned() })
+    }
+
+    /// Returns the question as hooks and permissions let it pass.
+    async fn admit(&self, mut question: Value) -> Result<Value, ToolError> {
+        let options = &self.options;
+        let event =
+            PreToolUseEvent::new(&self.name, question.clone(), &self.id, History::default());
+        match options.hooks().pre_tool_use(event, sleep).await {
+            Ok(HookOutcome::Allow) => {}
+            Ok(HookOutcome::Modify(change)) => question = change.value,
+            Ok(HookOutcome::Block { reason }) => return Err(refusal(reason)),
+            Err(error) => return Err(refusal(error.to_string())),
+        }
+        let request =
+            PermissionRequest::new(&self.name, question.clone(), &self.id, History::default())
+                .with_category(Some(CATEGORY));
+        let permissions = options.permissions();
+        match permissions.decide(request, sleep).await {
+            Permission::Allow => Ok(question),
+            Permission::AllowWith(other) => {
+                match permissions.denies(&self.name, &other, Some(CATEGORY)) {
+                    Some(reason) => Err(refusal(reason)),
+                    None => Ok(other),
+                }
+            }
+            Permission::Deny(reason) => Err(refusal(reason)),
+            _ => Err(refusal("nobody is there to allow it")),
+        }
+    }
+
+    /// Returns the answer that hooks want instead.
+    async fn review(&self, question: Value, answer: Value) -> Result<Option<Value>, ToolError> {
+        let event = PostToolUseEvent::new(
+            &self.name,
+            question,
+            &self.id,
+            answer,
+            Outcome::Ok,
+            History::default(),
+        );
+        let changed = self.options.hooks().post_tool_use(event, sleep).await;
+        let changed = changed.map_err(|error| refusal(error.to_string()))?;
+        Ok(changed.map(|change| change.value.content))
+    }
+}
+
+/// The text of an answer that a hook has changed: a text, or an object as the hook got it.
+fn text_of(answer: &Value) -> String {
+    match answer.as_str().or_else(|| answer.get("text")?.as_str()) {
+        Some(text) => text.to_owned(),
+        None => answer.to_string(),
+    }
+}
+
+fn refusal(reason: impl Into<String>) -> ToolError {
+    ToolError::new(reason).retryable(false)
+}

@@ -1,0 +1,39 @@
+#!/bin/sh
+# A server of MCP for the tests, of one line a message. $1 is a file that gets a line for each cancellation.
+more=
+number() { printf '%s' "$1" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p'; }
+result() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
+text() { result "$1" '{"content":[{"type":"text","text":"'"$2"'"}]}'; }
+# Asks, and sets `answer` to the line that comes back.
+ask() {
+  printf '{"jsonrpc":"2.0","id":"q","method":"%s","params":%s}\n' "$1" "$2"
+  IFS= read -r answer
+}
+while IFS= read -r line; do
+  id=$(number "$line")
+  case $line in
+  *'"method":"initialize"'*)
+    result "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+  *'"method":"tools/list"'*)
+    result "$id" '{"tools":[{"name":"run","inputSchema":{"type":"object"}}'"$more"']}' ;;
+  *'"method":"notifications/cancelled"'*) echo cancelled >> "$1" ;;
+  *'"method":"tools/call"'*'"model"'*)
+    ask sampling/createMessage '{"messages":[{"role":"user","content":{"type":"text","text":"Which color?"}}],"systemPrompt":"You paint.","maxTokens":50}'
+    case $answer in
+    *'"error"'*) text "$id" "refused: $(printf '%s' "$answer" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p')" ;;
+    *) text "$id" "the model says $(printf '%s' "$answer" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')" ;;
+    esac ;;
+  *'"method":"tools/call"'*'"person"'*)
+    ask elicitation/create '{"message":"Which color?","requestedSchema":{"type":"object","properties":{"color":{"type":"string"}}}}'
+    case $answer in
+    *'"error"'*) text "$id" "refused: $(printf '%s' "$answer" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p')" ;;
+    *) text "$id" "the person says $(printf '%s' "$answer" | sed -n 's/.*"color":"\([^"]*\)".*/\1/p')" ;;
+    esac ;;
+  *'"method":"tools/call"'*'"grow"'*)
+    more=',{"name":"grown","inputSchema":{"type":"object"}}'
+    echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    text "$id" "grown" ;;
+  *'"method":"tools/call"'*'"silence"'*) ;;
+  *'"method":"tools/call"'*) text "$id" "done" ;;
+  esac
+done

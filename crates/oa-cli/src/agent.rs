@@ -1,0 +1,224 @@
+//! The agent that the settings describe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use open_agent::{
+    AgentOptions, AgentOptionsBuilder, ContextPolicy, Permission, PermissionMode, Provider,
+    TerminalPrompt, Thinking, Tool,
+};
+
+use crate::failure::{Failure, Result};
+use crate::find::{self, Server};
+use crate::settings::Settings;
+use crate::{files, places, stand_in};
+
+/// An agent, and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) options: AgentOptions,
+    /// `None` for the stand-in.
+    pub(crate) server: Option<Server>,
+    pub(crate) mode: Mode,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Option<open_agent::mcp::Connected>,
+}
+
+/// The person that is asked for permission.
+#[derive(Clone, Debug)]
+pub(crate) enum Person {
+    /// A person at a front end, later: such calls wait.
+    #[cfg(feature = "serve")]
+    Later,
+    /// Nobody: such calls are denied.
+    Nobody,
+    /// A person at a terminal.
+    Terminal(TerminalPrompt),
+}
+
+/// The mode of permissions, as it can be set while the program runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mode {
+    allows_all: Arc<AtomicBool>,
+}
+
+impl Mode {
+    /// Sets the mode by its word, and returns the mode of the client.
+    ///
+    /// "all" is asking without waiting for an answer: a client refuses a person who is never asked.
+    pub(crate) fn set(&self, word: &str) -> Option<PermissionMode> {
+        let mode = match word {
+            "ask" | "all" => PermissionMode::Ask,
+            "plan" => PermissionMode::Plan,
+            "reads" => PermissionMode::AllowReads,
+            _ => return None,
+        };
+        self.allows_all.store(word == "all", Ordering::Release);
+        Some(mode)
+    }
+
+    fn allows_all(&self) -> bool {
+        self.allows_all.load(Ordering::Acquire)
+    }
+}
+
+/// The mode without a setting.
+pub(crate) const MODE: &str = "reads";
+/// The rounds of calls without a setting.
+const ROUNDS: u32 = 25;
+
+/// Finds the server and makes the agent, with its tools.
+pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> {
+    let (mut builder, server) = if settings.is_on("stand_in") {
+        let model = settings.text("model").unwrap_or(stand_in::NAME);
+        let builder = AgentOptions::builder().model(model).chat_service(stand_in::StandIn);
+        (builder.tools(stand_in::tools()), None)
+    } else {
+        let server = find::servers(settings).await?.swap_remove(0);
+        (connected(settings, &server)?, Some(server))
+    };
+    builder = sampled(settings, builder)?;
+    let mode = Mode::default();
+    let word = settings.text("mode").unwrap_or(MODE);
+    let client_mode =
+        mode.set(word).ok_or_else(|| Failure::usage(format!("unknown mode {word}")))?;
+    let rounds =
+        settings.integer("max_rounds").map(|rounds| u32::try_from(rounds).unwrap_or(u32::MAX));
+    builder = builder.auto_execute_tools(true).max_tool_iterations(rounds.unwrap_or(ROUNDS));
+    builder = match person {
+        #[cfg(feature = "serve")]
+        Person::Later if word == "all" => builder.permission_mode(PermissionMode::AllowAll),
+        #[cfg(feature = "serve")]
+        Person::Later => builder.permission_mode(client_mode),
+        Person::Nobody => asking(builder, client_mode, &mode, None),
+        Person::Terminal(prompt) => asking(builder, client_mode, &mode, Some(prompt)),
+    };
+    let tools = tools(settings).await?;
+    builder = builder.tools(tools.list);
+    Ok(Agent {
+        options: builder.build()?,
+        server,
+        mode,
+        #[cfg(feature = "mcp")]
+        mcp: tools.mcp,
+    })
+}
+
+/// Asks a person about calls that the mode leaves open, or denies them.
+fn asking(
+    builder: AgentOptionsBuilder,
+    client_mode: PermissionMode,
+    mode: &Mode,
+    prompt: Option<TerminalPrompt>,
+) -> AgentOptionsBuilder {
+    let mode = mode.clone();
+    builder.permission_mode(client_mode).can_use_tool(move |request| {
+        let allows_all = mode.allows_all();
+        // A prompt begins to ask at once.
+        let answer = prompt.as_ref().filter(|_| !allows_all).map(|prompt| prompt.ask(request));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None if allows_all => Permission::Allow,
+                None => Permission::deny(
+                    "nobody can be asked: there is no terminal, and the mode does not allow it",
+                ),
+            }
+        }
+    })
+}
+
+fn connected(settings: &Settings, server: &Server) -> Result<AgentOptionsBuilder> {
+    let mut builder =
+        AgentOptions::builder().model(server.model(settings)?).base_url(&server.base_url);
+    if let Some(provider) = server.provider {
+        builder = builder.provider(provider).prompt_progress(provider == Provider::LlamaCpp);
+    }
+    // A key is for an address that was set, not for whatever listens on a usual port.
+    let is_set = settings.text("base_url").is_some() || settings.text("provider").is_some();
+    if let Some(key) = settings.secret("api_key").filter(|_| is_set) {
+        builder = builder.api_key(key);
+    }
+    Ok(builder)
+}
+
+fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<AgentOptionsBuilder> {
+    if let Some(system) = settings.text("system") {
+        builder = builder.system_prompt(system);
+    }
+    if let Some(temperature) = settings.number("temperature") {
+        builder = builder.temperature(temperature as f32);
+    }
+    if let Some(tokens) = settings.integer("max_tokens") {
+        let tokens =
+            u32::try_from(tokens).map_err(|_| Failure::usage("max_tokens is too large"))?;
+        builder = builder.max_tokens(tokens);
+    }
+    if let Some(word) = settings.text("thinking") {
+        let thinking = match word {
+            "on" => Thinking::from(true),
+            "off" => Thinking::from(false),
+            effort => Thinking::from(effort),
+        };
+        builder = builder.thinking(thinking);
+    }
+    if let Some(tokens) = settings.integer("context") {
+        let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+        builder = builder.context(ContextPolicy::new(tokens));
+    }
+    Ok(builder)
+}
+
+/// The tools of the settings, and the servers behind some of them.
+pub(crate) struct Tools {
+    pub(crate) list: Vec<Arc<dyn Tool>>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: Option<open_agent::mcp::Connected>,
+}
+
+/// Makes the built-in tools that are asked for, and connects to MCP servers.
+pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
+    let mut list: Vec<Arc<dyn Tool>> = Vec::new();
+    for tools in settings.list("tools") {
+        match tools.split_once(':') {
+            Some(("files", folder)) if !folder.is_empty() => {
+                for tool in files::tools(&places::expanded(folder))? {
+                    list.push(Arc::new(tool));
+                }
+            }
+            _ => {
+                let why = format!("unknown tools {tools:?}: use files:DIR");
+                return Err(Failure::usage(why));
+            }
+        }
+    }
+    #[cfg(feature = "mcp")]
+    let mcp = match settings.text("mcp") {
+        Some(path) => Some(connect_mcp(path).await?),
+        None => None,
+    };
+    #[cfg(feature = "mcp")]
+    list.extend(mcp.iter().flat_map(|mcp| mcp.tools()));
+    #[cfg(not(feature = "mcp"))]
+    if settings.text("mcp").is_some() {
+        return Err(Failure::usage("this program was built without MCP (feature `mcp`)"));
+    }
+    Ok(Tools {
+        list,
+        #[cfg(feature = "mcp")]
+        mcp,
+    })
+}
+
+#[cfg(feature = "mcp")]
+async fn connect_mcp(path: &str) -> Result<open_agent::mcp::Connected> {
+    use open_agent::mcp::Servers;
+
+    let path = places::expanded(path);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::usage(error.to_string()).at(path.display()))?;
+    let servers = Servers::from_json(&text, crate::environment::variable)
+        .map_err(|error| Failure::usage(error.to_string()).at(path.display()))?;
+    let connected = servers.connect().await;
+    connected.map_err(|error| Failure::new(crate::failure::with_causes(&error)).at(path.display()))
+}

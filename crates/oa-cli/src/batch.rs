@@ -1,0 +1,206 @@
+//! `oa batch`.
+
+mod prompt;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, json, run_batch};
+
+use self::prompt::Prompt;
+use crate::agent::{self, Person};
+use crate::args::BatchArgs;
+use crate::failure::{Failure, Result};
+use crate::output::{shows_progress, tell};
+use crate::runtime::runtime;
+use crate::settings::Settings;
+
+/// The longest line of the input, in bytes.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Runs the command.
+pub(crate) fn run(args: &BatchArgs, settings: &Settings) -> Result<()> {
+    runtime()?.block_on(answer(args, settings))
+}
+
+async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
+    let input = &args.input;
+    let at_input = |error: io::Error| Failure::usage(error.to_string()).at(input.display());
+    let mut file = File::open(input).map_err(at_input)?;
+    // Every line is checked before the first is asked.
+    let count = checked(&file, input)?;
+    file.rewind().map_err(at_input)?;
+
+    let agent = agent::build(settings, Person::Nobody).await?;
+    let log = BatchLog::open(beside(&args.output, "log")).await?;
+    if log.replies() > 0 {
+        tell(&format!("{} replies are in the log of an earlier run", log.replies()));
+    }
+    let options = BatchOptions::new(agent.options).concurrency(args.at_once).in_input_order(true);
+    let prompts = Lines::new(file).map_while(Result::ok).filter_map(|(_, line)| line.prompt());
+    let prompts = Counted { prompts: prompts.map(Message::user), left: count };
+    let mut batch = run_batch(prompts, options.log(log))?;
+
+    // Ids are read again, in step with the replies: they need not be held.
+    let mut lines = Lines::new(File::open(input).map_err(at_input)?);
+    let part = beside(&args.output, "part");
+    let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
+    let mut output = BufWriter::new(File::create(&part).map_err(at_part)?);
+    let bar = progress_bar(count as u64);
+    loop {
+        let next = tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => {
+                bar.finish_and_clear();
+                let progress = batch.progress();
+                let done = progress.done;
+                let why = format!("stopped: {done} of {count} replies are in the log");
+                // What is complete is in the log.
+                let _ = fs::remove_file(&part);
+                return Err(Failure::interrupted(why).advise("The same command goes on with the rest."));
+            }
+            next = batch.next() => next,
+        };
+        let Some((index, reply)) = next else { break };
+        let id = lines.by_ref().map_while(Result::ok).find_map(|(_, line)| line.into_id());
+        let mut line = json!({ "index": index });
+        if let Some(Some(id)) = id {
+            line["id"] = id;
+        }
+        match reply {
+            Ok(reply) => {
+                line["text"] = json!(reply.text);
+                line["finish_reason"] = json!(reply.finish_reason.as_str());
+                if let Some(usage) = reply.usage {
+                    line["prompt_tokens"] = json!(usage.prompt_tokens);
+                    line["completion_tokens"] = json!(usage.completion_tokens);
+                }
+            }
+            Err(error) => line["error"] = json!(crate::failure::with_causes(&error)),
+        }
+        writeln!(output, "{line}").map_err(at_part)?;
+        show(&bar, &batch.progress());
+    }
+    bar.finish_and_clear();
+    output.flush().map_err(at_part)?;
+    drop(output);
+    fs::rename(&part, &args.output).map_err(at_part)?;
+    let BatchProgress { done, failed, .. } = batch.progress();
+    drop(batch);
+    #[cfg(feature = "mcp")]
+    if let Some(mcp) = agent.mcp {
+        mcp.close().await;
+    }
+    if failed > 0 {
+        return Err(Failure::new(format!("{failed} of {count} prompts failed"))
+            .advise("The same command asks them again."));
+    }
+    tell(&format!("{done} replies are in {}", args.output.display()));
+    Ok(())
+}
+
+/// Returns a path with another ending behind its own.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Checks every line, and returns the number of prompts.
+fn checked(file: &File, path: &Path) -> Result<usize> {
+    let mut count = 0;
+    for line in Lines::new(file) {
+        let (_, line) = line.map_err(|failure| failure.at(path.display()))?;
+        count += usize::from(line.into_id().is_some());
+    }
+    if count == 0 {
+        return Err(Failure::usage("there are no prompts").at(path.display()));
+    }
+    Ok(count)
+}
+
+/// The lines of an input, with their numbers.
+struct Lines<R> {
+    reader: BufReader<R>,
+    number: usize,
+}
+
+impl<R: Read> Lines<R> {
+    fn new(input: R) -> Self {
+        Self { reader: BufReader::new(input), number: 0 }
+    }
+
+    fn read(&mut self) -> Result<Option<Prompt>> {
+        let mut line = Vec::new();
+        let count = self.reader.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        if count as u64 > LONGEST {
+            return Err(Failure::usage("longer than 16 MiB"));
+        }
+        Prompt::parse(&line).map(Some).map_err(Failure::usage)
+    }
+}
+
+impl<R: Read> Iterator for Lines<R> {
+    type Item = Result<(usize, Prompt)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.number += 1;
+        let number = self.number;
+        match self.read() {
+            Ok(line) => line.map(|line| Ok((number, line))),
+            Err(failure) => Some(Err(failure.at(format_args!("line {number}")))),
+        }
+    }
+}
+
+/// Prompts whose number is known.
+struct Counted<I> {
+    prompts: I,
+    left: usize,
+}
+
+impl<I: Iterator> Iterator for Counted<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        let next = self.prompts.next();
+        self.left = if next.is_some() { self.left.saturating_sub(1) } else { 0 };
+        next
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+fn progress_bar(count: u64) -> ProgressBar {
+    if !shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(count);
+    // A template that is wrong would leave the default, which shows as much.
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &BatchProgress) {
+    bar.set_position(progress.done + progress.failed);
+    let mut message = format!("{:.1}/s", progress.per_second);
+    if progress.failed > 0 {
+        message.push_str(&format!("  {} failed", progress.failed));
+    }
+    if let Some(left) = progress.time_left() {
+        message.push_str(&format!("  {} s left", left.as_secs()));
+    }
+    bar.set_message(message);
+}

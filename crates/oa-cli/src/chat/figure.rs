@@ -1,0 +1,32 @@
+//! Figures as people read them.
+
+use std::time::Duration;
+
+/// Returns the picture of something that runs.
+pub(crate) fn spinner(now: Duration) -> &'static str {
+    const PICTURES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+    let at = now.as_millis() / 100 % PICTURES.len() as u128;
+    PICTURES[at as usize]
+}
+
+/// Returns a time as people read it.
+pub(crate) fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds >= 60 {
+        return format!("{} min {} s", seconds / 60, seconds % 60);
+    }
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Returns a number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,51 @@
+//! Conversations in words.
+
+use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
+
+use super::view::{call_text, result_text};
+use crate::style::{Line, Style, excerpt};
+
+/// The most characters of a message in an overview.
+const LONGEST: usize = 400;
+
+/// Returns an overview of a conversation: a line for each message and call.
+pub(super) fn overview(messages: &[Message]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for message in messages {
+        let sign = match message.role {
+            MessageRole::User => "› ",
+            MessageRole::Assistant => "  ",
+            MessageRole::System => "# ",
+            MessageRole::Tool => "  → ",
+            _ => "  ",
+        };
+        for block in &message.content {
+            let text = match block {
+                ContentBlock::Text(text) => text.text.clone(),
+                ContentBlock::ToolUse(call) => call_text(&call.name, &call.input),
+                ContentBlock::ToolResult(result) => result_text(&result.content),
+                ContentBlock::Image(_) => "[image]".to_owned(),
+                _ => continue,
+            };
+            let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
+            let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            lines.push(Line::new(sign, Style::DIMMED).and(&excerpt(&text, LONGEST), style));
+        }
+    }
+    lines
+}
+
+/// Says why a turn ended, unless it was complete.
+pub(super) fn why_it_ended(reason: &FinishReason) -> Option<&'static str> {
+    Some(match reason {
+        FinishReason::ContentFilter => "the server's content filter stopped the answer",
+        FinishReason::Interrupted => "stopped",
+        FinishReason::Length => "the answer reached the limit of tokens (max_tokens)",
+        FinishReason::MaxToolIterations => "the limit of rounds was reached (max_rounds)",
+        FinishReason::Refusal => "the model refused",
+        FinishReason::RepeatedToolCall => "the model repeated the same call too often",
+        FinishReason::Unspecified => "the server did not say that the answer is complete",
+        _ => return None,
+    })
+}

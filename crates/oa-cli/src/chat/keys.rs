@@ -1,0 +1,82 @@
+//! The keys of a terminal while the model works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use tokio::sync::mpsc;
+
+use crate::failure::Result;
+
+/// The longest time that it takes to stop reading.
+const LOOK: Duration = Duration::from_millis(20);
+/// Events that wait to be handled. A terminal holds back what comes after them.
+const WAITING: usize = 256;
+
+/// Reads keys on a thread of its own until it is dropped.
+///
+/// `crossterm::event::EventStream` cannot be used: a thread of it that starts to wait while the stream is dropped keeps
+/// the input, and the line editor after it finds it taken.
+#[derive(Debug)]
+pub(super) struct Keys {
+    events: mpsc::Receiver<Event>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keys {
+    pub(super) fn read() -> Result<Self> {
+        let (tell, events) = mpsc::channel(WAITING);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = thread::Builder::new().name("oa-keys".to_owned()).spawn(move || {
+            while !ends.load(Ordering::Acquire) {
+                let event = match event::poll(LOOK) {
+                    Ok(true) => event::read(),
+                    Ok(false) => continue,
+                    Err(error) => Err(error),
+                };
+                let Ok(event) = event else { return };
+                if tell.blocking_send(event).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { events, is_over, thread: Some(thread) })
+    }
+
+    /// Waits for the next event; for ever if the terminal is gone.
+    pub(super) async fn next(&mut self) -> Event {
+        match self.events.recv().await {
+            Some(event) => event,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops reading, and returns what was read and not taken. Nothing that is typed after it is read.
+    pub(super) fn stop(mut self) -> Vec<Event> {
+        self.end();
+        let mut rest = Vec::new();
+        while let Ok(event) = self.events.try_recv() {
+            rest.push(event);
+        }
+        rest
+    }
+
+    fn end(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.events.close();
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; if it did, there is nothing to do about it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

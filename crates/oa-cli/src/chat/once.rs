@@ -1,0 +1,191 @@
+//! One prompt, without a conversation at a terminal: from arguments or a pipe.
+
+use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::pin::pin;
+use std::time::Duration;
+
+use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
+use tokio::sync::mpsc;
+
+use super::conversation::Conversation;
+use super::history;
+use super::turn::{Told, drive};
+use super::view::{View, call_text, result_text};
+use crate::agent::Person;
+use crate::args::ChatArgs;
+use crate::failure::{Failure, Result};
+use crate::output::{has_styles, tell};
+use crate::settings::Settings;
+
+/// The longest prompt from a pipe, in bytes.
+const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Asks, prints the answer, and returns.
+pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
+    let prompt = prompt(args)?;
+    let person = if stdin().is_terminal() && stderr().is_terminal() {
+        Person::Terminal(TerminalPrompt::stdio())
+    } else {
+        Person::Nobody
+    };
+    let has_styles = stdout().is_terminal() && has_styles(&settings, true);
+    let mut conversation = Conversation::start(args, settings, person).await?;
+    #[cfg(feature = "mcp")]
+    for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
+        tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
+    }
+    let mut answer: Box<dyn Answer> = if stdout().is_terminal() {
+        Box::new(Rendered::new(has_styles))
+    } else {
+        Box::new(Plain::default())
+    };
+    let (events, mut told) = mpsc::channel(64);
+    let interrupt = conversation.client.interrupt_handle();
+    let Conversation { client, saved, .. } = &mut conversation;
+    let outcome = {
+        let mut turn = pin!(drive(client, saved.as_mut(), &prompt, events));
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = told.recv() => show(&mut *answer, &event)?,
+                outcome = &mut turn => break outcome,
+                _ = tokio::signal::ctrl_c() => interrupt.interrupt(),
+            }
+        }
+    };
+    while let Ok(event) = told.try_recv() {
+        show(&mut *answer, &event)?;
+    }
+    answer.end()?;
+    let reason = client.finish_reason().cloned();
+    conversation.close().await;
+    outcome?;
+    match reason {
+        Some(FinishReason::Interrupted) => Err(Failure::interrupted("stopped")),
+        Some(reason) => {
+            if let Some(why) = history::why_it_ended(&reason) {
+                tell(why);
+            }
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the prompt: the arguments, then what comes in by a pipe.
+fn prompt(args: &ChatArgs) -> Result<String> {
+    let mut prompt = args.prompt.join(" ");
+    if !stdin().is_terminal() {
+        let mut bytes = Vec::new();
+        stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(Failure::usage("standard input is longer than 16 MiB"));
+        }
+        let piped = String::from_utf8(bytes)
+            .map_err(|_| Failure::usage("standard input is not text in UTF-8"))?;
+        if !prompt.is_empty() && !piped.trim().is_empty() {
+            prompt.push_str("\n\n");
+        }
+        prompt.push_str(&piped);
+    }
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage(
+            "there is no prompt: write one behind `oa chat`, or into its standard input",
+        ));
+    }
+    Ok(prompt)
+}
+
+fn show(answer: &mut dyn Answer, told: &Told) -> Result<()> {
+    match told {
+        Told::Event(event) => answer.push(event),
+        Told::Unsaved(why) => {
+            tell(&format!("the conversation could not be saved: {why}"));
+            Ok(())
+        }
+    }
+}
+
+/// The answer on standard output.
+trait Answer {
+    fn push(&mut self, event: &AgentEvent) -> Result<()>;
+    fn end(&mut self) -> Result<()>;
+}
+
+/// Text alone, as it comes; calls on standard error.
+#[derive(Default)]
+struct Plain {
+    /// True if the text so far does not end a line.
+    is_mid_line: bool,
+    /// True if a call came since the last text.
+    after_call: bool,
+}
+
+impl Answer for Plain {
+    fn push(&mut self, event: &AgentEvent) -> Result<()> {
+        match event {
+            AgentEvent::Block(ContentBlock::Text(text)) if !text.text.is_empty() => {
+                let mut out = stdout().lock();
+                if std::mem::take(&mut self.after_call) && self.is_mid_line {
+                    out.write_all(b"\n")?;
+                }
+                out.write_all(open_agent::redact::printable(&text.text).as_bytes())?;
+                out.flush()?;
+                self.is_mid_line = !text.text.ends_with('\n');
+            }
+            AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
+                self.after_call = true;
+                let sign = if result.is_error() { "✗" } else { "✓" };
+                let call = call_text(&result.tool_name, &result.input);
+                tell(&format!("{sign} {call} → {}", result_text(&result.result)));
+            }
+            AgentEvent::CallDenied(denied) => {
+                self.after_call = true;
+                let call = call_text(&denied.tool_name, &denied.input);
+                tell(&format!("✗ {call} denied: {}", denied.reason));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.is_mid_line {
+            stdout().write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Markdown on a terminal: a block at a time.
+struct Rendered {
+    view: View,
+    has_styles: bool,
+}
+
+impl Rendered {
+    fn new(has_styles: bool) -> Self {
+        let width = crossterm::terminal::size().map_or(80, |(width, _)| usize::from(width));
+        Self { view: View::new(width.saturating_sub(1)), has_styles }
+    }
+
+    fn print(&mut self) -> Result<()> {
+        let mut out = stdout().lock();
+        for line in self.view.take_lines() {
+            writeln!(out, "{}", line.ansi(self.has_styles))?;
+        }
+        Ok(out.flush()?)
+    }
+}
+
+impl Answer for Rendered {
+    fn push(&mut self, event: &AgentEvent) -> Result<()> {
+        self.view.push(event, Duration::ZERO);
+        self.print()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.view.end();
+        self.print()
+    }
+}

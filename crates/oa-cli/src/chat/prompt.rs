@@ -1,0 +1,189 @@
+//! The prompt between two turns: a line editor with a history that is kept.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reedline::{
+    Color, ColumnarMenu, DefaultCompleter, EditCommand, EditMode, Emacs, FileBackedHistory,
+    Highlighter, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
+    Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal, StyledText,
+    default_emacs_keybindings,
+};
+
+use super::command::COMMANDS;
+use crate::failure::{Failure, Result};
+use crate::output::write_line;
+use crate::places;
+
+/// A line that was entered.
+#[derive(Debug)]
+pub(super) enum Line {
+    Entered(String),
+    Quit,
+}
+
+/// The editor of prompts.
+pub(super) struct PromptEditor {
+    editor: Reedline,
+    has_text: Arc<AtomicBool>,
+    /// True after Ctrl-C at an empty prompt.
+    is_leaving: bool,
+}
+
+/// The most lines of history, and its file.
+const HISTORY: usize = 2_000;
+const HISTORY_FILE: &str = "history.txt";
+/// The sign before the text.
+pub(super) const SIGN: &str = "› ";
+const MENU: &str = "commands";
+
+impl PromptEditor {
+    pub(super) fn new(has_styles: bool) -> Self {
+        let has_text = Arc::new(AtomicBool::new(false));
+        let mut keys = default_emacs_keybindings();
+        let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+        keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
+        let complete = ReedlineEvent::UntilFound(vec![
+            ReedlineEvent::Menu(MENU.to_owned()),
+            ReedlineEvent::MenuNext,
+        ]);
+        keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, complete);
+        let commands = COMMANDS.iter().map(|(name, _, _)| format!("/{name}")).collect();
+        let mut completer = DefaultCompleter::with_inclusions(&['/']);
+        completer.insert(commands);
+        let menu = ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU)));
+        let mut editor = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(has_styles)
+            .with_edit_mode(Box::new(Watching {
+                keys: Emacs::new(keys),
+                has_text: Arc::clone(&has_text),
+            }))
+            .with_completer(Box::new(completer))
+            .with_quick_completions(true)
+            .with_menu(menu)
+            .with_highlighter(Box::new(AsItIs(Arc::clone(&has_text))));
+        // Without a history that can be kept, there is one for as long as the program runs.
+        let file = places::data_folder().map(|folder| folder.join(HISTORY_FILE));
+        if let Some(history) = file.and_then(|file| {
+            make_private(&file);
+            FileBackedHistory::with_file(HISTORY, file).ok()
+        }) {
+            editor = editor.with_history(Box::new(history));
+        }
+        Self { editor, has_text, is_leaving: false }
+    }
+
+    /// Reads a line, which begins with `begun`.
+    pub(super) fn read(&mut self, begun: String) -> Result<Line> {
+        if !begun.is_empty() {
+            self.editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
+        }
+        loop {
+            self.has_text.store(false, Ordering::Relaxed);
+            let signal = self.editor.read_line(&Sign);
+            match signal.map_err(|error| Failure::new(format!("the terminal: {error}")))? {
+                Signal::Success(line) => {
+                    self.is_leaving = false;
+                    return Ok(Line::Entered(line));
+                }
+                Signal::CtrlD => return Ok(Line::Quit),
+                Signal::CtrlC if self.has_text.load(Ordering::Relaxed) => self.is_leaving = false,
+                Signal::CtrlC if self.is_leaving => return Ok(Line::Quit),
+                Signal::CtrlC => {
+                    self.is_leaving = true;
+                    write_line("Ctrl-C again ends the program.")?;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Prompts are nobody else's business. Where this fails, the history is not kept, or the folder's own rules hold.
+fn make_private(file: &Path) {
+    #[cfg(unix)]
+    {
+        use std::fs::{DirBuilder, OpenOptions};
+        use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+        if let Some(folder) = file.parent() {
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        }
+        let _ = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
+struct Sign;
+
+impl Prompt for Sign {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed(SIGN)
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("  ")
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Owned(format!("search {}: ", search.term))
+    }
+
+    fn get_prompt_color(&self) -> Color {
+        Color::Reset
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        Color::Green
+    }
+}
+
+/// Shows text as it is, and notes if there is any.
+struct AsItIs(Arc<AtomicBool>);
+
+impl Highlighter for AsItIs {
+    fn highlight(&self, line: &str, _: usize) -> StyledText {
+        self.0.store(!line.is_empty(), Ordering::Relaxed);
+        let mut text = StyledText::new();
+        text.push((Default::default(), line.to_owned()));
+        text
+    }
+}
+
+/// The usual keys. It notes what is typed: Ctrl-C clears it before it is told, and keys that come together are not shown
+/// in between.
+struct Watching {
+    keys: Emacs,
+    has_text: Arc<AtomicBool>,
+}
+
+impl EditMode for Watching {
+    fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        let event = self.keys.parse_event(event);
+        if let ReedlineEvent::Edit(commands) = &event
+            && commands.iter().any(|command| {
+                matches!(command, EditCommand::InsertChar(_) | EditCommand::InsertString(_))
+            })
+        {
+            self.has_text.store(true, Ordering::Relaxed);
+        }
+        event
+    }
+
+    fn edit_mode(&self) -> PromptEditMode {
+        self.keys.edit_mode()
+    }
+}

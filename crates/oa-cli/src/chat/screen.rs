@@ -1,0 +1,234 @@
+//! The lower part of the terminal, which is drawn again and again, and the lines above it, which stay.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+use crate::style::Line;
+use crate::wrap::fold;
+
+/// The screen while the model works: lines that stay scroll up, and a few rows at the bottom change.
+///
+/// It makes escape sequences and writes nothing. Each row takes one line of the terminal, so it knows where the cursor is
+/// without asking.
+#[derive(Debug)]
+pub struct Screen {
+    width: usize,
+    height: usize,
+    has_styles: bool,
+    /// The row of the cursor, counted from the first row that changes.
+    cursor: usize,
+    shown: Vec<String>,
+    at: (usize, usize),
+    /// The last lines that stay, to draw them again after a resize.
+    kept: VecDeque<Line>,
+}
+
+/// The most lines that are drawn again.
+const KEPT: usize = 200;
+
+impl Screen {
+    /// Creates the screen of a terminal whose cursor is at the beginning of a line.
+    #[must_use]
+    pub fn new(width: usize, height: usize, has_styles: bool) -> Self {
+        let (width, height) = (width.max(1), height.max(2));
+        Self {
+            width,
+            height,
+            has_styles,
+            cursor: 0,
+            shown: vec![],
+            at: (0, 0),
+            kept: VecDeque::new(),
+        }
+    }
+
+    /// Returns the columns that may be used. The last one stays free: terminals differ in what follows it.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.width.saturating_sub(1).max(1)
+    }
+
+    /// Notes lines that something else has written.
+    pub fn note(&mut self, lines: impl IntoIterator<Item = Line>) {
+        for line in lines {
+            if self.kept.len() == KEPT {
+                self.kept.pop_front();
+            }
+            self.kept.push_back(line);
+        }
+    }
+
+    /// Returns what draws lines that stay, and below them rows that change, with the cursor at a row and column of these.
+    /// Of more rows than fit, the last are shown.
+    #[must_use]
+    pub fn draw(&mut self, stay: Vec<Line>, rows: &[Line], cursor: (usize, usize)) -> String {
+        let left_out = rows.len().saturating_sub(self.height - 1);
+        let cut = |line: &Line| line.clone().cut(self.columns()).ansi(self.has_styles);
+        let shown: Vec<_> = rows[left_out..].iter().map(cut).collect();
+        let at = (cursor.0.saturating_sub(left_out), cursor.1.min(self.columns()));
+        if stay.is_empty() && shown == self.shown && at == self.at {
+            return String::new();
+        }
+        let mut out = String::from(BEGIN);
+        self.to_first_row(&mut out);
+        for line in &stay {
+            out.push_str(&line.clone().cut(self.columns()).ansi(self.has_styles));
+            out.push_str("\r\n");
+        }
+        self.note(stay);
+        self.write_rows(&mut out, shown, at);
+        out.push_str(END);
+        out
+    }
+
+    /// Returns what removes the rows that change; the cursor is where they began.
+    #[must_use]
+    pub fn clear(&mut self) -> String {
+        let mut out = String::new();
+        self.to_first_row(&mut out);
+        self.write_rows(&mut out, vec![], (0, 0));
+        out
+    }
+
+    /// Returns what draws everything again in a terminal of another size.
+    ///
+    /// Some terminals wrap the lines that are on the screen again, and some do not, so nothing on it can be relied on.
+    #[must_use]
+    pub fn resize(&mut self, width: usize, height: usize) -> String {
+        (self.width, self.height) = (width.max(1), height.max(2));
+        self.cursor = 0;
+        self.at = (0, 0);
+        self.shown.clear();
+        let columns = self.columns();
+        let lines: Vec<_> =
+            self.kept.iter().flat_map(|line| fold(&line.spans, &[], columns)).collect();
+        let mut out = format!("{BEGIN}\x1b[2J\x1b[H");
+        for line in &lines[lines.len().saturating_sub(self.height - 1)..] {
+            out.push_str(&line.clone().cut(columns).ansi(self.has_styles));
+            out.push_str("\r\n");
+        }
+        out.push_str(END);
+        out
+    }
+
+    /// Sets the size while nothing is drawn.
+    pub(super) fn set_size(&mut self, width: usize, height: usize) {
+        (self.width, self.height) = (width.max(1), height.max(2));
+    }
+
+    fn to_first_row(&self, out: &mut String) {
+        out.push('\r');
+        if self.cursor > 0 {
+            // Writing to a string does not fail.
+            let _ = write!(out, "\x1b[{}A", self.cursor);
+        }
+        out.push_str("\x1b[J");
+    }
+
+    fn write_rows(&mut self, out: &mut String, rows: Vec<String>, at: (usize, usize)) {
+        out.push_str(&rows.join("\r\n"));
+        let last = rows.len().saturating_sub(1);
+        let up = last - at.0.min(last);
+        out.push('\r');
+        if up > 0 {
+            let _ = write!(out, "\x1b[{up}A");
+        }
+        if at.1 > 0 {
+            let _ = write!(out, "\x1b[{}C", at.1);
+        }
+        self.cursor = last - up;
+        (self.shown, self.at) = (rows, at);
+    }
+}
+
+/// Around an update, so that a terminal shows all of it at once; others ignore it.
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::style::Style;
+
+    fn line(text: &str) -> Line {
+        Line::new(text, Style::PLAIN)
+    }
+
+    fn rows(terminal: &vt100::Parser) -> Vec<String> {
+        let width = terminal.screen().size().1;
+        let mut rows: Vec<_> =
+            terminal.screen().rows(0, width).map(|row| row.trim_end().to_owned()).collect();
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_change_below_lines_that_stay() {
+        let mut terminal = vt100::Parser::new(6, 20, 0);
+        let mut screen = Screen::new(20, 6, true);
+        terminal.process(
+            screen.draw(vec![line("one")], &[line("live"), line("> ")], (1, 2)).as_bytes(),
+        );
+        assert_eq!(rows(&terminal), ["one", "live", ">"]);
+        assert_eq!(terminal.screen().cursor_position(), (2, 2));
+        terminal.process(screen.draw(vec![line("two")], &[line("> x")], (0, 3)).as_bytes());
+        assert_eq!(rows(&terminal), ["one", "two", "> x"]);
+        assert_eq!(screen.draw(vec![], &[line("> x")], (0, 3)), "");
+        terminal.process(screen.clear().as_bytes());
+        assert_eq!(rows(&terminal), ["one", "two"]);
+        assert_eq!(terminal.screen().cursor_position(), (2, 0));
+    }
+
+    #[test]
+    fn too_many_rows_show_their_end_and_leave_nothing_behind() {
+        let mut terminal = vt100::Parser::new(4, 20, 100);
+        let mut screen = Screen::new(20, 4, true);
+        let many: Vec<_> = (0..9).map(|n| line(&n.to_string())).collect();
+        terminal.process(screen.draw(vec![], &many, (8, 0)).as_bytes());
+        assert_eq!(rows(&terminal), ["6", "7", "8"]);
+        terminal.process(screen.draw(vec![], &[line("x")], (0, 0)).as_bytes());
+        assert_eq!(rows(&terminal), ["x"]);
+    }
+
+    #[test]
+    fn a_resize_draws_what_stays_again() {
+        let mut terminal = vt100::Parser::new(6, 20, 0);
+        let mut screen = Screen::new(20, 6, true);
+        let stay = vec![line("a long line of it"), line("end")];
+        terminal.process(screen.draw(stay, &[line("> ")], (0, 2)).as_bytes());
+        terminal.screen_mut().set_size(6, 10);
+        terminal.process(screen.resize(10, 6).as_bytes());
+        terminal.process(screen.draw(vec![], &[line("> ")], (0, 2)).as_bytes());
+        assert_eq!(rows(&terminal), ["a long li", "ne of it", "end", ">"]);
+    }
+
+    proptest! {
+        /// However often the rows below are drawn, the lines that stay are all there, in order.
+        #[test]
+        fn lines_that_stay_stay(steps in prop::collection::vec((0_usize..3, 0_usize..7), 1..20)) {
+            let mut terminal = vt100::Parser::new(5, 12, 1_000);
+            let mut screen = Screen::new(12, 5, false);
+            let mut number = 0;
+            for (stay, rows) in steps {
+                let stay: Vec<_> = (0..stay).map(|_| { number += 1; line(&format!("line {number}")) }).collect();
+                let rows: Vec<_> = (0..rows).map(|n| line(&format!("row {n} {number}"))).collect();
+                terminal.process(screen.draw(stay, &rows, (rows.len().saturating_sub(1), 0)).as_bytes());
+            }
+            terminal.process(screen.clear().as_bytes());
+            let mut all = Vec::new();
+            terminal.screen_mut().set_scrollback(usize::MAX);
+            let deepest = terminal.screen().scrollback();
+            for back in (0..=deepest).rev() {
+                terminal.screen_mut().set_scrollback(back);
+                let first = terminal.screen().rows(0, 12).next().unwrap_or_default();
+                if back > 0 { all.push(first.trim_end().to_owned()) } else { all.extend(rows(&terminal)) }
+            }
+            let wanted: Vec<_> = (1..=number).map(|number| format!("line {number}")).collect();
+            prop_assert_eq!(all, wanted);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! A turn as a terminal shows it: a state machine from events to lines.
+
+mod call;
+
+pub(super) use self::call::{call_text, result_text};
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use open_agent::{AgentEvent, ContentBlock, ToolEvent, Usage};
+
+use self::call::CallRow;
+use super::figure::{grouped, seconds, spinner};
+use crate::markdown::{Block, Markdown};
+use crate::style::{Color, Line, Span, Style, excerpt};
+use crate::wrap::wrap;
+
+/// A turn of the model as a terminal shows it.
+///
+/// Push events; take the [lines that stay](Self::take_lines), and show the [rows that change](Self::rows) below them. It
+/// reads no clock: `now` is the time since the turn began.
+#[derive(Debug)]
+pub struct View {
+    width: usize,
+    lines: Vec<Line>,
+    part: Part,
+    /// True if an empty line is wanted before the next line that stays.
+    wants_gap: bool,
+    /// True if the last line that stays belongs to a call.
+    after_call: bool,
+    calls: Vec<CallRow>,
+    /// The calls whose end was shown.
+    ended: HashSet<String>,
+    steered: VecDeque<String>,
+    question: Option<String>,
+    doing: String,
+}
+
+#[derive(Debug)]
+enum Part {
+    None,
+    Text(Markdown),
+    Thinking(Markdown),
+}
+
+/// The most characters of a steered message that are shown.
+const STEERED: usize = 200;
+
+impl View {
+    /// Creates the view of a turn that begins, in a terminal of so many columns.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self {
+            width,
+            lines: Vec::new(),
+            part: Part::None,
+            wants_gap: false,
+            after_call: false,
+            calls: Vec::new(),
+            ended: HashSet::new(),
+            steered: VecDeque::new(),
+            question: None,
+            doing: "waiting for the model".to_owned(),
+        }
+    }
+
+    /// Sets the number of columns.
+    pub fn resize(&mut self, width: usize) {
+        self.width = width;
+    }
+
+    /// Takes an event.
+    pub fn push(&mut self, event: &AgentEvent, now: Duration) {
+        match event {
+            AgentEvent::AnswerStart => self.doing = "the model answers".to_owned(),
+            AgentEvent::AnswerEnd(_) => {
+                self.end_part();
+                self.doing = "waiting for the model".to_owned();
+            }
+            AgentEvent::AnswerRetry(reason) => {
+                self.note(&format!("the answer was refused: {reason}"), Style::DIMMED);
+            }
+            AgentEvent::Block(block) => self.block(block),
+            AgentEvent::CallDenied(denied) => {
+                self.question = None;
+                let row = CallRow::new(&denied.call_id, &denied.tool_name, &denied.input, now);
+                self.end_call(&row, Mark::Failed, &format!("denied: {}", denied.reason), None);
+            }
+            AgentEvent::CacheMiss(_) => {}
+            AgentEvent::ContextShortened(_) => {
+                self.note("older parts of the conversation were left out", Style::DIMMED);
+            }
+            AgentEvent::FormatRefused(_) => {}
+            AgentEvent::Nested(nested) => {
+                if let AgentEvent::Tool(ToolEvent::CallStart(start)) = &nested.event
+                    && let Some(row) = self.calls.iter_mut().find(|row| row.id == nested.call_id)
+                {
+                    row.doing = Some(format!("{} > {}", nested.agent, start.tool_name));
+                }
+            }
+            AgentEvent::Problem(problem) => {
+                self.note(&format!("problem in the stream: {problem}"), Style::DIMMED);
+            }
+            AgentEvent::PromptCut(_) => {
+                let why = "the server seems to have cut the prompt: its context is too small";
+                self.note(why, Style::PLAIN.color(Color::Yellow));
+            }
+            AgentEvent::PromptProgress(progress) if progress.total > 0 => {
+                let percent = 100 * progress.processed.min(progress.total) / progress.total;
+                self.doing = format!("the server reads the prompt: {percent} %");
+            }
+            AgentEvent::SteerBlocked(reason) => {
+                self.steered.pop_front();
+                self.note(&format!("your message was kept back: {reason}"), Style::DIMMED);
+            }
+            AgentEvent::Steered(message) => {
+                self.steered.pop_front();
+                self.end_part();
+                self.gap();
+                let text = message.text();
+                let text = excerpt(&text, STEERED);
+                self.stay(Line::new("» ", Style::PLAIN.bold()).and(&text, Style::PLAIN));
+                self.wants_gap = true;
+            }
+            AgentEvent::Tool(event) => self.tool(event, now),
+            AgentEvent::ToolUseDelta(delta) => {
+                self.end_part();
+                if let Some(name) = &delta.name {
+                    self.doing = format!("the model writes a call of {name}");
+                }
+            }
+            AgentEvent::ToolsRefused(_) => {
+                self.note(
+                    "the model has no function calling: calls are made in text",
+                    Style::DIMMED,
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, block: &ContentBlock) {
+        match block {
+            ContentBlock::Text(text) => {
+                if !matches!(self.part, Part::Text(_)) {
+                    self.end_part();
+                    self.part = Part::Text(Markdown::new(Style::PLAIN));
+                }
+                self.write(&text.text);
+            }
+            ContentBlock::Thinking(thinking) => {
+                if !matches!(self.part, Part::Thinking(_)) {
+                    self.end_part();
+                    self.part = Part::Thinking(Markdown::new(Style::DIMMED));
+                }
+                self.write(&thinking.thinking);
+            }
+            ContentBlock::ToolUse(call) => {
+                self.end_part();
+                self.doing = format!("{} is to run", call.name);
+            }
+            ContentBlock::ToolUseError(error) => {
+                self.end_part();
+                if error.id.as_ref().is_none_or(|id| !self.ended.contains(&**id)) {
+                    let name = error.name.as_deref().unwrap_or("a call");
+                    self.failed(&format!("{name}: {}", error.error));
+                    self.ended.extend(error.id.as_ref().map(ToString::to_string));
+                }
+            }
+            ContentBlock::ToolResult(result)
+                if result.is_error && !self.ended.contains(&*result.tool_use_id) =>
+            {
+                let name = result.name.as_deref().unwrap_or("a call");
+                let why = result_text(&result.content);
+                self.failed(&format!("{name}: {why}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        let (Part::Text(markdown) | Part::Thinking(markdown)) = &mut self.part else { return };
+        let blocks = markdown.push(text);
+        self.stay_blocks(&blocks);
+    }
+
+    fn tool(&mut self, event: &ToolEvent, now: Duration) {
+        match event {
+            ToolEvent::CallStart(start) => {
+                self.question = None;
+                let row = CallRow::new(&start.call_id, &start.tool_name, &start.input, now);
+                self.calls.push(row);
+            }
+            ToolEvent::Progress(event) => {
+                if let Some(row) = self.row(&event.call_id) {
+                    row.progress = Some(event.progress.clone());
+                }
+            }
+            ToolEvent::Status(event) => {
+                if let Some(row) = self.row(&event.call_id) {
+                    row.doing = Some(event.status.clone());
+                }
+            }
+            ToolEvent::Log(event) => {
+                let line = format!("{}: {}", event.tool_name, event.message);
+                self.note(&line, Style::DIMMED);
+            }
+            ToolEvent::Retry(event) => {
+                let line = format!("{}: {}; it is tried again", event.tool_name, event.error);
+                self.note(&line, Style::DIMMED);
+            }
+            ToolEvent::CallComplete(result) => {
+                let at = self.calls.iter().position(|row| row.id == result.call_id);
+                let row = match at {
+                    Some(at) => self.calls.remove(at),
+                    None => CallRow::new(&result.call_id, &result.tool_name, &result.input, now),
+                };
+                let mark = if result.is_error() { Mark::Failed } else { Mark::Done };
+                let text = result_text(&result.result);
+                self.end_call(&row, mark, &text, Some(result.duration));
+            }
+            _ => {}
+        }
+    }
+
+    fn row(&mut self, id: &str) -> Option<&mut CallRow> {
+        self.calls.iter_mut().find(|row| row.id == id)
+    }
+
+    fn end_call(&mut self, row: &CallRow, mark: Mark, result: &str, took: Option<Duration>) {
+        self.end_part();
+        self.ended.insert(row.id.clone());
+        if !self.after_call {
+            self.gap();
+        }
+        let (sign, color) = match mark {
+            Mark::Done => ("✓ ", Color::Green),
+            Mark::Failed => ("✗ ", Color::Red),
+        };
+        let took = took.map_or_else(String::new, |took| format!("  {}", seconds(took)));
+        let line = Line::new(sign, Style::PLAIN.color(color)).and(&row.call, Style::PLAIN);
+        let room = self.width.saturating_sub(took.len()).max(8);
+        self.stay(line.cut(room).and(&took, Style::DIMMED));
+        let arrow = Line::new("  → ", Style::DIMMED).and(result, Style::DIMMED);
+        self.stay(arrow.cut(self.width));
+        self.after_call = true;
+        self.wants_gap = true;
+    }
+
+    fn failed(&mut self, text: &str) {
+        self.gap();
+        let line = Line::new("✗ ", Style::PLAIN.color(Color::Red)).and(text, Style::PLAIN);
+        self.stay(line.cut(self.width));
+        self.wants_gap = true;
+    }
+
+    /// Adds a remark that stays.
+    pub fn note(&mut self, text: &str, style: Style) {
+        self.end_part();
+        self.gap();
+        for line in wrap(&[Span::visible(text, style)], &[], &[], self.width) {
+            self.stay(line);
+        }
+        self.wants_gap = true;
+    }
+
+    /// Shows a message of the person as one that waits for the model's next step.
+    pub fn steer(&mut self, text: &str) {
+        self.steered.push_back(text.to_owned());
+    }
+
+    /// Takes the messages that have not reached the model.
+    pub fn take_steered(&mut self) -> Vec<String> {
+        self.steered.drain(..).collect()
+    }
+
+    /// Shows a question, until it is [answered](Self::answer) or the turn goes on.
+    pub fn ask(&mut self, question: String) {
+        self.end_part();
+        self.question = Some(question);
+    }
+
+    /// Returns true while a question is open.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        self.question.is_some()
+    }
+
+    /// Ends a question: it stays, with its answer. Returns false if none was open.
+    pub fn answer(&mut self, answer: &str) -> bool {
+        let Some(question) = self.question.take() else { return false };
+        self.gap();
+        let spans = [
+            Span::visible(&question, Style::PLAIN.color(Color::Yellow)),
+            Span::visible(answer, Style::PLAIN.bold()),
+        ];
+        for line in wrap(&spans, &[], &[], self.width) {
+            self.stay(line);
+        }
+        self.wants_gap = true;
+        true
+    }
+
+    /// Ends the turn: what was in progress stays as it is.
+    pub fn end(&mut self) {
+        self.end_part();
+        self.question = None;
+        for row in std::mem::take(&mut self.calls) {
+            self.end_call(&row, Mark::Failed, "stopped", None);
+        }
+    }
+
+    /// Adds the figures of a turn: why it ended, unless it was complete; tokens and their speed, how full the context is,
+    /// and the time.
+    pub fn figures(
+        &mut self,
+        why: Option<&str>,
+        usage: Option<&Usage>,
+        context: Option<u64>,
+        took: Duration,
+    ) {
+        let mut figures: Vec<_> = why.map(str::to_owned).into_iter().collect();
+        if let Some(usage) = usage {
+            figures.extend(
+                usage.completion_tokens.map(|tokens| format!("{} tokens", grouped(tokens))),
+            );
+            figures.extend(usage.tokens_per_second().map(|speed| format!("{speed:.1} tokens/s")));
+            figures.extend(usage.total().map(|used| match context {
+                Some(size) => format!("context {} of {}", grouped(used), grouped(size)),
+                None => format!("context {}", grouped(used)),
+            }));
+        }
+        figures.push(seconds(took));
+        self.note(&figures.join(" · "), Style::DIMMED);
+    }
+
+    fn end_part(&mut self) {
+        let (Part::Text(markdown) | Part::Thinking(markdown)) =
+            std::mem::replace(&mut self.part, Part::None)
+        else {
+            return;
+        };
+        let blocks = markdown.finish();
+        self.stay_blocks(&blocks);
+        self.wants_gap = true;
+    }
+
+    fn stay_blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            for line in block.lines(self.width) {
+                self.gap();
+                self.stay(line);
+            }
+        }
+    }
+
+    fn gap(&mut self) {
+        if std::mem::take(&mut self.wants_gap) {
+            self.lines.push(Line::default());
+        }
+    }
+
+    fn stay(&mut self, line: Line) {
+        self.after_call = false;
+        self.wants_gap = false;
+        self.lines.push(line);
+    }
+
+    /// Takes the lines that stay.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Returns the rows that change, without the line that is typed.
+    #[must_use]
+    pub fn rows(&self, now: Duration) -> Vec<Line> {
+        let mut rows = Vec::new();
+        if let Part::Text(markdown) | Part::Thinking(markdown) = &self.part {
+            rows.extend(markdown.live().iter().flat_map(|block| block.lines(self.width)));
+        }
+        if self.wants_gap && !rows.is_empty() {
+            rows.insert(0, Line::default());
+        }
+        if let Some(question) = &self.question {
+            let question = [Span::visible(question, Style::PLAIN.color(Color::Yellow))];
+            rows.extend(wrap(&question, &[], &[], self.width));
+            return rows;
+        }
+        rows.extend(self.calls.iter().map(|row| row.line(now).cut(self.width)));
+        for text in &self.steered {
+            let text = excerpt(text, STEERED);
+            let line = Line::new("» ", Style::DIMMED).and(&text, Style::DIMMED);
+            rows.push(line.and("  (waits for the next step)", Style::DIMMED).cut(self.width));
+        }
+        let status = if self.calls.is_empty() { &*self.doing } else { "tools run" };
+        let spinner = Line::new(spinner(now), Style::PLAIN.color(Color::Cyan));
+        let rest = format!(" {status}  {}  Ctrl-C stops it", seconds(now));
+        rows.push(spinner.and(&rest, Style::DIMMED).cut(self.width));
+        rows
+    }
+}
+
+/// The end of a call.
+#[derive(Clone, Copy)]
+enum Mark {
+    Done,
+    Failed,
+}
+
+#[cfg(test)]
+mod tests;

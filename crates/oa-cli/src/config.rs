@@ -1,0 +1,64 @@
+//! `oa config`, and the configuration file.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use crate::args::{ConfigArgs, SettingArgs};
+use crate::environment;
+use crate::failure::{Failure, Result};
+use crate::output::write_line;
+use crate::places;
+use crate::settings::{Settings, reference};
+
+/// The largest configuration file, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+
+/// Runs the command.
+pub(crate) fn run(args: &ConfigArgs) -> Result<()> {
+    if args.example {
+        return Ok(write_line(reference::example().trim_end())?);
+    }
+    let path = file(&args.settings);
+    if args.path {
+        let path = path.ok_or_else(|| Failure::usage("there is no home folder"))?;
+        return Ok(write_line(&path.display().to_string())?);
+    }
+    let settings = settings(&args.settings)?;
+    let exists = path.as_ref().is_some_and(|path| path.exists());
+    let (path, note) = match path {
+        Some(path) if exists => (path.display().to_string(), ""),
+        Some(path) => (path.display().to_string(), " (there is none)"),
+        None => ("none: there is no home folder".to_owned(), ""),
+    };
+    let report = format!("configuration file: {path}{note}\n\n{}", settings.report());
+    Ok(write_line(&open_agent::redact::printable(report.trim_end()))?)
+}
+
+fn file(args: &SettingArgs) -> Option<PathBuf> {
+    args.config.clone().or_else(places::config_file)
+}
+
+/// Returns the settings in effect.
+pub(crate) fn settings(args: &SettingArgs) -> Result<Settings> {
+    let file = read_file(args)?;
+    let file = file.as_ref().map(|(path, text)| (path.as_path(), text.as_str()));
+    Ok(Settings::merge(&args.told(), environment::variable, file)?)
+}
+
+/// Reads the configuration file; `None` if there is none at the usual place.
+fn read_file(args: &SettingArgs) -> Result<Option<(PathBuf, String)>> {
+    let Some(path) = file(args) else { return Ok(None) };
+    let fail = |why: String| Failure::usage(why).at(path.display());
+    match std::fs::metadata(&path) {
+        Ok(file) if file.len() > LARGEST => return Err(fail("larger than 1 MiB".to_owned())),
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound && args.config.is_none() => {
+            return Ok(None);
+        }
+        Err(error) => return Err(fail(error.to_string())),
+    }
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) => Err(fail(error.to_string())),
+    }
+}

@@ -1,0 +1,97 @@
+//! Why the program ends early.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::settings::SettingsError;
+
+/// A failure, as the person reads it, with the exit status of the program.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    status: u8,
+}
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// The exit status after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+impl Failure {
+    /// Something did not work.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 1 }
+    }
+
+    /// The program was used in a way that cannot work.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 2 }
+    }
+
+    /// The person stopped it.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: INTERRUPTED }
+    }
+
+    /// Adds what was tried.
+    pub(crate) fn at(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// Adds what to do.
+    pub(crate) fn advise(mut self, advice: &str) -> Self {
+        self.message = format!("{}\n{advice}", self.message);
+        self
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.status)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&open_agent::redact::printable(&self.message))
+    }
+}
+
+/// Returns an error with its causes.
+pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let told = error.to_string();
+        if !text.contains(&told) {
+            text.push_str(": ");
+            text.push_str(&told);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<open_agent::Error> for Failure {
+    fn from(error: open_agent::Error) -> Self {
+        Self::new(with_causes(&error))
+    }
+}
+
+impl From<open_agent::session::Error> for Failure {
+    fn from(error: open_agent::session::Error) -> Self {
+        Self::new(with_causes(&error))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::usage(error.to_string())
+    }
+}

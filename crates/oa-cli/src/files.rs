@@ -1,0 +1,243 @@
+//! Tools that read the files of a folder, and nothing outside of it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use open_agent::{FnTool, ToolError, Value, json, tool};
+
+use crate::failure::{Failure, Result};
+
+/// The longest list of names and of lines found, the most folders and files looked into, and the longest text of a file
+/// in bytes.
+const MOST_NAMES: usize = 500;
+const MOST_LINES: usize = 100;
+const MOST_FILES: usize = 20_000;
+const LONGEST_TEXT: u64 = 64 * 1024;
+/// Files that are not searched: larger ones are rarely text.
+const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
+
+/// A folder, with all links in its path resolved.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+/// Returns the tools for a folder.
+pub(crate) fn tools(folder: &Path) -> Result<Vec<FnTool>> {
+    let root = folder.canonicalize().and_then(|root| {
+        if root.is_dir() { Ok(root) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+    });
+    let root = root.map_err(|error| Failure::usage(error.to_string()).at(folder.display()))?;
+    let folder = Arc::new(Folder(root));
+    let shared = || Arc::clone(&folder);
+    let (list, read, find) = (shared(), shared(), shared());
+    let text = |args: &Value, name: &str| args[name].as_str().unwrap_or_default().to_owned();
+    Ok(vec![
+        tool("list_files", "List the names in a folder. Names of folders end in /.")
+            .param("path", "string")
+            .describe("path", "A path in the folder, such as src; . is the folder itself")
+            .default("path", ".")
+            .category("read")
+            .build_blocking(move |args| list.list(&text(&args, "path"))),
+        tool("read_file", "Read lines of a text file")
+            .param("path", "string")
+            .param("first_line", "integer")
+            .describe("first_line", "The first line to read, from 1")
+            .default("first_line", 1)
+            .category("read")
+            .build_blocking(move |args| {
+                let first = args["first_line"].as_u64().unwrap_or(1);
+                read.read(&text(&args, "path"), first)
+            }),
+        tool("find_in_files", "Find lines that contain a text, in all text files below a folder")
+            .param("text", "string")
+            .param("path", "string")
+            .default("path", ".")
+            .category("read")
+            .build_blocking(move |args| find.find(&text(&args, "text"), &text(&args, "path"))),
+    ])
+}
+
+impl Folder {
+    /// Returns where a path leads, if that is within the folder.
+    fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let outside = || ToolError::new(format!("{path} is outside of the folder"));
+        // An absolute path would replace the folder, and is caught below like `..` and links.
+        let resolved = self.0.join(path).canonicalize();
+        let resolved = resolved.map_err(|error| ToolError::new(format!("{path}: {error}")));
+        match resolved {
+            Ok(resolved) if resolved.starts_with(&self.0) => Ok(resolved),
+            // Whether something outside exists is nobody's business.
+            Ok(_) => Err(outside()),
+            Err(_) if path.contains("..") || Path::new(path).is_absolute() => Err(outside()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list(&self, path: &str) -> Result<Value, ToolError> {
+        let failed = |error: std::io::Error| ToolError::new(format!("{path}: {error}"));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.resolve(path)?).map_err(failed)?.take(MOST_FILES) {
+            let entry = entry.map_err(failed)?;
+            let slash = if entry.file_type().map_err(failed)?.is_dir() { "/" } else { "" };
+            names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
+        }
+        names.sort();
+        let more = names.len().saturating_sub(MOST_NAMES);
+        names.truncate(MOST_NAMES);
+        Ok(if more == 0 {
+            json!({ "names": names })
+        } else {
+            json!({ "names": names, "more": more })
+        })
+    }
+
+    fn read(&self, path: &str, first: u64) -> Result<Value, ToolError> {
+        let failed = |error: std::io::Error| ToolError::new(format!("{path}: {error}"));
+        let resolved = self.resolve(path)?;
+        if !fs::metadata(&resolved).map_err(failed)?.is_file() {
+            return Err(ToolError::new(format!("{path} is not a regular file")));
+        }
+        let mut reader = BufReader::new(File::open(&resolved).map_err(failed)?);
+        let mut skipped = Vec::new();
+        for _ in 1..first.max(1) {
+            skipped.clear();
+            if reader.read_until(b'\n', &mut skipped).map_err(failed)? == 0 {
+                return Err(ToolError::new(format!("{path} has fewer than {first} lines")));
+            }
+        }
+        let mut bytes = Vec::new();
+        reader.by_ref().take(LONGEST_TEXT).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.contains(&0) {
+            return Err(ToolError::new(format!("{path} is not a text file")));
+        }
+        let has_more = !reader.fill_buf().map_err(failed)?.is_empty();
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if !has_more {
+            return Ok(json!({ "text": text }));
+        }
+        let Some(end) = text.rfind('\n') else {
+            // The rest of a line that is so long is left out.
+            return Ok(json!({ "text": text, "is_cut": true, "next_line": first.max(1) + 1 }));
+        };
+        text.truncate(end + 1);
+        let next = first.max(1) + text.matches('\n').count() as u64;
+        Ok(json!({ "text": text, "next_line": next }))
+    }
+
+    fn find(&self, wanted: &str, path: &str) -> Result<Value, ToolError> {
+        if wanted.is_empty() {
+            return Err(ToolError::new("text must not be empty"));
+        }
+        let mut to_visit = vec![self.resolve(path)?];
+        let (mut lines, mut looked_into) = (Vec::new(), 0);
+        while let Some(at) = to_visit.pop() {
+            looked_into += 1;
+            if looked_into > MOST_FILES || lines.len() >= MOST_LINES {
+                return Ok(json!({ "lines": lines, "more": true }));
+            }
+            // Links are not followed: they may lead outside, or in circles.
+            let Ok(kind) = fs::symlink_metadata(&at) else { continue };
+            if kind.is_dir() {
+                let Ok(entries) = fs::read_dir(&at) else { continue };
+                let mut below: Vec<_> = entries
+                    .take(MOST_FILES)
+                    .flatten()
+                    .filter(|entry| entry.file_name() != ".git")
+                    .map(|entry| entry.path())
+                    .collect();
+                below.sort_by(|a, b| b.cmp(a));
+                to_visit.extend(below);
+            } else if kind.is_file() && kind.len() <= LARGEST_SEARCHED {
+                self.find_in(&at, wanted, &mut lines);
+            }
+        }
+        Ok(json!({ "lines": lines }))
+    }
+
+    fn find_in(&self, file: &Path, wanted: &str, lines: &mut Vec<Value>) {
+        let Ok(bytes) = fs::read(file) else { return };
+        if bytes.contains(&0) {
+            return;
+        }
+        let name = file.strip_prefix(&self.0).unwrap_or(file).to_string_lossy().into_owned();
+        let text = String::from_utf8_lossy(&bytes);
+        for (place, line) in text.lines().enumerate() {
+            if lines.len() >= MOST_LINES {
+                return;
+            }
+            if line.contains(wanted) {
+                let shown = crate::style::excerpt(line.trim(), 300);
+                lines.push(json!({ "file": name, "line": place + 1, "text": shown }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        fs::create_dir_all(inner.join("sub")).unwrap();
+        fs::write(outer.path().join("secret.txt"), "secret").unwrap();
+        fs::write(inner.join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        fs::write(inner.join("sub/b.txt"), "two too").unwrap();
+        fs::write(inner.join("data.bin"), [0, 1, 2]).unwrap();
+        let folder = Folder(inner.canonicalize().unwrap());
+        (outer, folder)
+    }
+
+    #[test]
+    fn files_are_listed_read_and_searched() {
+        let (_outer, folder) = folder();
+        assert_eq!(folder.list(".").unwrap(), json!({"names": ["a.txt", "data.bin", "sub/"]}));
+        assert_eq!(folder.read("a.txt", 2).unwrap(), json!({"text": "two\nthree\n"}));
+        let found = folder.find("two", ".").unwrap();
+        assert_eq!(
+            found["lines"],
+            json!([{"file": "a.txt", "line": 2, "text": "two"}, {"file": "sub/b.txt", "line": 1, "text": "two too"}])
+        );
+        assert!(folder.read("data.bin", 1).unwrap_err().message().contains("not a text file"));
+        assert!(folder.read("a.txt", 9).unwrap_err().message().contains("fewer than 9 lines"));
+        assert!(folder.read("sub", 1).unwrap_err().message().contains("not a regular file"));
+    }
+
+    #[test]
+    fn nothing_outside_is_reached() {
+        let (outer, folder) = folder();
+        let secret = outer.path().join("secret.txt");
+        for path in
+            ["../secret.txt", "sub/../../secret.txt", "../nothing", &secret.to_string_lossy()]
+        {
+            assert!(folder.read(path, 1).unwrap_err().message().contains("outside"), "{path}");
+        }
+        assert!(folder.list("..").unwrap_err().message().contains("outside"));
+        assert!(folder.find("secret", "..").unwrap_err().message().contains("outside"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_nowhere_outside() {
+        let (outer, folder) = folder();
+        std::os::unix::fs::symlink(outer.path(), folder.0.join("link")).unwrap();
+        assert!(folder.read("link/secret.txt", 1).unwrap_err().message().contains("outside"));
+        assert_eq!(folder.find("secret", ".").unwrap()["lines"], json!([]));
+    }
+
+    #[test]
+    fn long_files_are_read_in_pieces_of_whole_lines() {
+        let (_outer, folder) = folder();
+        let text: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
+        fs::write(folder.0.join("long.txt"), &text).unwrap();
+        let (mut read, mut next) = (String::new(), Some(1));
+        while let Some(first) = next {
+            let piece = folder.read("long.txt", first).unwrap();
+            read.push_str(piece["text"].as_str().unwrap());
+            next = piece["next_line"].as_u64();
+        }
+        assert_eq!(read, text);
+    }
+}

@@ -1,0 +1,101 @@
+//! Servers on this machine.
+
+use std::time::Duration;
+
+use open_agent::{AgentOptions, Provider, list_models};
+use tokio::task::JoinSet;
+
+use crate::advice::NO_SERVER;
+use crate::failure::{Failure, Result};
+use crate::settings::Settings;
+
+/// A server that answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) base_url: String,
+    /// The kind of server, by its setting or its usual address.
+    pub(crate) provider: Option<Provider>,
+    pub(crate) models: Vec<String>,
+}
+
+/// The time for an answer of a server that is looked for: on this machine, to a request without work.
+const LOOK: Duration = Duration::from_millis(700);
+/// The time for an answer of a server that was named.
+const NAMED: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Returns the model to use: the one that is set, or the first that can chat.
+    pub(crate) fn model(&self, settings: &Settings) -> Result<String> {
+        if let Some(model) = settings.text("model") {
+            return Ok(model.to_owned());
+        }
+        let can_chat = |model: &&String| !model.to_lowercase().contains("embed");
+        let first = self.models.iter().find(can_chat);
+        first.cloned().ok_or_else(|| {
+            Failure::new(format!("{} has no model that can chat", self.base_url))
+                .advise("Load one, or name one with --model NAME.")
+        })
+    }
+
+    /// Returns the kind and the address.
+    pub(crate) fn name(&self) -> String {
+        match self.provider {
+            Some(provider) => format!("{provider} at {}", self.base_url),
+            None => self.base_url.clone(),
+        }
+    }
+}
+
+/// Returns the provider that is set.
+pub(crate) fn provider(settings: &Settings) -> Result<Option<Provider>> {
+    let named = settings.text("provider");
+    named
+        .map(|name| {
+            name.parse().map_err(|error: open_agent::Error| Failure::usage(error.to_string()))
+        })
+        .transpose()
+}
+
+/// Returns the servers: the one that is set, or all that answer at their usual addresses, in the usual order.
+pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
+    let provider = provider(settings)?;
+    let set = settings.text("base_url").or_else(|| provider?.base_url());
+    if let Some(base_url) = set {
+        let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
+            Failure::from(error)
+                .at(base_url)
+                .advise("Is the server running, and is this its address?")
+        })?;
+        return Ok(vec![Server { base_url: base_url.to_owned(), provider, models }]);
+    }
+    let mut looks = JoinSet::new();
+    for (place, provider) in Provider::LOCAL.iter().copied().enumerate() {
+        // No key: it is for an address that was set.
+        let Some(base_url) = provider.base_url().map(str::to_owned) else { continue };
+        looks.spawn(async move {
+            let models = look(&Settings::default(), base_url.clone(), LOOK).await.ok()?;
+            Some((place, Server { base_url, provider: Some(provider), models }))
+        });
+    }
+    let mut found: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
+    found.sort_by_key(|(place, _)| *place);
+    if found.is_empty() {
+        return Err(
+            Failure::new("no model server answers at the usual addresses").advise(NO_SERVER)
+        );
+    }
+    Ok(found.into_iter().map(|(_, server)| server).collect())
+}
+
+async fn look(
+    settings: &Settings,
+    base_url: String,
+    limit: Duration,
+) -> open_agent::Result<Vec<String>> {
+    let mut builder = AgentOptions::builder().base_url(base_url).model("any");
+    if let Some(key) = settings.secret("api_key") {
+        builder = builder.api_key(key);
+    }
+    let options = builder.connect_timeout(limit).first_token_timeout(limit).build()?;
+    list_models(&options).await
+}

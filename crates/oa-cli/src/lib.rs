@@ -1,0 +1,80 @@
+//! The program `oa`: chat with local models, give them tools, look at their servers.
+//!
+//! This library is the program in parts that can be tested: [`markdown`] as it streams in, the [`chat`] as a screen, and the
+//! [`settings`]. Programs that use models want the crate `open-agent` instead.
+//!
+//! # Features
+//!
+//! - `mcp` (default): tools of MCP servers.
+//! - `serve` (default): agents over HTTP, and a page for them.
+//! - `sqlite`: sessions in a database file.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod args;
+pub mod chat;
+pub mod markdown;
+pub mod settings;
+pub mod style;
+pub mod wrap;
+
+mod advice;
+mod agent;
+mod batch;
+mod config;
+mod doctor;
+mod environment;
+mod failure;
+mod files;
+mod find;
+mod likeness;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod models;
+mod output;
+mod places;
+mod runtime;
+#[cfg(feature = "serve")]
+mod serve;
+mod stand_in;
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+use crate::failure::Result;
+
+/// Runs the program and returns its exit status.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match run_command(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::tell(&format!("oa: {failure}"));
+            failure.exit_code()
+        }
+    }
+}
+
+fn run_command(command: &Command) -> Result<()> {
+    match command {
+        Command::Chat(args) => chat::run(args, config::settings(&args.settings)?),
+        Command::Models(args) => models::run(&config::settings(&args.settings)?),
+        Command::Doctor(args) => doctor::run(args, &config::settings(&args.settings)?),
+        Command::Batch(args) => batch::run(args, &config::settings(&args.settings)?),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(args, &config::settings(&args.settings)?),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(args, &config::settings(&args.settings)?),
+        Command::Config(args) => config::run(args),
+        Command::Completions { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "oa", &mut out);
+            Ok(stdout().write_all(&out)?)
+        }
+        Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut stdout())?),
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `oa`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    oa_cli::run()
+}

@@ -1,0 +1,215 @@
+//! Markdown as a terminal shows it, while it streams in.
+
+mod block;
+mod inline;
+mod marker;
+
+use crate::style::{Color, Span, Style, floor};
+
+pub use self::block::Block;
+
+use self::marker::{Fence, Marker};
+
+/// Turns markdown into [`Block`]s while it arrives.
+///
+/// [`push`](Self::push) text, take the blocks that are complete, and show [`live`](Self::live) below them: the block that
+/// may still change. [`finish`](Self::finish) ends the text. The blocks are the same however the text is split.
+///
+/// Blocks are told apart by lines, as models write them; within a block it is `CommonMark`. What is held is bounded: a line
+/// or a block that becomes too long is ended.
+///
+/// ```
+/// use oa_cli::markdown::Markdown;
+/// use oa_cli::style::Style;
+///
+/// let mut markdown = Markdown::new(Style::PLAIN);
+/// let mut blocks = markdown.push("# Rain\n\nDrops of **wa");
+/// assert_eq!(blocks.len(), 1); // the headline
+/// blocks.extend(markdown.push("ter**."));
+/// blocks.extend(markdown.finish());
+/// let lines: Vec<_> = blocks.iter().flat_map(|block| block.lines(40)).map(|line| line.plain()).collect();
+/// assert_eq!(lines, ["Rain", "", "Drops of water."]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Markdown {
+    base: Style,
+    /// The line that is not complete.
+    pending: String,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    chunk: Option<Chunk>,
+    fence: Option<Fence>,
+    /// True if an empty line comes before the next block.
+    has_gap: bool,
+    /// True if any block was made.
+    has_begun: bool,
+    /// True if lines with an indent belong to an item.
+    is_in_list: bool,
+}
+
+/// Lines that become one block.
+#[derive(Clone, Debug)]
+enum Chunk {
+    Table(Vec<String>),
+    Text { marker: Marker, text: String },
+}
+
+/// The longest line and the longest block, in bytes, and the longest table, in rows.
+const LONGEST_LINE: usize = 8 * 1024;
+const LONGEST_TEXT: usize = 16 * 1024;
+const LONGEST_TABLE: usize = 256;
+
+impl Markdown {
+    /// Creates a renderer whose text has this style where markdown does not say otherwise.
+    #[must_use]
+    pub fn new(base: Style) -> Self {
+        let state =
+            State { chunk: None, fence: None, has_gap: false, has_begun: false, is_in_list: false };
+        Self { base, pending: String::new(), state }
+    }
+
+    /// Adds text and returns the blocks that are complete.
+    pub fn push(&mut self, text: &str) -> Vec<Block> {
+        self.pending.push_str(text);
+        let mut blocks = Vec::new();
+        let mut done = 0;
+        loop {
+            let rest = &self.pending[done..];
+            let (line, next) = match rest.find('\n') {
+                Some(end) if end < LONGEST_LINE => (&rest[..end], end + 1),
+                _ if rest.len() >= LONGEST_LINE => {
+                    let end = floor(rest, LONGEST_LINE);
+                    (&rest[..end], end)
+                }
+                _ => break,
+            };
+            self.state.line(line, self.base, &mut blocks);
+            done += next;
+        }
+        self.pending.drain(..done);
+        blocks
+    }
+
+    /// Returns what follows the complete blocks, as it looks so far.
+    #[must_use]
+    pub fn live(&self) -> Vec<Block> {
+        self.clone().finish()
+    }
+
+    /// Ends the text and returns the rest.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        if !self.pending.is_empty() {
+            self.state.line(&self.pending, self.base, &mut blocks);
+        }
+        self.state.flush(self.base, &mut blocks);
+        blocks
+    }
+}
+
+impl State {
+    fn line(&mut self, line: &str, base: Style, out: &mut Vec<Block>) {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if let Some(fence) = &self.fence {
+            if fence.is_closed_by(line) {
+                self.fence = None;
+            } else {
+                let code = Span::new(fence.without_indent(line), base.color(Color::Cyan));
+                self.emit(Block::Code(code), out);
+            }
+            return;
+        }
+        if line.trim().is_empty() {
+            self.flush(base, out);
+            self.has_gap = self.has_begun;
+            return;
+        }
+        if let Some(fence) = Fence::opened_by(line) {
+            self.flush(base, out);
+            if !fence.language.is_empty() {
+                self.emit(Block::Code(Span::new(&fence.language, base.dim())), out);
+            }
+            self.fence = Some(fence);
+            return;
+        }
+        if marker::is_rule(line) {
+            self.flush(base, out);
+            self.emit(Block::Rule, out);
+            return;
+        }
+        if line.trim_start().starts_with('|') && !matches!(self.chunk, Some(Chunk::Text { .. })) {
+            return self.row(line, base, out);
+        }
+        let (marker, text) = marker::split(line, self.is_in_list);
+        self.text(marker, text, base, out);
+    }
+
+    fn row(&mut self, line: &str, base: Style, out: &mut Vec<Block>) {
+        match &mut self.chunk {
+            Some(Chunk::Table(rows)) => rows.push(line.to_owned()),
+            _ => self.chunk = Some(Chunk::Table(vec![line.to_owned()])),
+        }
+        if matches!(&self.chunk, Some(Chunk::Table(rows)) if rows.len() >= LONGEST_TABLE) {
+            self.flush(base, out);
+        }
+    }
+
+    fn text(&mut self, marker: Marker, text: &str, base: Style, out: &mut Vec<Block>) {
+        match &mut self.chunk {
+            Some(Chunk::Text { marker: begun, text: held }) if begun.goes_on_with(&marker) => {
+                held.push('\n');
+                held.push_str(text);
+            }
+            _ => {
+                self.flush(base, out);
+                match marker {
+                    Marker::Item { .. } => self.is_in_list = true,
+                    Marker::Plain { indent: 0 } | Marker::Heading(_) => self.is_in_list = false,
+                    Marker::Code => {
+                        let code = Span::new(text, base.color(Color::Cyan));
+                        return self.emit(Block::Code(code), out);
+                    }
+                    Marker::Plain { .. } | Marker::Quote(_) => {}
+                }
+                self.chunk = Some(Chunk::Text { marker, text: text.to_owned() });
+            }
+        }
+        let ends = match &self.chunk {
+            Some(Chunk::Text { marker, text }) => {
+                matches!(marker, Marker::Heading(_)) || text.len() >= LONGEST_TEXT
+            }
+            _ => false,
+        };
+        if ends {
+            self.flush(base, out);
+        }
+    }
+
+    /// Ends the block in progress.
+    fn flush(&mut self, base: Style, out: &mut Vec<Block>) {
+        match self.chunk.take() {
+            None => {}
+            Some(Chunk::Table(rows)) => {
+                for block in block::table(&rows, base) {
+                    self.emit(block, out);
+                }
+            }
+            Some(Chunk::Text { marker, text }) => self.emit(block::flow(&marker, &text, base), out),
+        }
+    }
+
+    fn emit(&mut self, block: Block, out: &mut Vec<Block>) {
+        if std::mem::take(&mut self.has_gap) {
+            out.push(Block::Gap);
+        }
+        self.has_begun = true;
+        out.push(block);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Blocks, independent of the width in which they are shown.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::inline;
+use super::marker::Marker;
+use crate::style::{Line, Span, Style};
+use crate::wrap::{fold, wrap};
+
+/// A block of markdown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Block {
+    /// A line of code.
+    Code(Span),
+    /// Text that is wrapped, with what begins its first line and the others.
+    Flow {
+        /// The text.
+        spans: Vec<Span>,
+        /// The beginning of the first line.
+        first: Vec<Span>,
+        /// The beginning of all others.
+        next: Vec<Span>,
+    },
+    /// An empty line.
+    Gap,
+    /// A rule.
+    Rule,
+    /// A table: rows of cells, the first of which is its head.
+    Table(Vec<Vec<Vec<Span>>>),
+}
+
+impl Block {
+    /// Returns the lines of the block in a terminal of so many columns.
+    #[must_use]
+    pub fn lines(&self, width: usize) -> Vec<Line> {
+        match self {
+            Self::Code(code) => {
+                fold(std::slice::from_ref(code), &[Span::new("  ", Style::PLAIN)], width)
+            }
+            Self::Flow { spans, first, next } => wrap(spans, first, next, width),
+            Self::Gap => vec![Line::default()],
+            Self::Rule => vec![Line::new(&"─".repeat(width.clamp(1, 40)), Style::DIMMED)],
+            Self::Table(rows) => table_lines(rows, width),
+        }
+    }
+}
+
+/// Makes a block of the lines of a text.
+pub(super) fn flow(marker: &Marker, text: &str, base: Style) -> Block {
+    let spaces = |count: usize| Span::new(&" ".repeat(count), Style::PLAIN);
+    let (first, next, style) = match marker {
+        Marker::Code => (vec![spaces(2)], vec![spaces(2)], base),
+        Marker::Heading(level) => {
+            let style = if *level == 1 { base.bold().underline() } else { base.bold() };
+            (vec![], vec![], style)
+        }
+        Marker::Item { indent, sign } => {
+            let first = vec![spaces(*indent), Span::new(&format!("{sign} "), base.dim())];
+            (first, vec![spaces(indent + sign.width() + 1)], base)
+        }
+        Marker::Plain { indent } => (vec![spaces(*indent)], vec![spaces(*indent)], base),
+        Marker::Quote(depth) => {
+            let bar = vec![Span::new(&"│ ".repeat(*depth), Style::DIMMED)];
+            (bar.clone(), bar, base.italic())
+        }
+    };
+    Block::Flow { spans: inline::spans(text, style), first, next }
+}
+
+/// Makes blocks of lines that begin with `|`: a table if the second line rules off its head.
+pub(super) fn table(rows: &[String], base: Style) -> Vec<Block> {
+    let is_table = rows.get(1).is_some_and(|line| {
+        line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
+    });
+    if !is_table {
+        return rows.iter().map(|row| flow(&Marker::Plain { indent: 0 }, row, base)).collect();
+    }
+    let row = |(place, line): (usize, &String)| {
+        let style = if place == 0 { base.bold() } else { base };
+        cells(line).iter().map(|cell| inline::spans(cell, style)).collect()
+    };
+    let shown = rows.iter().enumerate().filter(|(place, _)| *place != 1);
+    vec![Block::Table(shown.map(row).collect())]
+}
+
+/// Splits a row at `|`, but not at `\|` and not in code.
+fn cells(line: &str) -> Vec<String> {
+    let line = line.trim();
+    let line = line.strip_prefix('|').unwrap_or(line);
+    let (mut cells, mut cell) = (Vec::new(), String::new());
+    let (mut is_escaped, mut is_code) = (false, false);
+    for c in line.chars() {
+        match c {
+            '|' if is_escaped => {
+                cell.pop();
+                cell.push(c);
+            }
+            '|' if !is_code => {
+                cells.push(std::mem::take(&mut cell).trim().to_owned());
+            }
+            '`' if !is_escaped => {
+                is_code = !is_code;
+                cell.push(c);
+            }
+            c => cell.push(c),
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    if !cell.trim().is_empty() {
+        cells.push(cell.trim().to_owned());
+    }
+    cells
+}
+
+fn width_of(cell: &[Span]) -> usize {
+    cell.iter().map(|span| span.text.width()).sum()
+}
+
+/// The columns between two cells: ` │ `.
+const BETWEEN: usize = 3;
+/// The most columns of a table that are laid out side by side.
+const MOST_COLUMNS: usize = 32;
+
+fn table_lines(rows: &[Vec<Vec<Span>>], width: usize) -> Vec<Line> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let mut widths = vec![1; columns];
+    for row in rows {
+        for (cell, widest) in row.iter().zip(&mut widths) {
+            *widest = width_of(cell).max(*widest);
+        }
+    }
+    let between = BETWEEN * columns.saturating_sub(1);
+    let room = width.saturating_sub(between);
+    if columns == 0 || columns > MOST_COLUMNS || room < columns * 4 {
+        return rows.iter().flat_map(|row| stacked(row, width)).collect();
+    }
+    // The widest column gives until all fit.
+    while widths.iter().sum::<usize>() > room {
+        let widest = widths.iter().copied().max().unwrap_or_default();
+        let over = widths.iter().sum::<usize>() - room;
+        let second = widths.iter().copied().filter(|w| *w < widest).max().unwrap_or(1);
+        if let Some(column) = widths.iter_mut().find(|column| **column == widest) {
+            *column = widest.saturating_sub(over).max(second.min(widest - 1)).max(1);
+        }
+    }
+    let mut lines = Vec::new();
+    for (place, row) in rows.iter().enumerate() {
+        lines.extend(side_by_side(row, &widths));
+        if place == 0 {
+            let rules: Vec<_> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            lines.push(Line::new(&rules.join("─┼─"), Style::DIMMED));
+        }
+    }
+    lines
+}
+
+fn side_by_side(row: &[Vec<Span>], widths: &[usize]) -> Vec<Line> {
+    let empty = Vec::new();
+    let cells: Vec<Vec<Line>> = widths
+        .iter()
+        .enumerate()
+        .map(|(place, width)| {
+            // `wrap` never goes below a few columns; what is wider is cut.
+            let cell = row.get(place).unwrap_or(&empty);
+            wrap(cell, &[], &[], *width).into_iter().map(|line| line.cut(*width)).collect()
+        })
+        .collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+    (0..height)
+        .map(|at| {
+            let mut line = Line::default();
+            for (place, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                if place > 0 {
+                    line.spans.push(Span::new(" │ ", Style::DIMMED));
+                }
+                let part = cell.get(at).cloned().unwrap_or_default();
+                let fill = width.saturating_sub(part.width());
+                line.spans.extend(part.spans);
+                if fill > 0 && place + 1 < cells.len() {
+                    line.spans.push(Span::new(&" ".repeat(fill), Style::PLAIN));
+                }
+            }
+            line
+        })
+        .collect()
+}
+
+/// The cells of a row below each other, where there is no room for columns.
+fn stacked(row: &[Vec<Span>], width: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = row
+        .iter()
+        .enumerate()
+        .flat_map(|(place, cell)| {
+            let begin = if place == 0 { "" } else { "  " };
+            let begin = [Span::new(begin, Style::PLAIN)];
+            wrap(cell, &begin, &begin, width)
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(Line::default());
+    }
+    lines
+}

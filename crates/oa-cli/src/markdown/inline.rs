@@ -1,0 +1,97 @@
+//! Markdown within a block.
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+
+use crate::style::{Color, Span, Style};
+
+/// Reads the text of a block. Its lines are joined; `\n` in the result is a hard break.
+pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
+    let mut styles = vec![base];
+    let mut spans = Spans::default();
+    let mut links: Vec<(String, usize)> = Vec::new();
+    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
+        let style = styles.last().copied().unwrap_or(base);
+        match event {
+            Event::Start(tag) => {
+                let inner = match &tag {
+                    Tag::Emphasis => style.italic(),
+                    Tag::Strong => style.bold(),
+                    Tag::Strikethrough => style.strike(),
+                    Tag::Link { link_type, dest_url, .. } => {
+                        let is_plain = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                        let url = if is_plain { "" } else { dest_url };
+                        links.push((url.to_owned(), spans.length()));
+                        style.underline()
+                    }
+                    Tag::Image { dest_url, .. } => {
+                        links.push((dest_url.to_string(), spans.length()));
+                        style
+                    }
+                    _ => {
+                        spans.begin_block();
+                        style
+                    }
+                };
+                styles.push(inner);
+            }
+            Event::End(tag) => {
+                styles.pop();
+                if matches!(tag, TagEnd::Link | TagEnd::Image)
+                    && let Some((url, begun)) = links.pop()
+                    && !url.is_empty()
+                    && spans.since(begun) != url
+                {
+                    spans.push(&format!(" ({url})"), base.dim());
+                }
+            }
+            Event::Code(code) => spans.push(&code, style.color(Color::Cyan)),
+            Event::HardBreak => spans.push("\n", style),
+            Event::Rule => spans.push("---", style),
+            Event::SoftBreak => spans.push(" ", style),
+            Event::Text(text)
+            | Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => spans.push(&text, style),
+            Event::TaskListMarker(is_done) => {
+                spans.push(if is_done { "[x] " } else { "[ ] " }, style);
+            }
+        }
+    }
+    spans.0
+}
+
+#[derive(Default)]
+struct Spans(Vec<Span>);
+
+impl Spans {
+    fn push(&mut self, text: &str, style: Style) {
+        // An entity such as `&#27;` has become a character by now.
+        let span = Span::new(text, style);
+        match self.0.last_mut() {
+            Some(last) if last.style == style => last.text.push_str(&span.text),
+            _ => self.0.push(span),
+        }
+    }
+
+    /// Begins a line for a block within the block.
+    fn begin_block(&mut self) {
+        if let Some(last) = self.0.last()
+            && !last.text.ends_with('\n')
+        {
+            let style = last.style;
+            self.push("\n", style);
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.0.iter().map(|span| span.text.len()).sum()
+    }
+
+    /// Returns the text after the first `begun` bytes.
+    fn since(&self, begun: usize) -> String {
+        let all: String = self.0.iter().map(|span| span.text.as_str()).collect();
+        all.get(begun..).unwrap_or_default().to_owned()
+    }
+}

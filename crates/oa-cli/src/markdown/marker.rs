@@ -1,0 +1,142 @@
+//! The beginnings of lines, which tell blocks apart.
+
+use crate::style::floor;
+
+/// The beginning of a line of text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Marker {
+    /// Code by its indent.
+    Code,
+    /// A headline of a level from 1 to 6.
+    Heading(usize),
+    /// An item of a list: its indent, and what stands for its marker.
+    Item { indent: usize, sign: String },
+    /// A line of a paragraph.
+    Plain { indent: usize },
+    /// A quote, so many levels deep.
+    Quote(usize),
+}
+
+impl Marker {
+    /// Returns true if a line with this marker continues the block that began with `self`.
+    pub(super) fn goes_on_with(&self, next: &Self) -> bool {
+        match (self, next) {
+            (Self::Plain { .. } | Self::Item { .. } | Self::Quote(_), Self::Plain { .. }) => true,
+            (Self::Quote(depth), Self::Quote(next)) => depth == next,
+            _ => false,
+        }
+    }
+}
+
+/// The deepest indent and the deepest quote that are shown, so that text fits beside them.
+const DEEPEST: usize = 12;
+
+/// Splits a line, which is not blank, into its beginning and its text.
+pub(super) fn split(line: &str, is_in_list: bool) -> (Marker, &str) {
+    let text = line.trim_start();
+    let spaces = line.len() - text.len();
+    let indent = spaces.min(DEEPEST);
+    if let Some(heading) = heading(text) {
+        return heading;
+    }
+    if text.starts_with('>') {
+        let mut rest = text;
+        let mut depth = 0;
+        while let Some(inner) = rest.strip_prefix('>') {
+            (rest, depth) = (inner.strip_prefix(' ').unwrap_or(inner), depth + 1);
+        }
+        return (Marker::Quote(depth.min(DEEPEST / 2)), rest);
+    }
+    if let Some((sign, text)) = item(text) {
+        return (Marker::Item { indent, sign }, text);
+    }
+    if spaces >= 4 && !is_in_list {
+        return (Marker::Code, &line[floor(line, 4)..]);
+    }
+    (Marker::Plain { indent: if is_in_list { indent } else { 0 } }, text)
+}
+
+fn heading(text: &str) -> Option<(Marker, &str)> {
+    let rest = text.trim_start_matches('#');
+    let level = text.len() - rest.len();
+    if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    Some((Marker::Heading(level), rest.trim().trim_end_matches('#').trim_end()))
+}
+
+fn item(text: &str) -> Option<(String, &str)> {
+    let (sign, rest) = if let Some(rest) = text.strip_prefix(['-', '*', '+']) {
+        ("•".to_owned(), rest)
+    } else {
+        let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = text.len() - rest.len();
+        if !(1..=9).contains(&digits) {
+            return None;
+        }
+        (text[..=digits].to_owned(), rest.strip_prefix(['.', ')'])?)
+    };
+    if !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let task = |mark: &str, sign: &str| {
+        rest.strip_prefix(mark).map(|rest| (sign.to_owned(), rest.trim_start()))
+    };
+    task("[ ] ", "☐")
+        .or_else(|| task("[x] ", "☑"))
+        .or_else(|| task("[X] ", "☑"))
+        .or(Some((sign, rest)))
+}
+
+/// Returns true for a line that is a rule: three or more of `-`, `*` or `_`.
+pub(super) fn is_rule(line: &str) -> bool {
+    let mut marks = line.chars().filter(|c| !c.is_whitespace());
+    let Some(first) = marks.next().filter(|first| matches!(first, '-' | '*' | '_')) else {
+        return false;
+    };
+    let mut count = 1;
+    for mark in marks {
+        if mark != first {
+            return false;
+        }
+        count += 1;
+    }
+    count >= 3
+}
+
+/// A fence of code.
+#[derive(Clone, Debug)]
+pub(super) struct Fence {
+    mark: char,
+    length: usize,
+    indent: usize,
+    pub(super) language: String,
+}
+
+impl Fence {
+    /// Returns the fence that a line opens.
+    pub(super) fn opened_by(line: &str) -> Option<Self> {
+        let text = line.trim_start();
+        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let rest = text.trim_start_matches(mark);
+        let length = text.len() - rest.len();
+        if length < 3 || (mark == '`' && rest.contains('`')) {
+            return None;
+        }
+        let language = rest.split_whitespace().next().unwrap_or_default().to_owned();
+        Some(Self { mark, length, indent: line.len() - text.len(), language })
+    }
+
+    /// Returns true if a line closes the fence.
+    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+        let text = line.trim();
+        text.len() >= self.length && text.chars().all(|c| c == self.mark)
+    }
+
+    /// Returns a line without the indent that the fence has.
+    pub(super) fn without_indent<'a>(&self, line: &'a str) -> &'a str {
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        &line[spaces.min(self.indent)..]
+    }
+}

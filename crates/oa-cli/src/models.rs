@@ -1,0 +1,30 @@
+//! `oa models`.
+
+use std::io::{IsTerminal, stdout};
+
+use crate::failure::Result;
+use crate::output::write_line;
+use crate::runtime::runtime;
+use crate::settings::Settings;
+use crate::{find, stand_in};
+
+/// Runs the command: the models of each server; in a pipe one name a line.
+pub(crate) fn run(settings: &Settings) -> Result<()> {
+    if settings.is_on("stand_in") {
+        return Ok(write_line(stand_in::NAME)?);
+    }
+    let servers = runtime()?.block_on(find::servers(settings))?;
+    let is_terminal = stdout().is_terminal();
+    let mut lines = Vec::new();
+    for server in servers {
+        if is_terminal {
+            lines.push(server.name());
+        }
+        let indent = if is_terminal { "  " } else { "" };
+        lines.extend(server.models.iter().map(|model| format!("{indent}{model}")));
+        if is_terminal && server.models.is_empty() {
+            lines.push("  (no models)".to_owned());
+        }
+    }
+    Ok(write_line(&open_agent::redact::printable(&lines.join("\n")))?)
+}

@@ -1,0 +1,192 @@
+//! The settings of the program: flags, then the environment, then the configuration file, then defaults.
+
+mod error;
+mod file;
+pub mod reference;
+mod setting;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use self::error::SettingsError;
+pub use self::setting::{Kind, SETTINGS, Setting, Value};
+
+/// The settings in effect, each with its source.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Settings(BTreeMap<&'static str, Entry>);
+
+#[derive(Clone, Eq, PartialEq)]
+struct Entry {
+    value: Value,
+    source: Source,
+}
+
+/// Where a setting was made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Source {
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// A line of the configuration file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A flag of the command line.
+    Flag(&'static str),
+}
+
+impl Settings {
+    /// Merges settings. Flags win over the environment, and that wins over the file; blank variables count as not set.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use oa_cli::settings::Settings;
+    ///
+    /// let environment = |name: &str| (name == "OPEN_AGENT_MODEL").then(|| "qwen3:8b".to_owned());
+    /// let file = "model = 'llama3.2'\ntemperature = 0.2\n";
+    /// let settings = Settings::merge(&[], environment, Some((Path::new("config.toml"), file)))?;
+    /// assert_eq!(settings.text("model"), Some("qwen3:8b"));
+    /// assert_eq!(settings.number("temperature"), Some(0.2));
+    ///
+    /// let error = Settings::merge(&[], |_| None, Some((Path::new("config.toml"), "modle = 'x'"))).unwrap_err();
+    /// assert_eq!(error.to_string(), "config.toml, line 1: unknown setting \"modle\"; did you mean \"model\"?");
+    /// # Ok::<(), oa_cli::settings::SettingsError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A file that is not TOML, a name that is not known, or a value that its setting does not take.
+    pub fn merge(
+        flags: &[(&'static str, Vec<String>)],
+        environment: impl Fn(&str) -> Option<String>,
+        file: Option<(&Path, &str)>,
+    ) -> Result<Self, SettingsError> {
+        let mut merged = Self::default();
+        if let Some((path, text)) = file {
+            for (setting, value, line) in file::read(path, text)? {
+                let source = Source::File { path: path.to_owned(), line };
+                merged.0.insert(setting.key, Entry { value, source });
+            }
+        }
+        for setting in SETTINGS {
+            let told = environment(setting.variable).filter(|told| !told.trim().is_empty());
+            let Some(told) = told else { continue };
+            let value = setting.parse(&[told.trim().to_owned()]).map_err(|why| {
+                SettingsError::new(format!("the variable {}: {why}", setting.variable))
+            })?;
+            let source = Source::Environment(setting.variable);
+            merged.0.insert(setting.key, Entry { value, source });
+        }
+        for (key, told) in flags {
+            let Some((setting, flag)) = setting::find(key).and_then(|s| Some((s, s.flag?))) else {
+                continue;
+            };
+            let value = setting
+                .parse(told)
+                .map_err(|why| SettingsError::new(format!("the flag --{flag}: {why}")))?;
+            merged.0.insert(setting.key, Entry { value, source: Source::Flag(flag) });
+        }
+        Ok(merged)
+    }
+
+    /// Returns the source of a setting; `None` if it has its default.
+    #[must_use]
+    pub fn source(&self, key: &str) -> Option<&Source> {
+        self.0.get(key).map(|entry| &entry.source)
+    }
+
+    /// Returns the value of a setting, if it was made.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).map(|entry| &entry.value)
+    }
+
+    /// Returns a setting that is text, a choice or a path.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns a secret.
+    #[must_use]
+    pub(crate) fn secret(&self, key: &str) -> Option<&str> {
+        match self.value(key)? {
+            Value::Secret(secret) => Some(secret),
+            _ => None,
+        }
+    }
+
+    /// Returns a setting that is a whole number.
+    #[must_use]
+    pub fn integer(&self, key: &str) -> Option<u64> {
+        match self.value(key)? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns a setting that is a number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<f64> {
+        match self.value(key)? {
+            Value::Number(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns a setting that is a list; empty if it was not made.
+    #[must_use]
+    pub fn list(&self, key: &str) -> &[String] {
+        match self.value(key) {
+            Some(Value::List(list)) => list,
+            _ => &[],
+        }
+    }
+
+    /// Returns true if a setting is on.
+    #[must_use]
+    pub fn is_on(&self, key: &str) -> bool {
+        self.value(key) == Some(&Value::Switch(true))
+    }
+
+    /// Returns what is in effect, one setting a line, with its source. Secrets are masked.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let mut report = String::new();
+        for setting in SETTINGS {
+            let (value, source) = match self.0.get(setting.key) {
+                Some(Entry { value, source }) => (setting.shown(value), source.to_string()),
+                None => (format!("({})", setting.default), "default".to_owned()),
+            };
+            report.push_str(&format!("{:<12} {value:<32} {source}\n", setting.key));
+        }
+        report
+    }
+}
+
+/// Masks the values of secrets.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("value", &self.value).field("source", &self.source).finish()
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment(name) => write!(f, "variable {name}"),
+            Self::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Self::Flag(flag) => write!(f, "flag --{flag}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+use std::fmt;
+
+/// A mistake in the settings. It names its place, and holds no secret.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SettingsError(String);
+
+impl SettingsError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SettingsError {}

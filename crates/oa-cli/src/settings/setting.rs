@@ -1,0 +1,260 @@
+//! The table of settings, from which flags, variables, the file and its reference follow.
+
+use std::fmt;
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Setting {
+    /// The name in the configuration file.
+    pub key: &'static str,
+    /// The variable of the environment.
+    pub variable: &'static str,
+    /// The flag, without dashes. Secrets have none: other programs can read a command line.
+    pub flag: Option<&'static str>,
+    /// The values that it takes.
+    pub kind: Kind,
+    /// The default, in words.
+    pub default: &'static str,
+    /// The purpose.
+    pub about: &'static str,
+}
+
+/// The values of a setting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number, at least 1.
+    Integer,
+    /// Texts; in a variable they are separated by commas.
+    List,
+    /// A number, at least 0.
+    Number,
+    /// A path. `~/` at its beginning is the home folder.
+    Path,
+    /// A text that is never shown.
+    Secret,
+    /// `true` or `false`.
+    Switch,
+    /// A text.
+    Text,
+}
+
+/// The value of a setting.
+#[derive(Clone, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Of [`Kind::Integer`].
+    Integer(u64),
+    /// Of [`Kind::List`].
+    List(Vec<String>),
+    /// Of [`Kind::Number`], as written.
+    Number(String),
+    /// Of [`Kind::Secret`].
+    Secret(String),
+    /// Of [`Kind::Switch`].
+    Switch(bool),
+    /// Of all others.
+    Text(String),
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl Value {
+    fn shown(&self) -> String {
+        match self {
+            Self::Integer(number) => number.to_string(),
+            Self::List(list) => list.join(", "),
+            Self::Number(text) | Self::Text(text) => text.clone(),
+            Self::Secret(_) => "****".to_owned(),
+            Self::Switch(is_on) => is_on.to_string(),
+        }
+    }
+}
+
+/// All settings, in the order of the reference.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "model",
+        variable: "OPEN_AGENT_MODEL",
+        flag: Some("model"),
+        kind: Kind::Text,
+        default: "the first model of the server that is not for embeddings",
+        about: "the model",
+    },
+    Setting {
+        key: "base_url",
+        variable: "OPEN_AGENT_BASE_URL",
+        flag: Some("base-url"),
+        kind: Kind::Text,
+        default: "the first server that answers on its usual port of this machine",
+        about: "the address of the server, up to and with `/v1`",
+    },
+    Setting {
+        key: "provider",
+        variable: "OPEN_AGENT_PROVIDER",
+        flag: Some("provider"),
+        kind: Kind::Text,
+        default: "the server that is usual at this address",
+        about: "the kind of server, for its quirks, by its vendor's name, such as `LM Studio` or `llama.cpp`",
+    },
+    Setting {
+        key: "api_key",
+        variable: "OPEN_AGENT_API_KEY",
+        flag: None,
+        kind: Kind::Secret,
+        default: "none",
+        about: "the key, sent to this server alone",
+    },
+    Setting {
+        key: "system",
+        variable: "OPEN_AGENT_SYSTEM",
+        flag: Some("system"),
+        kind: Kind::Text,
+        default: "none",
+        about: "the system prompt",
+    },
+    Setting {
+        key: "temperature",
+        variable: "OPEN_AGENT_TEMPERATURE",
+        flag: Some("temperature"),
+        kind: Kind::Number,
+        default: "the server's",
+        about: "the sampling temperature, from 0 to 2",
+    },
+    Setting {
+        key: "max_tokens",
+        variable: "OPEN_AGENT_MAX_TOKENS",
+        flag: Some("max-tokens"),
+        kind: Kind::Integer,
+        default: "the server's",
+        about: "the longest answer, in tokens",
+    },
+    Setting {
+        key: "thinking",
+        variable: "OPEN_AGENT_THINKING",
+        flag: Some("thinking"),
+        kind: Kind::Choice(&["on", "off", "low", "medium", "high"]),
+        default: "the model's",
+        about: "how much the model thinks; needs a `provider` that has a parameter for it",
+    },
+    Setting {
+        key: "context",
+        variable: "OPEN_AGENT_CONTEXT",
+        flag: Some("context"),
+        kind: Kind::Integer,
+        default: "unknown: nothing is shortened",
+        about: "the size of the model's context, in tokens; older parts of a conversation that grows beyond it are left out",
+    },
+    Setting {
+        key: "mode",
+        variable: "OPEN_AGENT_MODE",
+        flag: Some("mode"),
+        kind: Kind::Choice(&["ask", "reads", "all", "plan"]),
+        default: "reads",
+        about: "which tool calls run without a question: none, those that only read, all; `plan` runs none at all",
+    },
+    Setting {
+        key: "tools",
+        variable: "OPEN_AGENT_TOOLS",
+        flag: Some("tools"),
+        kind: Kind::List,
+        default: "none",
+        about: "built-in tools: `files:DIR` lists, reads and searches the files in a folder, and changes nothing",
+    },
+    Setting {
+        key: "mcp",
+        variable: "OPEN_AGENT_MCP",
+        flag: Some("mcp"),
+        kind: Kind::Path,
+        default: "none",
+        about: "a JSON file with `mcpServers`, as editors have it: their tools",
+    },
+    Setting {
+        key: "max_rounds",
+        variable: "OPEN_AGENT_MAX_ROUNDS",
+        flag: Some("max-rounds"),
+        kind: Kind::Integer,
+        default: "25",
+        about: "how many rounds of tool calls one prompt may take",
+    },
+    Setting {
+        key: "sessions",
+        variable: "OPEN_AGENT_SESSIONS",
+        flag: Some("sessions"),
+        kind: Kind::Path,
+        default: "`sessions` in the program's data folder",
+        about: "where sessions are kept: a folder of text files, or a database file that ends in `.sqlite`",
+    },
+    Setting {
+        key: "token",
+        variable: "OPEN_AGENT_TOKEN",
+        flag: None,
+        kind: Kind::Secret,
+        default: "none: `oa serve` serves this machine alone",
+        about: "the token that `oa serve` wants from its clients, as `authorization: Bearer TOKEN`",
+    },
+    Setting {
+        key: "color",
+        variable: "OPEN_AGENT_COLOR",
+        flag: Some("color"),
+        kind: Kind::Choice(&["auto", "always", "never"]),
+        default: "auto: at a terminal, unless `NO_COLOR` is set",
+        about: "colors and other styles",
+    },
+    Setting {
+        key: "stand_in",
+        variable: "OPEN_AGENT_STAND_IN",
+        flag: Some("stand-in"),
+        kind: Kind::Switch,
+        default: "false",
+        about: "a scripted model inside the program, to try everything without a server",
+    },
+];
+
+/// Returns the setting of a name.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+impl Setting {
+    /// Reads a value from words of a flag or a variable.
+    pub(super) fn parse(&self, told: &[String]) -> Result<Value, String> {
+        let one = told.last().map(String::as_str).unwrap_or_default();
+        Ok(match self.kind {
+            Kind::Choice(words) if words.contains(&one) => Value::Text(one.to_owned()),
+            Kind::Choice(words) => return Err(format!("{one:?} is none of {}", words.join(", "))),
+            Kind::Integer => match one.parse() {
+                Ok(number) if number > 0 => Value::Integer(number),
+                _ => return Err(format!("{one:?} is not a whole number above 0")),
+            },
+            Kind::List => {
+                let words = told.iter().flat_map(|told| told.split(','));
+                let words = words.map(str::trim).filter(|word| !word.is_empty());
+                Value::List(words.map(str::to_owned).collect())
+            }
+            Kind::Number => match one.parse::<f64>() {
+                Ok(number) if number.is_finite() && number >= 0.0 => Value::Number(one.to_owned()),
+                _ => return Err(format!("{one:?} is not a number")),
+            },
+            Kind::Path | Kind::Text => Value::Text(one.to_owned()),
+            Kind::Secret => Value::Secret(one.to_owned()),
+            Kind::Switch => match one {
+                "true" | "1" | "yes" | "on" => Value::Switch(true),
+                "false" | "0" | "no" | "off" => Value::Switch(false),
+                _ => return Err(format!("{one:?} is neither true nor false")),
+            },
+        })
+    }
+
+    /// Returns a value as it may be shown.
+    pub(super) fn shown(&self, value: &Value) -> String {
+        value.shown()
+    }
+}

@@ -1,0 +1,106 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn fails(text: &str) -> String {
+    let file = Some((Path::new("config.toml"), text));
+    Settings::merge(&[], |_| None, file).unwrap_err().to_string()
+}
+
+#[test]
+fn mistakes_name_their_line_and_what_was_meant() {
+    assert_eq!(
+        fails("model = 'a'\nmax_token = 5"),
+        "config.toml, line 2: unknown setting \"max_token\"; did you mean \"max_tokens\"?"
+    );
+    assert_eq!(
+        fails("\n[chat]\nmodel = 'a'"),
+        "config.toml, line 2: unknown setting \"chat\"; `oa config` lists all"
+    );
+    assert_eq!(fails("model = 7"), "config.toml, line 1: model: must be a text");
+    assert_eq!(
+        fails("mode = 'maybe'"),
+        "config.toml, line 1: mode: \"maybe\" is none of ask, reads, all, plan"
+    );
+    assert_eq!(fails("tools = 'files:.'"), "config.toml, line 1: tools: must be a list of texts");
+    assert_eq!(
+        fails("max_tokens = 0"),
+        "config.toml, line 1: max_tokens: \"0\" is not a whole number above 0"
+    );
+    assert!(fails("model = 'a'\nmodel = 'b'").starts_with("config.toml, line 2: "));
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let key = "sk-canary-0123456789";
+    let text = format!("api_key = '{key}'");
+    let file = Some((Path::new("config.toml"), text.as_str()));
+    let settings = Settings::merge(&[], |_| None, file).unwrap();
+    assert!(!settings.report().contains(key));
+    assert!(!format!("{settings:?}").contains(key));
+    assert!(!fails(&format!("api_key = '{key}")).contains(key));
+    assert!(!fails(&format!("api_key = ['{key}']")).contains(key));
+}
+
+#[test]
+fn every_value_is_read_from_each_place() {
+    let file = "model='m'\nbase_url='u'\ntemperature=1\nmax_tokens=1_000\nthinking='low'\ntools=['files:a','files:b']\nstand_in=true";
+    let settings = Settings::merge(&[], |_| None, Some((Path::new("c"), file))).unwrap();
+    assert_eq!(settings.number("temperature"), Some(1.0));
+    assert_eq!(settings.integer("max_tokens"), Some(1000));
+    assert_eq!(settings.list("tools"), ["files:a", "files:b"]);
+    assert!(settings.is_on("stand_in"));
+    let environment = |name: &str| match name {
+        "OPEN_AGENT_TOOLS" => Some("files:a, files:b".to_owned()),
+        "OPEN_AGENT_STAND_IN" => Some("1".to_owned()),
+        "OPEN_AGENT_MODEL" => Some("  ".to_owned()),
+        _ => None,
+    };
+    let settings = Settings::merge(&[], environment, None).unwrap();
+    assert_eq!(settings.list("tools"), ["files:a", "files:b"]);
+    assert!(settings.is_on("stand_in"));
+    assert_eq!(settings.text("model"), None);
+}
+
+#[test]
+fn names_are_unique_and_consistent() {
+    for (place, setting) in SETTINGS.iter().enumerate() {
+        assert!(SETTINGS[..place].iter().all(|other| other.key != setting.key));
+        assert_eq!(setting.variable, format!("OPEN_AGENT_{}", setting.key.to_uppercase()));
+        match setting.flag {
+            Some(flag) => assert_eq!(flag, setting.key.replace('_', "-")),
+            None => assert_eq!(setting.kind, Kind::Secret),
+        }
+    }
+}
+
+proptest! {
+    /// For each setting the first place that has it decides: flag, environment, file.
+    #[test]
+    fn precedence(places in prop::collection::vec(0_u8..8, SETTINGS.len())) {
+        let texts: Vec<_> = SETTINGS.iter().zip(&places).filter(|(setting, _)| setting.kind == Kind::Text).collect();
+        let has = |place: u8, bit: u8| place & bit != 0;
+        let flags: Vec<_> = texts.iter().filter(|(_, place)| has(**place, 1))
+            .map(|(setting, _)| (setting.key, vec!["flag".to_owned()])).collect();
+        let environment = |name: &str| texts.iter()
+            .find(|(setting, place)| setting.variable == name && has(**place, 2)).map(|_| "environment".to_owned());
+        let file: String = texts.iter().filter(|(_, place)| has(**place, 4))
+            .map(|(setting, _)| format!("{} = 'file'\n", setting.key)).collect();
+        let settings = Settings::merge(&flags, environment, Some((Path::new("c"), &file))).unwrap();
+        for (setting, place) in &texts {
+            let wanted = match **place {
+                place if has(place, 1) => Some("flag"),
+                place if has(place, 2) => Some("environment"),
+                place if has(place, 4) => Some("file"),
+                _ => None,
+            };
+            prop_assert_eq!(settings.text(setting.key), wanted);
+            prop_assert_eq!(settings.source(setting.key).is_some(), wanted.is_some());
+        }
+    }
+
+    #[test]
+    fn no_file_panics(text in "[a-z_=\\[\\]'\" \n0-9.]{0,80}") {
+        let _ = Settings::merge(&[], |_| None, Some((Path::new("c"), &text)));
+    }
+}

@@ -1,0 +1,247 @@
+//! `oa chat` in a terminal.
+
+use crate::program::Home;
+use crate::terminal::Terminal;
+
+const CHAT: [&str; 2] = ["chat", "--stand-in"];
+
+#[test]
+fn an_answer_is_rendered_as_it_comes() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("Ctrl-C stops it");
+    terminal.wait_for("tokens/s");
+    terminal.wait_for_prompt();
+    let text = terminal.text();
+    assert!(text.contains("I am a stand-in: a few rules and no language model."), "{text}");
+    assert!(text.contains("ask me to      │ and you see"), "{text}");
+    assert!(text.contains("• For a real model"), "{text}");
+    assert!(!text.contains("**") && !text.contains("Ctrl-C stops it"), "{text}");
+    assert!(terminal.cell_at("A stand-in").bold());
+    assert!(terminal.cell_at("tokens ·").dim());
+    terminal.type_keys("/quit\r");
+    assert!(terminal.wait_for_end().success());
+}
+
+#[test]
+fn a_call_shows_progress_and_its_result() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("count me in\r");
+    terminal.wait_for("%  counting");
+    terminal.wait_for("✓ count_words(text: \"count me in\")");
+    terminal.wait_for("→ 3 words");
+    terminal.wait_for("The tool says: 3 words");
+    terminal.wait_for_prompt();
+}
+
+#[test]
+fn permission_is_asked_and_its_answer_counts() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("keep a\u{202e}b\r");
+    terminal.wait_for(r#"keep_note({"text":"keep a\u{202e}b"})? [y]es, [n]o, [a]lways:"#);
+    terminal.type_keys("n not that\r");
+    terminal.wait_for("denied: the user said no: not that");
+    terminal.wait_for_prompt();
+    terminal.type_keys("keep that\r");
+    terminal.wait_for("keep that\"})? [y]es");
+    terminal.type_keys("a\r");
+    terminal.wait_for("The tool says: kept");
+    terminal.wait_for_prompt();
+    terminal.type_keys("keep more\r");
+    terminal.wait_until("a call without a question", |text| {
+        text.matches("The tool says: kept").count() == 2
+    });
+}
+
+#[test]
+fn ctrl_c_stops_the_answer_and_not_the_program() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("go on\r");
+    terminal.wait_for("Paragraph 3:");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    terminal.wait_for_prompt();
+    assert!(!terminal.text().contains("Paragraph 200"));
+    // At the prompt: the first one only says so, and text between the two starts over.
+    terminal.type_keys("\x03");
+    terminal.wait_for("Ctrl-C again ends the program.");
+    terminal.type_keys("text");
+    terminal.wait_for("› text");
+    terminal.type_keys("\x03");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x03");
+    terminal.wait_until("the second hint", |text| text.matches("Ctrl-C again").count() == 2);
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x03");
+    assert!(terminal.wait_for_end().success());
+}
+
+#[test]
+fn ctrl_c_at_a_question_stops_the_turn() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("keep this\r");
+    terminal.wait_for("? [y]es");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    terminal.wait_for_prompt();
+    // The next question is a question of its own.
+    terminal.type_keys("keep that\r");
+    terminal.wait_for("keep that\"})? [y]es");
+    terminal.type_keys("y\r");
+    terminal.wait_for("The tool says: kept");
+}
+
+#[test]
+fn typing_while_it_works_steers() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("counting");
+    terminal.type_keys("and be brief\r");
+    terminal.wait_for("» and be brief");
+    terminal.wait_for("→ 3 words");
+    terminal.wait_for("You said: and be brief");
+    terminal.wait_for_prompt();
+}
+
+#[test]
+fn what_is_typed_and_not_sent_is_at_the_next_prompt() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("Ctrl-C stops it");
+    terminal.type_keys("half a");
+    terminal.wait_for("tokens/s");
+    terminal.wait_until("the text", |text| text.ends_with("› half a"));
+    terminal.type_keys(" sentence\r");
+    terminal.wait_for("You said: half a sentence");
+}
+
+#[test]
+fn a_paste_of_several_lines_is_one_prompt() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("tokens/s");
+    terminal.wait_for_prompt();
+    terminal.paste("first line\nsecond line");
+    terminal.wait_for("second line");
+    assert!(!terminal.text().contains("You said"));
+    terminal.type_keys("\r");
+    terminal.wait_for("You said: first line second line");
+}
+
+#[test]
+fn resizing_draws_the_answer_again() {
+    let home = Home::new();
+    let terminal = Terminal::start_sized(&home, &CHAT, 20, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("go on\r");
+    terminal.wait_for("Paragraph 2:");
+    terminal.resize(12, 40);
+    terminal.wait_until("narrow text", |text| {
+        text.contains("Paragraph 9:") && text.lines().all(|line| line.chars().count() <= 40)
+    });
+    terminal.resize(30, 100);
+    terminal.wait_for("Paragraph 14: still going on, word after word, until you stop me.");
+    terminal.type_keys("\x03");
+    terminal.wait_for_prompt();
+    let text = terminal.text();
+    assert_eq!(text.matches("Paragraph 14:").count(), 1, "{text}");
+    assert_eq!(text.matches("Ctrl-C stops it").count(), 0, "{text}");
+}
+
+#[test]
+fn wide_characters_and_a_narrow_terminal() {
+    let home = Home::new();
+    let terminal = Terminal::start_sized(&home, &CHAT, 24, 24);
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("tokens/s");
+    terminal.wait_for_prompt();
+    terminal.type_keys("大きさはどのくらいですか 🦀\r");
+    terminal.wait_for("You said:");
+    terminal.wait_for_prompt();
+    let text = terminal.text();
+    let answer = text.rsplit("You said:").next().unwrap_or_default();
+    let shown: String =
+        answer.split("tokens").next().unwrap_or_default().split_whitespace().collect();
+    assert!(shown.starts_with("大きさはどのくらいですか🦀"), "{text}");
+}
+
+#[test]
+fn commands_show_and_change_things() {
+    let home = Home::new();
+    let terminal = Terminal::start_sized(&home, &CHAT, 50, 100);
+    terminal.wait_for_prompt();
+    for (line, wanted) in [
+        ("/help", "list the tools that the model may call"),
+        ("/tools", "count_words  read  Counts the words"),
+        ("/mode", "The mode is reads."),
+        ("/mode ask", "The mode is ask."),
+        ("/mode never", "there is no mode never"),
+        ("/model", "The model is stand-in, and there is no other."),
+        ("/model other", "The model is other."),
+        ("/system Be brief.", "The system prompt is set."),
+        ("/system", "The system prompt: Be brief."),
+        ("/context", "The size of the context"),
+        ("/history", "The conversation is empty."),
+        ("/mcp", "There are no MCP servers"),
+        ("/save trip", "Saved as trip"),
+        ("/load nowhere", "there is no session nowhere"),
+        ("/load trip", "Session trip, 0 messages."),
+        ("/clear", "The conversation is empty."),
+        ("/hlep", "did you mean /help?"),
+    ] {
+        terminal.type_keys(&format!("{line}\r"));
+        terminal.wait_for(wanted);
+        terminal.wait_for_prompt();
+    }
+}
+
+#[test]
+fn the_history_of_prompts_is_kept() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/mode plan\r");
+    terminal.wait_for("The mode is plan.");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x04");
+    assert!(terminal.wait_for_end().success());
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x1b[A");
+    terminal.wait_for("› /mode plan");
+    use std::os::unix::fs::PermissionsExt;
+    let file = home.path().join("data/oa/history.txt");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_signal_to_end_restores_the_terminal() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("go on\r");
+    terminal.wait_for("Paragraph 2:");
+    let id = Pid::from_raw(terminal.id().cast_signed()).unwrap();
+    kill_process(id, Signal::TERM).unwrap();
+    assert_eq!(terminal.wait_for_end().code(), Some(143));
+    assert!(terminal.written().ends_with("\x1b[?2004l\x1b[?25h"));
+}

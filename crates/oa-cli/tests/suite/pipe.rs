@@ -1,0 +1,89 @@
+//! The program in pipes: plain text, no escapes, exit status.
+
+use crate::program::{Home, text};
+
+#[test]
+fn the_version_and_the_help_are_told() {
+    let home = Home::new();
+    let version = home.run(&["--version"], "");
+    assert!(version.status.success());
+    assert!(text(&version.stdout).starts_with("oa 0."));
+    let help = home.run(&["chat", "--help"], "");
+    for word in ["--mcp", "--session", "--stand-in", "Examples:"] {
+        assert!(text(&help.stdout).contains(word), "{word}");
+    }
+    assert_eq!(home.run(&["caht"], "").status.code(), Some(2));
+}
+
+#[test]
+fn an_answer_in_a_pipe_is_plain_text() {
+    let home = Home::new();
+    let output = home.run(&["chat", "--stand-in"], "Hello");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let answer = text(&output.stdout);
+    assert!(answer.starts_with("# A stand-in\n\nI am a **stand-in**"), "{answer}");
+    assert!(answer.ends_with("`/help` lists the commands.\n"), "{answer}");
+    assert!(!answer.contains('\x1b'));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn arguments_come_before_the_input() {
+    let home = Home::new();
+    let output = home.run(&["chat", "--stand-in", "count", "these:"], "one two");
+    assert_eq!(text(&output.stdout), "I count the words of your prompt.\nThe tool says: 4 words\n");
+    assert_eq!(
+        text(&output.stderr),
+        "✓ count_words(text: \"count these:\\n\\none two\") → 4 words\n"
+    );
+}
+
+#[test]
+fn nobody_in_a_pipe_is_asked() {
+    let home = Home::new();
+    let output = home.run(&["chat", "--stand-in"], "keep this");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("The tool says: nobody can be asked"));
+    assert!(text(&output.stderr).contains("denied: nobody can be asked"));
+    let output = home.run(&["chat", "--stand-in", "--mode", "all"], "keep this");
+    assert!(text(&output.stdout).contains("The tool says: kept"));
+    let output = home.run(&["chat", "--stand-in", "--mode", "plan"], "count this");
+    assert!(text(&output.stderr).contains("denied"), "{output:?}");
+}
+
+#[test]
+fn mistakes_have_status_2_and_say_what_to_do() {
+    let home = Home::new();
+    for (arguments, input, wanted) in [
+        (&["chat", "--stand-in"][..], " \n", "there is no prompt"),
+        (&["chat", "--stand-in", "--mode", "maybe"], "x", "the flag --mode: \"maybe\" is none of"),
+        (&["chat", "--stand-in", "--tools", "shell"], "x", "use files:DIR"),
+        (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
+        (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),
+        (&["chat", "--config", "none.toml"], "x", "none.toml: No such file"),
+        (&["doctor", "--stand-in"], "", "no server that could be examined"),
+    ] {
+        let output = home.run(arguments, input);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(text(&output.stderr).contains(wanted), "{arguments:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[test]
+fn a_session_goes_on_in_the_next_run() {
+    let home = Home::new();
+    let chat = ["chat", "--stand-in", "--session", "trip"];
+    assert!(text(&home.run(&chat, "Hello").stdout).starts_with("# A stand-in"));
+    assert_eq!(text(&home.run(&chat, "Again").stdout), "You said: Again\n");
+    assert!(home.path().join("data/oa/sessions/session-trip.jsonl").exists());
+}
+
+#[test]
+fn tools_read_files_and_are_listed_to_the_model() {
+    let home = Home::new();
+    std::fs::write(home.path().join("notes.txt"), "rain").unwrap();
+    // The stand-in does not call them; that they are accepted and offered is what is seen here.
+    let output = home.run(&["chat", "--stand-in", "--tools", "files:."], "Hello");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}

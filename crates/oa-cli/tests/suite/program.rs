@@ -1,0 +1,66 @@
+//! The program, with a home folder of its own.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A home folder for the program, in which nothing is.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder for a test"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The variables that the program gets, and no others.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let path = |name: &str| self.0.path().join(name).to_string_lossy().into_owned();
+        vec![
+            ("HOME", path("")),
+            ("XDG_CONFIG_HOME", path("config")),
+            ("XDG_DATA_HOME", path("data")),
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+            ("TERM", "xterm-256color".to_owned()),
+        ]
+    }
+
+    /// Runs the program in a pipe.
+    pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
+        self.run_with(arguments, input, &[])
+    }
+
+    pub(crate) fn run_with(
+        &self,
+        arguments: &[&str],
+        input: &str,
+        variables: &[(&str, &str)],
+    ) -> Output {
+        let mut child = Command::new(PROGRAM)
+            .args(arguments)
+            .env_clear()
+            .envs(self.variables())
+            .envs(variables.iter().copied())
+            .current_dir(self.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        // A program that reads nothing may have ended.
+        let _ = child.stdin.take().expect("its input is ours").write_all(input.as_bytes());
+        child.wait_with_output().expect("the program ends")
+    }
+}
+
+/// The path of the program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_oa");
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8")
+}

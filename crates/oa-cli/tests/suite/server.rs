@@ -1,0 +1,184 @@
+//! The program with model servers: scripted ones, on real sockets.
+
+use oa_testkit::{Reply, Request, Script, SocketServer};
+use serde_json::{Value, json};
+
+use crate::program::{Home, text};
+
+/// A server for a test that waits for the program, on threads of its own.
+struct Server {
+    server: SocketServer,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Server {
+    fn start(script: Script) -> Self {
+        let builder = &mut tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+        let server = runtime.block_on(SocketServer::start(script)).expect("a socket");
+        Self { server, _runtime: runtime }
+    }
+
+    fn url(&self) -> String {
+        self.server.base_url()
+    }
+}
+
+fn echo() -> Script {
+    let reply = Reply::by(|request: &Request| {
+        let last = request.messages().last();
+        Reply::text(format!(
+            "You said {}",
+            last.and_then(|last| last["content"].as_str()).unwrap_or("?")
+        ))
+    });
+    Script::new().models(["text-embed", "echo"]).otherwise(reply)
+}
+
+#[test]
+fn models_are_listed_and_the_first_that_can_chat_is_used() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let output = home.run(&["models", "--base-url", &server.url()], "");
+    assert_eq!(text(&output.stdout), "text-embed\necho\n", "{output:?}");
+    let output = home.run(&["chat", "--base-url", &server.url(), "Hello"], "");
+    assert_eq!(text(&output.stdout), "You said Hello\n", "{output:?}");
+    let asked = server.server.requests();
+    assert_eq!(asked.last().unwrap().model(), Some("echo"));
+}
+
+#[test]
+fn settings_reach_the_server_and_the_key_is_shown_nowhere() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let config = home.path().join("config/oa");
+    std::fs::create_dir_all(&config).unwrap();
+    let key = "sk-canary-0123456789";
+    std::fs::write(
+        config.join("config.toml"),
+        format!(
+            "base_url = '{}'\napi_key = '{key}'\nmodel = 'from-file'\nmax_tokens = 7\n",
+            server.url()
+        ),
+    )
+    .unwrap();
+    let variables = [("OPEN_AGENT_MODEL", "from-environment"), ("OPEN_AGENT_TEMPERATURE", "0.5")];
+    let output = home.run_with(&["chat", "--system", "Be brief."], "Hello", &variables);
+    assert_eq!(text(&output.stdout), "You said Hello\n", "{output:?}");
+    let asked = server.server.requests();
+    let request = asked.last().unwrap();
+    assert_eq!(request.model(), Some("from-environment"));
+    assert_eq!(request.json()["temperature"], 0.5);
+    assert_eq!(request.json()["max_tokens"], 7);
+    assert_eq!(request.messages()[0]["content"], "Be brief.");
+    assert_eq!(request.headers()["authorization"], format!("Bearer {key}"));
+
+    let report = text(&home.run_with(&["config"], "", &variables).stdout);
+    assert!(report.contains("variable OPEN_AGENT_MODEL"), "{report}");
+    assert!(report.contains("config.toml, line 4"), "{report}");
+    assert!(report.contains("****") && !report.contains(key), "{report}");
+}
+
+#[test]
+fn a_server_that_fails_is_told_with_status_1() {
+    let home = Home::new();
+    let script = Script::new().models(["m"]).otherwise(Reply::error(400, "no such luck"));
+    let server = Server::start(script);
+    let output = home.run(&["chat", "--base-url", &server.url()], "Hello");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no such luck"), "{output:?}");
+    assert_eq!(text(&output.stdout), "");
+
+    let nobody = Server::start(echo());
+    let url = nobody.url();
+    drop(nobody);
+    let output = home.run(&["chat", "--base-url", &url], "Hello");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("Is the server running"), "{output:?}");
+}
+
+#[test]
+fn escapes_of_a_server_do_not_reach_the_output() {
+    let home = Home::new();
+    let script = Script::new().models(["m\x1b[2J"]).otherwise(Reply::text("a\x1b]0;title\x07b"));
+    let server = Server::start(script);
+    let output = home.run(&["models", "--base-url", &server.url()], "");
+    assert_eq!(text(&output.stdout), "m\\u{1b}[2J\n");
+    let output = home.run(&["chat", "-m", "m", "--base-url", &server.url()], "Hello");
+    assert_eq!(text(&output.stdout), "a\\u{1b}]0;title\\u{7}b\n");
+}
+
+#[test]
+fn the_doctor_reports_and_writes_a_profile() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let arguments = ["doctor", "--json", "--profile", "profile.json", "--base-url", &server.url()];
+    let output = home.run(&arguments, "");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["model"], "echo");
+    assert_eq!(report["findings"][0]["probe"], "reach");
+    // This server calls no tools.
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let profile = std::fs::read_to_string(home.path().join("profile.json")).unwrap();
+    assert!(profile.contains("\"model\": \"echo\""), "{profile}");
+}
+
+#[test]
+fn a_batch_is_answered_in_order_and_goes_on() {
+    let home = Home::new();
+    let reply = Reply::by(|request: &Request| {
+        let last = &request.messages()[0]["content"];
+        match last.as_str() {
+            Some("two") if request.number() < 8 => Reply::error(400, "not now"),
+            other => Reply::text(format!("reply to {}", other.unwrap_or("?"))),
+        }
+    });
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let input =
+        "\"one\"\n\n{\"id\": \"b\", \"prompt\": \"two\"}\n{\"prompt\": \"three\", \"id\": 3}\n";
+    std::fs::write(home.path().join("in.jsonl"), input).unwrap();
+    let url = server.url();
+    let arguments = ["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &url];
+    let rows = || -> Vec<Value> {
+        let out = std::fs::read_to_string(home.path().join("out.jsonl")).unwrap();
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+
+    let output = home.run(&arguments, "");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("1 of 3 prompts failed"), "{output:?}");
+    assert_eq!(rows()[0]["text"], "reply to one");
+    assert_eq!((&rows()[1]["id"], rows()[1]["error"].is_string()), (&json!("b"), true));
+    assert_eq!((&rows()[2]["id"], &rows()[2]["text"]), (&json!(3), &json!("reply to three")));
+
+    // Until the server answers: what is in the log is not asked again.
+    let mut runs = 0;
+    while home.run(&arguments, "").status.code() != Some(0) {
+        runs += 1;
+        assert!(runs < 10, "{}", server.server.story());
+    }
+    assert_eq!(
+        rows()[1],
+        json!({
+            "index": 1, "id": "b", "text": "reply to two", "finish_reason": "stop",
+            "prompt_tokens": rows()[1]["prompt_tokens"], "completion_tokens": rows()[1]["completion_tokens"]
+        })
+    );
+    let asked = |word: &str| {
+        let requests = server.server.requests();
+        requests
+            .iter()
+            .filter(|request| request.messages().first().is_some_and(|m| m["content"] == word))
+            .count()
+    };
+    assert_eq!((asked("one"), asked("three")), (1, 1));
+    assert!(!home.path().join("out.jsonl.part").exists());
+}
+
+#[test]
+fn a_wrong_line_of_a_batch_is_told_before_anything_is_asked() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    std::fs::write(home.path().join("in.jsonl"), "\"one\"\n{\"text\": \"two\"}\n").unwrap();
+    let output =
+        home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &server.url()], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr), "oa: in.jsonl: line 2: there is no \"prompt\"\n");
+    assert!(server.server.requests().is_empty());
+}

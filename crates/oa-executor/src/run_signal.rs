@@ -1,0 +1,223 @@
+//! Interrupts of runs.
+
+use std::fmt;
+use std::mem;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use oa_tools::Cancel;
+
+/// The signal of an interrupt, for a driver that performs one run at a time: it belongs to the run in progress, wakes
+/// the task that waits, and cancels the tools. Without a run in progress an interrupt does nothing; it is never kept for
+/// the next run.
+///
+/// ```
+/// use oa_executor::RunSignal;
+///
+/// let signal = RunSignal::default();
+/// signal.interrupt();
+/// assert!(!signal.is_interrupted(), "nothing runs");
+/// signal.begin_run();
+/// let tools = signal.for_tools();
+/// signal.interrupt();
+/// assert!(signal.is_interrupted() && tools.is_cancelled());
+/// signal.end_run();
+/// assert!(!signal.is_interrupted());
+/// ```
+#[derive(Default)]
+pub struct RunSignal {
+    /// Changed under the lock, so that an interrupt finds the listeners of this run, not of the next.
+    state: AtomicU8,
+    listeners: Mutex<Listeners>,
+}
+
+const IDLE: u8 = 0;
+const RUNNING: u8 = 1;
+const INTERRUPTED: u8 = 2;
+
+/// The parties to notify.
+#[derive(Default)]
+struct Listeners {
+    /// The task that waits for the client.
+    client: Option<Waker>,
+    /// The tools of this run, once one has run.
+    tools: Option<Cancel>,
+}
+
+impl RunSignal {
+    /// Ends the run in progress at once, whatever it waits for.
+    pub fn interrupt(&self) {
+        let Listeners { client, tools } = {
+            let mut listeners = self.lock();
+            if self.state() != RUNNING {
+                return;
+            }
+            self.state.store(INTERRUPTED, Ordering::Release);
+            mem::take(&mut *listeners)
+        };
+        // Both run code of others: never under the lock.
+        if let Some(tools) = tools {
+            tools.cancel();
+        }
+        if let Some(client) = client {
+            client.wake();
+        }
+    }
+
+    /// Returns `true` if the run in progress has been interrupted.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.state() == INTERRUPTED
+    }
+
+    /// Begins a run: it can be interrupted from now on.
+    pub fn begin_run(&self) {
+        self.turn_to(RUNNING);
+    }
+
+    /// Ends the run: interrupts do nothing from now on.
+    pub fn end_run(&self) {
+        self.turn_to(IDLE);
+    }
+
+    /// Waits for an interrupt; the last to wait is woken.
+    pub fn poll_interrupted(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut listeners = self.lock();
+        if self.is_interrupted() {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker();
+        if !listeners.client.as_ref().is_some_and(|client| client.will_wake(waker)) {
+            let client = listeners.client.replace(waker.clone());
+            drop(listeners);
+            drop(client);
+        }
+        Poll::Pending
+    }
+
+    /// Returns the cancel signal for tools of this run, set by an interrupt at the latest.
+    #[must_use]
+    pub fn for_tools(&self) -> Cancel {
+        let mut listeners = self.lock();
+        let tools = listeners.tools.get_or_insert_default().child();
+        let is_interrupted = self.is_interrupted();
+        drop(listeners);
+        if is_interrupted {
+            tools.cancel();
+        }
+        tools
+    }
+
+    fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn turn_to(&self, state: u8) {
+        let listeners = {
+            let mut listeners = self.lock();
+            self.state.store(state, Ordering::Release);
+            mem::take(&mut *listeners)
+        };
+        drop(listeners);
+    }
+}
+
+impl fmt::Debug for RunSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunSignal")
+            .field("is_interrupted", &self.is_interrupted())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::task::Wake;
+    use std::thread;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn nothing_is_interrupted_but_the_run_in_progress() {
+        let signal = RunSignal::default();
+        signal.interrupt();
+        assert!(!signal.is_interrupted());
+
+        signal.begin_run();
+        let before = signal.for_tools();
+        signal.interrupt();
+        assert!(signal.is_interrupted() && before.is_cancelled());
+        assert!(signal.for_tools().is_cancelled(), "tools that begin after that");
+        signal.end_run();
+        assert!(!signal.is_interrupted());
+
+        signal.begin_run();
+        assert!(!signal.is_interrupted() && !signal.for_tools().is_cancelled());
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_and_let_go() {
+        let signal = RunSignal::default();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = Context::from_waker(&waker);
+        let poll = || signal.poll_interrupted(&cx);
+
+        signal.begin_run();
+        assert!(poll().is_pending() && poll().is_pending());
+        assert_eq!(Arc::strong_count(&woken), 3, "one waker is kept");
+        signal.end_run();
+        assert_eq!(Arc::strong_count(&woken), 2, "none is");
+        assert!(!woken.0.load(Ordering::Relaxed));
+
+        signal.begin_run();
+        assert!(poll().is_pending());
+        signal.interrupt();
+        assert!(poll().is_ready() && woken.0.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn an_interrupt_is_of_one_run_however_short_they_are() {
+        let signal = RunSignal::default();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    signal.interrupt();
+                    thread::yield_now();
+                }
+            });
+            let mut interrupted = 0;
+            let mut runs = 0;
+            while runs < 1_000 || interrupted < 10 {
+                signal.begin_run();
+                let tools = signal.for_tools();
+                thread::yield_now();
+                if tools.is_cancelled() {
+                    assert!(signal.is_interrupted(), "the tools of another run were told");
+                }
+                interrupted += u32::from(signal.is_interrupted());
+                signal.end_run();
+                runs += 1;
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,63 @@
+use crate::description::Description;
+use crate::pins::{Pins, UnconfirmedTool};
+
+/// Which tools are approved, if that is asked for.
+pub(crate) struct Approval {
+    pins: Option<Pins>,
+    /// The pins are empty, and no list has been read yet.
+    is_first_use: bool,
+    /// Tools that wait, with their hashes.
+    waiting: Vec<(UnconfirmedTool, String)>,
+}
+
+impl Approval {
+    pub(crate) fn new(pins: Option<Pins>) -> Self {
+        let is_first_use = pins.as_ref().is_some_and(Pins::is_empty);
+        Self { pins, is_first_use, waiting: Vec::new() }
+    }
+
+    pub(crate) fn pins(&self) -> Option<&Pins> {
+        self.pins.as_ref()
+    }
+
+    pub(crate) fn unconfirmed(&self) -> Vec<UnconfirmedTool> {
+        self.waiting.iter().map(|(tool, _)| tool.clone()).collect()
+    }
+
+    /// Pins a tool that waits; false if none of this name does.
+    pub(crate) fn confirm(&mut self, tool: &str) -> bool {
+        let place = self.waiting.iter().position(|(waiting, _)| waiting.tool == tool);
+        let (Some(place), Some(pins)) = (place, &mut self.pins) else { return false };
+        let (tool, hash) = self.waiting.swap_remove(place);
+        pins.pin(&tool.tool, &hash);
+        true
+    }
+
+    /// Takes a new list, and returns the tools of it that are approved. Each comes with its hash.
+    pub(crate) fn admit(&mut self, tools: Vec<(Description, String)>) -> Vec<Description> {
+        let Some(pins) = &mut self.pins else {
+            return tools.into_iter().map(|(tool, _)| tool).collect();
+        };
+        self.waiting.clear();
+        let mut admitted = Vec::new();
+        for (tool, hash) in tools {
+            if self.is_first_use {
+                pins.pin(&tool.raw_name, &hash);
+            }
+            let pinned = pins.hash(&tool.raw_name);
+            if pinned == Some(&*hash) {
+                admitted.push(tool);
+                continue;
+            }
+            let waiting = UnconfirmedTool {
+                tool: tool.raw_name,
+                is_changed: pinned.is_some(),
+                description: tool.description,
+                input_schema: tool.offered,
+            };
+            self.waiting.push((waiting, hash));
+        }
+        self.is_first_use = false;
+        admitted
+    }
+}

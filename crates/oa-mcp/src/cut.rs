@@ -1,0 +1,9 @@
+/// Cuts a text at a character, with a mark.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    let text = oa_redact::strip_invisible(text);
+    if text.len() <= limit {
+        return text.into_owned();
+    }
+    let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}...", &text[..end])
+}

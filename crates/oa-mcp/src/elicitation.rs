@@ -1,0 +1,337 @@
+use oa_tools::{ArgumentError, check_arguments};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::cut::cut;
+use crate::limits::Limits;
+
+/// The longest URL that a person is shown, in bytes.
+const URL: usize = 4 * 1024;
+
+/// A question of a server to the person, asked while one of its tools runs.
+///
+/// It comes from the server: show the person which server asks, and never fill in what was not asked of them.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The name under which hooks and permissions see the question: `<prefix>__elicitation`.
+    pub name: String,
+    /// The name of the server.
+    pub server: String,
+    /// What the server says, without invisible characters and bounded.
+    pub message: String,
+    /// What it wants.
+    #[serde(flatten)]
+    pub mode: ElicitationMode,
+}
+
+/// What a server wants of a person.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "mode")]
+#[non_exhaustive]
+pub enum ElicitationMode {
+    /// A form is to be filled in.
+    Form {
+        /// The schema of the content: an object of plain fields.
+        schema: Value,
+    },
+    /// A page is to be visited, for what must not pass through the agent. Nothing here opens it: show the whole
+    /// address, and let the person decide.
+    Url {
+        /// The address, which begins with `https://` or `http://`.
+        url: String,
+    },
+}
+
+/// The answer to an [`Elicitation`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitationAnswer {
+    /// The person agrees: the content of the form, or any value for a URL. Content that does not match the form is not
+    /// sent; the server gets an error instead.
+    Accept(Value),
+    /// The person closed the question without a decision.
+    Cancel,
+    /// The person says no.
+    Decline,
+    /// Nobody was asked, for this reason: the server gets an error of the protocol.
+    Refuse(String),
+}
+
+impl Elicitation {
+    /// Checks content against the form: types, required and unknown fields, choices, lengths, ranges, and the formats
+    /// `date`, `date-time`, `email` and `uri`. Defaults are filled in. For a URL any content passes, and becomes empty.
+    ///
+    /// ```
+    /// use oa_mcp::{Elicitation, ElicitationMode};
+    /// # use serde_json::json;
+    ///
+    /// fn ask(question: &Elicitation) -> Result<serde_json::Value, oa_tools::ArgumentError> {
+    ///     question.check(json!({ "age": "old" })) // "`age`: expected integer, .."
+    /// }
+    /// # let schema = json!({ "type": "object", "properties": { "age": { "type": "integer" } } });
+    /// # let question = json!({ "name": "s__elicitation", "server": "s", "message": "", "mode": "form", "schema": schema });
+    /// # assert!(ask(&serde_json::from_value(question).unwrap()).is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Lists the problems by field.
+    pub fn check(&self, content: Value) -> Result<Value, ArgumentError> {
+        let ElicitationMode::Form { schema } = &self.mode else { return Ok(json!({})) };
+        let content = check_arguments(schema, content)?;
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (name, value) in content.as_object().into_iter().flatten() {
+            let problem = match fields.and_then(|fields| fields.get(name)) {
+                Some(field) => problem(field, value),
+                None => Some("the form has no such field".to_owned()),
+            };
+            if let Some(problem) = problem {
+                return Err(ArgumentError::new(format!("`{name}`: {problem}")));
+            }
+        }
+        Ok(content)
+    }
+
+    /// Reads a request; an error says what is wrong with it.
+    pub(crate) fn read(
+        params: &Value,
+        server: &str,
+        name: String,
+        limits: &Limits,
+    ) -> Result<Self, String> {
+        let message = params.get("message").and_then(Value::as_str).ok_or("it has no message")?;
+        let mode = match params.get("mode").and_then(Value::as_str) {
+            None | Some("form") => {
+                let schema = params.get("requestedSchema").unwrap_or(&Value::Null);
+                ElicitationMode::Form { schema: form(schema, limits.schema_bytes)? }
+            }
+            Some("url") => {
+                let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+                let is_web = url.starts_with("https://") || url.starts_with("http://");
+                let is_plain = url.len() <= URL && url.bytes().all(|byte| byte.is_ascii_graphic());
+                if !is_web || !is_plain {
+                    return Err("its URL cannot be shown".to_owned());
+                }
+                ElicitationMode::Url { url: url.to_owned() }
+            }
+            Some(_) => return Err("its mode is neither form nor url".to_owned()),
+        };
+        let message = cut(message, limits.description_bytes);
+        Ok(Self { name, server: server.to_owned(), message, mode })
+    }
+
+    /// Returns the answer as the protocol has it; an error says why it cannot be given.
+    pub(crate) fn answer(&self, answer: ElicitationAnswer) -> Result<Value, String> {
+        match answer {
+            ElicitationAnswer::Accept(content) => {
+                let content = self
+                    .check(content)
+                    .map_err(|error| format!("the content does not match the form: {error}"))?;
+                Ok(match self.mode {
+                    ElicitationMode::Form { .. } => {
+                        json!({ "action": "accept", "content": content })
+                    }
+                    ElicitationMode::Url { .. } => json!({ "action": "accept" }),
+                })
+            }
+            ElicitationAnswer::Cancel => Ok(json!({ "action": "cancel" })),
+            ElicitationAnswer::Decline => Ok(json!({ "action": "decline" })),
+            ElicitationAnswer::Refuse(reason) => Err(reason),
+        }
+    }
+}
+
+/// Reads the schema of a form: an object of fields that are no objects themselves.
+fn form(schema: &Value, limit: usize) -> Result<Value, String> {
+    let Some(keywords) = schema.as_object().filter(|_| schema["type"] == "object") else {
+        return Err("its form is no object".to_owned());
+    };
+    if schema.to_string().len() > limit {
+        return Err(format!("its form has more than {limit} bytes"));
+    }
+    let empty = Map::new();
+    let fields = match keywords.get("properties") {
+        None => &empty,
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err("the fields of its form are no object".to_owned()),
+    };
+    let is_plain = |field: &Value| {
+        let of = field.get("type").and_then(Value::as_str);
+        matches!(of, Some("array" | "boolean" | "integer" | "number" | "string"))
+            && field.get("$ref").is_none()
+    };
+    if !fields.values().all(is_plain) {
+        return Err("a field of its form is not plain".to_owned());
+    }
+    Ok(schema.clone())
+}
+
+/// Checks what the arguments of tools are not checked for.
+fn problem(field: &Value, value: &Value) -> Option<String> {
+    let bound = |keyword: &str| field.get(keyword).and_then(Value::as_f64);
+    let outside = |size: f64, least: &str, most: &str| match (bound(least), bound(most)) {
+        (Some(least), _) if size < least => Some(format!("at least {least}")),
+        (_, Some(most)) if size > most => Some(format!("at most {most}")),
+        _ => None,
+    };
+    match value {
+        Value::String(text) => {
+            let length = text.chars().count() as f64;
+            if let Some(limit) = outside(length, "minLength", "maxLength") {
+                return Some(format!("expected {limit} characters"));
+            }
+            let format = field.get("format").and_then(Value::as_str).unwrap_or_default();
+            (!has_format(text, format)).then(|| format!("expected the format {format}"))
+        }
+        Value::Number(number) => {
+            let limit = outside(number.as_f64()?, "minimum", "maximum")?;
+            Some(format!("expected {limit}"))
+        }
+        Value::Array(items) => {
+            let limit = outside(items.len() as f64, "minItems", "maxItems")?;
+            Some(format!("expected {limit} choices"))
+        }
+        _ => None,
+    }
+}
+
+fn has_format(text: &str, format: &str) -> bool {
+    let like = |text: &str, pattern: &str| {
+        text.len() == pattern.len()
+            && text.bytes().zip(pattern.bytes()).all(|(byte, like)| match like {
+                b'0' => byte.is_ascii_digit(),
+                like => byte.eq_ignore_ascii_case(&like),
+            })
+    };
+    match format {
+        "date" => like(text, "0000-00-00"),
+        "date-time" => {
+            let (start, zone) = text.split_at_checked(19).unwrap_or((text, ""));
+            let zone = zone.strip_prefix('.').map_or(zone, |fraction| {
+                fraction.trim_start_matches(|digit: char| digit.is_ascii_digit())
+            });
+            let has_zone = like(zone, "z") || like(zone, "+00:00") || like(zone, "-00:00");
+            like(start, "0000-00-00t00:00:00") && has_zone
+        }
+        "email" => text.split_once('@').is_some_and(|(name, host)| {
+            !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(' ')
+        }),
+        "uri" => text.split_once(':').is_some_and(|(scheme, rest)| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && !rest.is_empty()
+                && !text.contains(char::is_whitespace)
+        }),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(params: &Value) -> Result<Elicitation, String> {
+        Elicitation::read(params, "s", "s__elicitation".to_owned(), &Limits::default())
+    }
+
+    fn question(fields: &Value) -> Elicitation {
+        let schema = json!({ "type": "object", "properties": fields, "required": ["name"] });
+        read(&json!({ "message": "Who?\u{200b}", "requestedSchema": schema })).unwrap()
+    }
+
+    #[test]
+    fn content_is_checked_against_the_form() {
+        let question = question(&json!({
+            "name": { "type": "string", "minLength": 2, "maxLength": 5 },
+            "age": { "type": "integer", "minimum": 18, "default": 20 },
+            "mail": { "type": "string", "format": "email" },
+            "born": { "type": "string", "format": "date" },
+            "at": { "type": "string", "format": "date-time" },
+            "home": { "type": "string", "format": "uri" },
+            "color": { "type": "string", "enum": ["red", "green"] },
+            "pets": { "type": "array", "maxItems": 1, "items": { "type": "string", "enum": ["cat", "dog"] } },
+        }));
+        assert_eq!(question.message, "Who?");
+        let check = |content: Value| question.check(content).map_err(|error| error.to_string());
+        assert_eq!(check(json!({ "name": "Ada" })), Ok(json!({ "name": "Ada", "age": 20 })));
+        let good = json!({
+            "name": "Ada", "age": 36, "mail": "ada@example.org", "born": "1815-12-10", "color": "red",
+            "at": "2026-11-22T10:00:00.5+01:00", "home": "https://example.org", "pets": ["cat"],
+        });
+        assert_eq!(check(good.clone()), Ok(good));
+        for (content, problem) in [
+            (json!({}), "`name`: required, but missing"),
+            (json!({ "name": "A" }), "`name`: expected at least 2 characters"),
+            (json!({ "name": "Augusta" }), "`name`: expected at most 5 characters"),
+            (json!({ "name": "Ada", "age": 17 }), "`age`: expected at least 18"),
+            (json!({ "name": "Ada", "age": "old" }), "`age`: expected integer"),
+            (json!({ "name": "Ada", "mail": "nobody" }), "`mail`: expected the format email"),
+            (json!({ "name": "Ada", "born": "yesterday" }), "`born`: expected the format date"),
+            (json!({ "name": "Ada", "at": "2026-11-22" }), "`at`: expected the format date-time"),
+            (json!({ "name": "Ada", "home": "nowhere" }), "`home`: expected the format uri"),
+            (json!({ "name": "Ada", "color": "blue" }), "`color`: "),
+            (
+                json!({ "name": "Ada", "pets": ["cat", "dog"] }),
+                "`pets`: expected at most 1 choices",
+            ),
+            (json!({ "name": "Ada", "card": "4111" }), "`card`: the form has no such field"),
+        ] {
+            let told = check(content).unwrap_err();
+            assert!(told.starts_with(problem), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_does_not_match_is_not_sent() {
+        let question = question(&json!({ "name": { "type": "string" } }));
+        let answer = question.answer(ElicitationAnswer::Accept(json!({ "name": "Ada" })));
+        assert_eq!(answer, Ok(json!({ "action": "accept", "content": { "name": "Ada" } })));
+        let answer = question.answer(ElicitationAnswer::Accept(json!({ "name": 5 })));
+        assert!(answer.unwrap_err().starts_with("the content does not match the form"));
+        assert_eq!(question.answer(ElicitationAnswer::Decline), Ok(json!({ "action": "decline" })));
+        assert_eq!(question.answer(ElicitationAnswer::Cancel), Ok(json!({ "action": "cancel" })));
+        assert_eq!(question.answer(ElicitationAnswer::Refuse("no".into())), Err("no".to_owned()));
+    }
+
+    #[test]
+    fn questions_that_cannot_be_shown_are_refused() {
+        let of = |params: Value| read(&params).unwrap_err();
+        assert_eq!(of(json!({})), "it has no message");
+        assert_eq!(of(json!({ "message": "a" })), "its form is no object");
+        let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
+        assert_eq!(
+            of(json!({ "message": "a", "requestedSchema": nested })),
+            "a field of its form is not plain"
+        );
+        let large =
+            json!({ "type": "object", "properties": {}, "description": "x".repeat(70_000) });
+        assert_eq!(
+            of(json!({ "message": "a", "requestedSchema": large })),
+            "its form has more than 65536 bytes"
+        );
+        for url in ["file:///etc/passwd", "javascript:alert(1)", "https://a b", "https://\u{430}"] {
+            assert_eq!(
+                of(json!({ "message": "a", "mode": "url", "url": url })),
+                "its URL cannot be shown"
+            );
+        }
+        assert_eq!(
+            of(json!({ "message": "a", "mode": "video" })),
+            "its mode is neither form nor url"
+        );
+        let question =
+            read(&json!({ "message": "a", "mode": "url", "url": "https://a/b?c" })).unwrap();
+        assert_eq!(
+            question.answer(ElicitationAnswer::Accept(json!("anything"))),
+            Ok(json!({ "action": "accept" }))
+        );
+    }
+
+    #[test]
+    fn a_question_is_data_for_hooks() {
+        let question = question(&json!({ "name": { "type": "string" } }));
+        let data = serde_json::to_value(&question).unwrap();
+        assert_eq!(data["mode"], "form");
+        assert_eq!(serde_json::from_value::<Elicitation>(data).unwrap(), question);
+    }
+}

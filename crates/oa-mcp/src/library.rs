@@ -1,0 +1,190 @@
+//! What a server has beside tools: resources and prompts, for the program.
+
+use serde_json::{Map, Value, json};
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::pages::Pages;
+use crate::prompt::{FilledPrompt, Prompt};
+use crate::resource::{Resource, ResourceContent};
+
+impl Connection {
+    /// Returns the resources of the server, in its order; none if it has none. At most
+    /// [`Limits::entries`](crate::Limits::entries): what is left out is in [`warnings`](Self::warnings).
+    ///
+    /// # Errors
+    ///
+    /// Those of a call: the connection's, or the server's own of kind [`Rejected`](crate::ErrorKind::Rejected).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future tells the server that nobody waits for the answer.
+    pub async fn resources(&self) -> Result<Vec<Resource>, Error> {
+        self.library("resources/list", "resources", Resource::read).await
+    }
+
+    /// Returns the templates of resources: their URIs have parts to be filled in, such as `{id}`. Otherwise like
+    /// [`resources`](Self::resources).
+    ///
+    /// # Errors
+    ///
+    /// As [`resources`](Self::resources).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`resources`](Self::resources).
+    pub async fn resource_templates(&self) -> Result<Vec<Resource>, Error> {
+        self.library("resources/templates/list", "resourceTemplates", Resource::read).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// As [`resources`](Self::resources); `Protocol` for an answer without contents.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`resources`](Self::resources).
+    pub async fn read_resource(
+        &self,
+        uri: impl Into<String>,
+    ) -> Result<Vec<ResourceContent>, Error> {
+        let result = self.request("resources/read", json!({ "uri": uri.into() })).await?;
+        let contents = result.get("contents").and_then(Value::as_array);
+        let contents =
+            contents.ok_or_else(|| self.no("contents of a resource", &result).of(self.name()))?;
+        Ok(contents.iter().filter_map(ResourceContent::read).collect())
+    }
+
+    /// Returns the prompts of the server. Otherwise like [`resources`](Self::resources).
+    ///
+    /// # Errors
+    ///
+    /// As [`resources`](Self::resources).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`resources`](Self::resources).
+    pub async fn prompts(&self) -> Result<Vec<Prompt>, Error> {
+        self.library("prompts/list", "prompts", Prompt::read).await
+    }
+
+    /// Fills in a prompt. The messages can be sent, or begin a conversation.
+    ///
+    /// They are the server's words: show them to the person, or trust the server.
+    ///
+    /// ```no_run
+    /// # async fn greet(connected: oa_mcp::Connected) -> Result<(), oa_mcp::Error> {
+    /// // `no_run`, since it needs a server.
+    /// let Some(connection) = connected.connection("everything") else { return Ok(()) };
+    /// let filled = connection.get_prompt("args-prompt", [("city", "Oslo")]).await?;
+    /// for message in filled.messages {
+    ///     println!("{}: {}", message.role, message.text());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`resources`](Self::resources); `Protocol` for an answer without messages.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`resources`](Self::resources).
+    pub async fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Result<FilledPrompt, Error> {
+        let arguments = arguments.into_iter();
+        let arguments: Map<String, Value> =
+            arguments.map(|(name, text)| (name.into(), Value::String(text.into()))).collect();
+        let params = json!({ "name": name.into(), "arguments": arguments });
+        let result = self.request("prompts/get", params).await?;
+        FilledPrompt::read(&result)
+            .ok_or_else(|| self.no("messages of a prompt", &result).of(self.name()))
+    }
+
+    async fn library<T>(
+        &self,
+        method: &'static str,
+        member: &'static str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
+        let entries = self.entries(method, member).await.map_err(|error| error.of(self.name()))?;
+        Ok(entries.iter().filter_map(read).collect())
+    }
+
+    /// Reads all pages of a list.
+    async fn entries(
+        &self,
+        method: &'static str,
+        member: &'static str,
+    ) -> Result<Vec<Value>, Error> {
+        let hello = self.hello().await?;
+        let has_it = if member == "prompts" { hello.has_prompts } else { hello.has_resources };
+        if !has_it {
+            return Ok(Vec::new());
+        }
+        let limits = &self.server().limits;
+        let mut pages = Pages::new(member, limits.pages);
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while let Some(params) = pages.params() {
+            let page = self.send(method, params, None).await?;
+            bytes += page.to_string().len();
+            if bytes > limits.message_bytes {
+                let most = limits.message_bytes;
+                return Err(Error::limit(format!(
+                    "the list of {member} is longer than {most} bytes"
+                )));
+            }
+            entries.extend(pages.take(page, self.secrets())?);
+            if entries.len() > limits.entries {
+                entries.truncate(limits.entries);
+                let most = limits.entries;
+                self.keep_warnings(vec![format!(
+                    "more than {most} {member}; later ones are left out"
+                )]);
+                return Ok(entries);
+            }
+        }
+        self.keep_warnings(pages.rest().into_iter().collect());
+        Ok(entries)
+    }
+
+    /// Lists the resources for a model, as the result of a tool.
+    pub(crate) async fn list_for_model(&self) -> Result<Value, Error> {
+        let resources = self.entries("resources/list", "resources").await?;
+        let mut listed = Vec::new();
+        for resource in resources.iter().filter_map(Resource::read) {
+            let mut entry = json!({ "uri": resource.uri, "name": resource.name });
+            for (name, text) in
+                [("description", resource.description), ("mimeType", resource.mime_type)]
+            {
+                if let Some(text) = text {
+                    entry[name] = text.into();
+                }
+            }
+            listed.push(entry);
+        }
+        Ok(json!({ "structuredContent": listed }))
+    }
+
+    /// Reads a resource for a model, as the result of a tool.
+    pub(crate) async fn read_for_model(&self, uri: &Value) -> Result<Value, Error> {
+        let mut result = self.send("resources/read", json!({ "uri": uri }), None).await?;
+        let Some(Value::Array(contents)) = result.get_mut("contents").map(Value::take) else {
+            return Err(self.no("contents of a resource", &result));
+        };
+        let blocks =
+            contents.into_iter().map(|inside| json!({ "type": "resource", "resource": inside }));
+        Ok(json!({ "content": blocks.collect::<Vec<_>>() }))
+    }
+
+    fn no(&self, what: &str, result: &Value) -> Error {
+        let excerpt = self.secrets().excerpt(&result.to_string(), 200);
+        Error::protocol(format!("the answer has no {what}: {excerpt}"))
+    }
+}

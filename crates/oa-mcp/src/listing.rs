@@ -1,0 +1,73 @@
+//! The list of a server's tools: bounds, names, and which of them are approved.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::connection::Connection;
+use crate::description::Description;
+use crate::error::Error;
+use crate::pages::Pages;
+use crate::pins::hash;
+use crate::session::Session;
+
+impl Connection {
+    /// Reads the list of tools, and takes those that are approved.
+    pub(crate) async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
+        let server = self.server();
+        let limits = &server.limits;
+        let mut tools: Vec<(Description, String)> = Vec::new();
+        // The server's names of tools, by ours.
+        let mut names: HashMap<String, String> = HashMap::new();
+        if session.hello.has_tools {
+            let mut pages = Pages::new("tools", limits.pages);
+            'pages: while let Some(params) = pages.params() {
+                let page = session.request("tools/list", params, None, self.patience()).await?;
+                for tool in pages.take(page, self.secrets())? {
+                    match Description::read(&tool, server) {
+                        Ok(Some(read)) if tools.len() == limits.tools => {
+                            let most = limits.tools;
+                            session.link.warn(format!(
+                                "more than {most} tools; {} and later ones are left out",
+                                read.name
+                            ));
+                            break 'pages;
+                        }
+                        Ok(Some(read)) => match names.get(&read.name) {
+                            None => {
+                                names.insert(read.name.clone(), read.raw_name.clone());
+                                tools.push((read, hash(&tool)));
+                            }
+                            Some(other) if *other != read.raw_name => {
+                                return Err(Error::config(format!(
+                                    "two tools have the name {}: {other} and {}",
+                                    read.name, read.raw_name
+                                )));
+                            }
+                            Some(_) => session.link.warn(format!(
+                                "two tools have the name {}; the first is offered",
+                                read.name
+                            )),
+                        },
+                        Ok(None) => {}
+                        Err(warning) => session.link.warn(self.secrets().excerpt(&warning, 300)),
+                    }
+                }
+            }
+            pages.rest().into_iter().for_each(|rest| session.link.warn(rest));
+        }
+        let mut tools = self.approval().admit(tools);
+        for tool in self.approval().unconfirmed() {
+            let name = oa_redact::visible(&tool.tool);
+            let why = if tool.is_changed { "differs from its pin" } else { "is new" };
+            let warning = format!("the tool {name} is left out until it is confirmed: it {why}");
+            session.link.warn(self.secrets().excerpt(&warning, 300));
+        }
+        if session.hello.has_resources && server.offers_resources {
+            let ours = Description::of_resources(server);
+            tools.extend(ours.into_iter().filter(|tool| !names.contains_key(&tool.name)));
+        }
+        // Equal lists give equal bytes in requests, in whichever order a server lists them.
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(tools.into_iter().map(Arc::new).collect())
+    }
+}

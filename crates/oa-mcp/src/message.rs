@@ -1,0 +1,87 @@
+use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
+use serde_json::Value;
+
+/// Reads a message of a prompt. Content that cannot be part of a message is named in its place.
+pub(crate) fn read(message: &Value) -> Option<Message> {
+    let role = match message.get("role").and_then(Value::as_str)? {
+        "assistant" => MessageRole::Assistant,
+        "user" => MessageRole::User,
+        _ => return None,
+    };
+    let content = message.get("content")?;
+    let blocks = match content {
+        Value::Array(blocks) => blocks.as_slice(),
+        block => std::slice::from_ref(block),
+    };
+    let blocks = blocks.iter().map(|content| {
+        block(content).unwrap_or_else(|| {
+            let of = content.get("type").and_then(Value::as_str).unwrap_or("unknown");
+            let mime = content.get("mimeType").and_then(Value::as_str).unwrap_or(of);
+            let mime = oa_redact::Secrets::new().excerpt(mime, 80);
+            ContentBlock::Text(TextBlock::new(format!("[{mime}]")))
+        })
+    });
+    Some(Message::new(role, blocks.collect()))
+}
+
+/// Reads a block of content: text, an image, an embedded text or image, or a link. `None` for everything else.
+pub(crate) fn block(content: &Value) -> Option<ContentBlock> {
+    let text = |name: &str| content.get(name).and_then(Value::as_str);
+    let block = match text("type")? {
+        "text" => TextBlock::new(text("text")?),
+        "image" => return image(content, "data"),
+        "resource" => {
+            let resource = content.get("resource")?;
+            let uri = resource.get("uri").and_then(Value::as_str).unwrap_or("without a URI");
+            match resource.get("text").and_then(Value::as_str) {
+                Some(inside) => TextBlock::new(format!("[{uri}]\n{inside}")),
+                None => return image(resource, "blob"),
+            }
+        }
+        "resource_link" => {
+            let name = text("name").or_else(|| text("title")).unwrap_or("unnamed");
+            TextBlock::new(format!("[resource {name} {}]", text("uri").unwrap_or("without a URI")))
+        }
+        _ => return None,
+    };
+    Some(ContentBlock::Text(block))
+}
+
+/// Everything that is no image is refused by its media type.
+fn image(block: &Value, data: &str) -> Option<ContentBlock> {
+    let data = block.get(data).and_then(Value::as_str)?;
+    let mime = block.get("mimeType").and_then(Value::as_str)?;
+    ImageBlock::from_base64(data, mime).ok().map(ContentBlock::Image)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn content_becomes_blocks_and_the_rest_is_named() {
+        let message = json!({ "role": "user", "content": [
+            { "type": "text", "text": "a" },
+            { "type": "image", "mimeType": "image/png", "data": "QUJD" },
+            { "type": "audio", "mimeType": "audio/wav", "data": "QUJD" },
+            { "type": "resource", "resource": { "uri": "a://b", "text": "inside" } },
+            { "type": "resource", "resource": { "uri": "a://c", "mimeType": "image/png", "blob": "QUJD" } },
+            { "type": "resource_link", "uri": "a://d", "name": "plan" },
+            { "type": "smell" },
+        ] });
+        let message = read(&message).unwrap();
+        let texts: Vec<_> = message.content.iter().filter_map(ContentBlock::as_text).collect();
+        assert_eq!(
+            texts,
+            ["a", "[audio/wav]", "[a://b]\ninside", "[resource plan a://d]", "[smell]"]
+        );
+        assert_eq!(message.content.len(), 7);
+        assert_eq!(
+            read(&json!({ "role": "system", "content": { "type": "text", "text": "a" } })),
+            None
+        );
+        assert_eq!(read(&json!({ "role": "user" })), None);
+    }
+}

@@ -1,0 +1,29 @@
+use oa_redact::Secrets;
+use oa_tools::{LogLevel, Progress};
+use serde_json::Value;
+
+/// Whole numbers are steps; fractions become percent of what is known.
+pub(crate) fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
+    let done = params.get("progress").and_then(Value::as_f64)?;
+    let total = params.get("total").and_then(Value::as_f64);
+    let is_whole = |number: f64| number >= 0.0 && number.fract() == 0.0;
+    let progress = if is_whole(done) && total.is_none_or(is_whole) {
+        Progress::new(done as u64, total.map(|total| total as u64))
+    } else {
+        let total = total.filter(|total| *total > 0.0).unwrap_or(1.0);
+        Progress::from(done / total)
+    };
+    Some(match params.get("message").and_then(Value::as_str) {
+        Some(message) => progress.with_message(secrets.excerpt(message, 500)),
+        None => progress,
+    })
+}
+
+pub(crate) fn level(name: Option<&str>) -> LogLevel {
+    match name {
+        Some("debug") => LogLevel::Debug,
+        Some("warning") => LogLevel::Warn,
+        Some("alert" | "critical" | "emergency" | "error") => LogLevel::Error,
+        _ => LogLevel::Info,
+    }
+}

@@ -1,0 +1,102 @@
+use oa_types::Message;
+use serde_json::Value;
+
+/// A prompt of a server: a template of messages.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The name.
+    pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
+    /// The description.
+    pub description: Option<String>,
+    /// The arguments.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a [`Prompt`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PromptArgument {
+    /// The name.
+    pub name: String,
+    /// The description.
+    pub description: Option<String>,
+    /// True if it must be given.
+    pub is_required: bool,
+}
+
+/// The messages of a [`Prompt`], with its arguments filled in.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FilledPrompt {
+    /// The description.
+    pub description: Option<String>,
+    /// The messages, of the user and of the assistant. Content that no message can have, such as audio, is a note in its
+    /// place.
+    pub messages: Vec<Message>,
+}
+
+impl Prompt {
+    pub(crate) fn read(entry: &Value) -> Option<Self> {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+        let arguments = entry.get("arguments").and_then(Value::as_array).into_iter().flatten();
+        let arguments = arguments.filter_map(|argument| {
+            Some(PromptArgument {
+                name: argument.get("name").and_then(Value::as_str)?.to_owned(),
+                description: argument.get("description").and_then(Value::as_str).map(str::to_owned),
+                is_required: argument.get("required") == Some(&Value::Bool(true)),
+            })
+        });
+        Some(Self {
+            name: text("name").filter(|name| !name.is_empty())?,
+            title: text("title"),
+            description: text("description"),
+            arguments: arguments.collect(),
+        })
+    }
+}
+
+impl FilledPrompt {
+    /// Reads the result of `prompts/get`; `None` if it is none.
+    pub(crate) fn read(result: &Value) -> Option<Self> {
+        let messages = result.get("messages")?.as_array()?;
+        Some(Self {
+            description: result.get("description").and_then(Value::as_str).map(str::to_owned),
+            messages: messages.iter().map(crate::message::read).collect::<Option<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn prompts_are_read_with_their_arguments() {
+        let prompt = Prompt::read(&json!({
+            "name": "greet",
+            "arguments": [{ "name": "who", "required": true }, { "name": "how" }, { "nothing": 1 }],
+        }));
+        let prompt = prompt.unwrap();
+        let needed: Vec<_> = prompt
+            .arguments
+            .iter()
+            .map(|argument| (&*argument.name, argument.is_required))
+            .collect();
+        assert_eq!(needed, [("who", true), ("how", false)]);
+        assert_eq!(Prompt::read(&json!({ "name": "" })), None);
+    }
+
+    #[test]
+    fn a_filled_prompt_is_messages() {
+        let said = json!({ "role": "user", "content": { "type": "text", "text": "Hi." } });
+        let filled = FilledPrompt::read(&json!({ "messages": [said] })).unwrap();
+        assert_eq!(filled.messages, [Message::user("Hi.")]);
+        assert_eq!(FilledPrompt::read(&json!({ "messages": [{ "role": "nobody" }] })), None);
+        assert_eq!(FilledPrompt::read(&json!({})), None);
+    }
+}

@@ -1,0 +1,124 @@
+use oa_redact::base64;
+use oa_types::ImageBlock;
+use serde_json::Value;
+
+/// A resource of a server, such as a file.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Resource {
+    /// The URI, or the template of one with parts such as `{id}`.
+    pub uri: String,
+    /// The name.
+    pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
+    /// The description.
+    pub description: Option<String>,
+    /// The media type.
+    pub mime_type: Option<String>,
+    /// The size in bytes.
+    pub size: Option<u64>,
+}
+
+/// The content of a resource. One resource may have several, such as the files of a folder.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceContent {
+    /// The URI.
+    pub uri: String,
+    /// The media type.
+    pub mime_type: Option<String>,
+    /// The data.
+    pub data: ResourceData,
+}
+
+/// The data of a [`ResourceContent`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ResourceData {
+    /// Bytes, as base64 that has not been checked.
+    Blob(String),
+    /// Text.
+    Text(String),
+}
+
+impl Resource {
+    pub(crate) fn read(entry: &Value) -> Option<Self> {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            uri: text("uri").or_else(|| text("uriTemplate"))?,
+            name: text("name").unwrap_or_default(),
+            title: text("title"),
+            description: text("description"),
+            mime_type: text("mimeType"),
+            size: entry.get("size").and_then(Value::as_u64),
+        })
+    }
+}
+
+impl ResourceContent {
+    pub(crate) fn read(entry: &Value) -> Option<Self> {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+        let data = match text("text") {
+            Some(text) => ResourceData::Text(text),
+            None => ResourceData::Blob(text("blob")?),
+        };
+        Some(Self { uri: text("uri").unwrap_or_default(), mime_type: text("mimeType"), data })
+    }
+
+    /// Returns the text; `None` for bytes.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.data {
+            ResourceData::Blob(_) => None,
+            ResourceData::Text(text) => Some(text),
+        }
+    }
+
+    /// Returns the bytes; `None` for base64 that is not valid.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match &self.data {
+            ResourceData::Blob(blob) => base64::decode(blob),
+            ResourceData::Text(text) => Some(text.clone().into_bytes()),
+        }
+    }
+
+    /// Returns the image, for a message; `None` if it is no image that models read.
+    #[must_use]
+    pub fn image(&self) -> Option<ImageBlock> {
+        match (&self.data, &self.mime_type) {
+            (ResourceData::Blob(blob), Some(mime)) => ImageBlock::from_base64(blob, mime).ok(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn contents_are_text_bytes_or_images() {
+        let read = |entry: Value| ResourceContent::read(&entry);
+        let text = read(json!({ "uri": "a://b", "text": "inside" })).unwrap();
+        assert_eq!((text.text(), text.bytes().as_deref()), (Some("inside"), Some(&b"inside"[..])));
+        let image =
+            read(json!({ "uri": "a://c", "mimeType": "image/png", "blob": "QUJD" })).unwrap();
+        assert_eq!((image.text(), image.bytes().as_deref()), (None, Some(&b"ABC"[..])));
+        assert_eq!(image.image().unwrap().url, "data:image/png;base64,QUJD");
+        let broken = read(json!({ "blob": "?" })).unwrap();
+        assert_eq!((broken.bytes(), broken.image()), (None, None));
+        assert_eq!(read(json!({ "uri": "a://d" })), None);
+    }
+
+    #[test]
+    fn a_resource_needs_a_uri_or_a_template() {
+        let read = |entry: Value| Resource::read(&entry).map(|resource| resource.uri);
+        assert_eq!(read(json!({ "uri": "a://b", "name": "b", "size": 7 })), Some("a://b".into()));
+        assert_eq!(read(json!({ "uriTemplate": "a://{id}" })), Some("a://{id}".into()));
+        assert_eq!(read(json!({ "name": "b" })), None);
+    }
+}

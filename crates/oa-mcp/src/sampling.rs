@@ -1,0 +1,224 @@
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::limits::Limits;
+use crate::message;
+
+/// The number of stop texts and of names of models that are read.
+const NAMES: usize = 16;
+
+/// A request of a server to a model, made while one of its tools runs.
+///
+/// Everything in it comes from the server, the system prompt too.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Sampling {
+    /// The name under which hooks and permissions see the request: `<prefix>__sampling`.
+    pub name: String,
+    /// The name of the server.
+    pub server: String,
+    /// The system prompt that the server would like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The conversation: texts and images of the user and of the assistant.
+    pub messages: Vec<Message>,
+    /// The most tokens of the answer: what the server asks for, or
+    /// [`Limits::sampling_tokens`](crate::Limits::sampling_tokens) if that is less.
+    pub max_tokens: u32,
+    /// The temperature that the server would like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// Texts at which the answer is to end.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stop: Vec<String>,
+    /// The names of models that the server would like, the best first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub models: Vec<String>,
+}
+
+/// The answer of a model to a [`Sampling`] request.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Sampled {
+    /// The model that answered.
+    pub model: String,
+    /// The text.
+    pub text: String,
+    /// Why the answer ended.
+    pub finish_reason: FinishReason,
+}
+
+impl Sampled {
+    /// Creates an answer that is complete.
+    #[must_use]
+    pub fn new(model: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { model: model.into(), text: text.into(), finish_reason: FinishReason::Stop }
+    }
+
+    /// Returns the answer as the protocol has it.
+    pub(crate) fn to_result(&self) -> Value {
+        let reason = match &self.finish_reason {
+            FinishReason::Length => "maxTokens",
+            FinishReason::Stop => "endTurn",
+            other => other.as_str(),
+        };
+        json!({
+            "role": "assistant",
+            "content": { "type": "text", "text": self.text },
+            "model": self.model,
+            "stopReason": reason,
+        })
+    }
+}
+
+impl Sampling {
+    /// Reads a request; an error says what is wrong with it.
+    pub(crate) fn read(
+        params: &Value,
+        server: &str,
+        name: String,
+        limits: &Limits,
+    ) -> Result<Self, String> {
+        if params.get("tools").is_some_and(|tools| !tools.is_null()) {
+            return Err("this client's model has no tools".to_owned());
+        }
+        let Some(Value::Array(list)) = params.get("messages") else {
+            return Err("it has no messages".to_owned());
+        };
+        let mut messages = Vec::new();
+        for said in list {
+            messages.push(read_message(said)?);
+        }
+        if messages.is_empty() {
+            return Err("it has no messages".to_owned());
+        }
+        let wanted =
+            params.get("maxTokens").and_then(Value::as_u64).ok_or("it has no maxTokens")?;
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
+        let texts = |value: Option<&Value>| -> Vec<String> {
+            let texts = value.and_then(Value::as_array).into_iter().flatten();
+            texts.filter_map(Value::as_str).take(NAMES).map(str::to_owned).collect()
+        };
+        let hints = params.pointer("/modelPreferences/hints").and_then(Value::as_array);
+        let hints = hints.into_iter().flatten().filter_map(|hint| hint["name"].as_str());
+        Ok(Self {
+            name,
+            server: server.to_owned(),
+            system_prompt: params
+                .get("systemPrompt")
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
+            messages,
+            max_tokens: wanted.min(limits.sampling_tokens),
+            temperature: params
+                .get("temperature")
+                .and_then(Value::as_f64)
+                .map(|temperature| temperature as f32),
+            stop: texts(params.get("stopSequences")),
+            models: hints.take(NAMES).map(str::to_owned).collect(),
+        })
+    }
+}
+
+fn read_message(said: &Value) -> Result<Message, String> {
+    let role = match said.get("role").and_then(Value::as_str) {
+        Some("user") => MessageRole::User,
+        Some("assistant") => MessageRole::Assistant,
+        _ => return Err("a message is neither the user's nor the assistant's".to_owned()),
+    };
+    let content = said.get("content").unwrap_or(&Value::Null);
+    let blocks = match content {
+        Value::Array(blocks) => blocks.as_slice(),
+        block => std::slice::from_ref(block),
+    };
+    let blocks: Vec<ContentBlock> = blocks
+        .iter()
+        .map(|block| match block.get("type").and_then(Value::as_str) {
+            Some("image" | "text") => message::block(block),
+            _ => None,
+        })
+        .collect::<Option<_>>()
+        .ok_or("a message has content that is neither text nor an image")?;
+    Ok(Message::new(role, blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(params: &Value) -> Result<Sampling, String> {
+        let mut limits = Limits::default();
+        limits.sampling_tokens = 100;
+        Sampling::read(params, "s", "s__sampling".to_owned(), &limits)
+    }
+
+    fn said(text: &str) -> Value {
+        json!([{ "role": "user", "content": { "type": "text", "text": text } }])
+    }
+
+    #[test]
+    fn tokens_are_capped_and_wishes_are_kept() {
+        let request = read(&json!({
+            "messages": [
+                { "role": "user", "content": [
+                    { "type": "text", "text": "Look." },
+                    { "type": "image", "mimeType": "image/png", "data": "QUJD" },
+                ] },
+                { "role": "assistant", "content": { "type": "text", "text": "I see." } },
+            ],
+            "systemPrompt": "Be brief.",
+            "maxTokens": 5_000,
+            "temperature": 0.5,
+            "stopSequences": ["END"],
+            "modelPreferences": { "hints": [{ "name": "small" }, {}], "costPriority": 1 },
+            "includeContext": "allServers",
+        }))
+        .unwrap();
+        assert_eq!(request.max_tokens, 100);
+        assert_eq!(request.system_prompt.as_deref(), Some("Be brief."));
+        assert_eq!((request.temperature, &*request.stop), (Some(0.5), &["END".to_owned()][..]));
+        assert_eq!(request.models, ["small"]);
+        assert_eq!(request.messages[0].content.len(), 2);
+        assert_eq!(
+            request.messages[1],
+            Message::assistant(vec![ContentBlock::Text(oa_types::TextBlock::new("I see."))])
+        );
+        let data = serde_json::to_value(&request).unwrap();
+        assert_eq!(serde_json::from_value::<Sampling>(data).unwrap(), request);
+        let few = read(&json!({ "messages": said("a"), "maxTokens": 7 })).unwrap();
+        assert_eq!(few.max_tokens, 7);
+    }
+
+    #[test]
+    fn what_the_model_cannot_read_is_refused() {
+        let of = |params: Value| read(&params).unwrap_err();
+        assert_eq!(of(json!({})), "it has no messages");
+        assert_eq!(of(json!({ "messages": [], "maxTokens": 1 })), "it has no messages");
+        assert_eq!(of(json!({ "messages": said("a") })), "it has no maxTokens");
+        assert_eq!(
+            of(json!({ "messages": said("a"), "maxTokens": 1, "tools": [] })),
+            "this client's model has no tools"
+        );
+        let audio = json!([{ "role": "user", "content": { "type": "audio", "data": "QUJD" } }]);
+        assert_eq!(
+            of(json!({ "messages": audio, "maxTokens": 1 })),
+            "a message has content that is neither text nor an image"
+        );
+        let system = json!([{ "role": "system", "content": { "type": "text", "text": "a" } }]);
+        assert_eq!(
+            of(json!({ "messages": system, "maxTokens": 1 })),
+            "a message is neither the user's nor the assistant's"
+        );
+    }
+
+    #[test]
+    fn an_answer_says_why_it_ended() {
+        let mut sampled = Sampled::new("small", "Hi.");
+        assert_eq!(sampled.to_result()["stopReason"], "endTurn");
+        assert_eq!(sampled.to_result()["content"], json!({ "type": "text", "text": "Hi." }));
+        sampled.finish_reason = FinishReason::Length;
+        assert_eq!(sampled.to_result()["stopReason"], "maxTokens");
+    }
+}

@@ -1,0 +1,217 @@
+//! Tools of ours for clients of the protocol.
+//!
+//! `protocol.rs` decides what a message means, without I/O; `call.rs` runs calls; `stream.rs` and `http.rs` move bytes.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use oa_hooks::{Permission, PermissionRequest};
+use oa_tools::{Registry, State};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::tool_server::call::{Connection, Permit, Runner};
+use crate::tool_server::catalog::{About, Catalog};
+use crate::tool_server::limits::ServerLimits;
+
+mod call;
+mod catalog;
+#[cfg(feature = "server-http")]
+pub(crate) mod http;
+pub(crate) mod limits;
+mod message;
+mod output;
+mod protocol;
+mod splitter;
+mod stream;
+
+/// Tools of ours as an MCP server: over standard input and output, over any pair of streams, or (feature
+/// `server-http`) as a tower service over streamable HTTP.
+///
+/// Each call runs in an executor: a tool that panics, fails or takes too long is a result that the model can read, and
+/// blocking tools get a thread. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) go out in order,
+/// before the result. A tool that runs an agent is a tool like any other.
+///
+/// External tools are not offered: whoever has their results is not here. Of exclusive tools, and of those with a
+/// [`max_parallel`](oa_tools::Tool::max_parallel), only as many calls run at once as they say, over all clients.
+///
+/// ```no_run
+/// use oa_mcp::ToolServer;
+/// use oa_tools::{Registry, tool};
+/// use serde_json::json;
+///
+/// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+/// // `no_run`, since it reads standard input.
+/// let mut tools = Registry::new();
+/// tools.add(
+///     tool("add", "Adds two numbers")
+///         .param("a", "number")
+///         .param("b", "number")
+///         .build(|args| async move {
+///             Ok(json!({ "sum": args["a"].as_f64().unwrap_or(0.0) + args["b"].as_f64().unwrap_or(0.0) }))
+///         }),
+/// )?;
+/// ToolServer::new(tools).name("calculator").serve_stdio().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server does nothing until it serves"]
+pub struct ToolServer {
+    registry: Registry,
+    about: About,
+    state: State,
+    permit: Option<Permit>,
+    limits: ServerLimits,
+}
+
+impl ToolServer {
+    /// Creates a server for these tools, with the name `open-agent` and the version of this crate.
+    pub fn new(registry: Registry) -> Self {
+        let about = About {
+            name: "open-agent".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: None,
+        };
+        let (state, limits) = (State::new(), ServerLimits::default());
+        Self { registry, about, state, permit: None, limits }
+    }
+
+    /// Sets the name that clients see.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.about.name = name.into();
+        self
+    }
+
+    /// Sets the version that clients see.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.about.version = version.into();
+        self
+    }
+
+    /// Sets the text on how to use the tools, which clients may show to the model.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.about.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the state shared with the tools.
+    pub fn state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Sets a callback that is asked before each call runs, with the input that would run. The request's history is
+    /// empty: the conversation is the client's.
+    ///
+    /// A denial is a result that the model reads. A panic, and [`Permission::Later`], deny the call. Input from
+    /// [`Permission::AllowWith`] must match the tool's schema.
+    ///
+    /// ```
+    /// use oa_hooks::Permission;
+    /// use oa_mcp::ToolServer;
+    /// use oa_tools::Registry;
+    ///
+    /// let server = ToolServer::new(Registry::new()).permit(|request| async move {
+    ///     match request.category.as_deref() {
+    ///         Some("read") => Permission::Allow,
+    ///         _ => Permission::deny("this server only reads"),
+    ///     }
+    /// });
+    /// # let _ = server;
+    /// ```
+    pub fn permit<F, Fut>(mut self, permit: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Permission> + Send + 'static,
+    {
+        self.permit = Some(Permit::new(permit));
+        self
+    }
+
+    /// Sets the bounds on what a client can make the server hold.
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Serves the client at standard input and output, until either ends.
+    ///
+    /// Standard output belongs to the protocol: on Unix, what tools print meanwhile goes to standard error. At the end
+    /// of input all calls are canceled, and the function returns within a second. Call it once: input that was read
+    /// ahead is lost. A blocking tool that ignores its cancellation keeps the runtime from ending; where that matters,
+    /// leave `main` by [`std::process::exit`].
+    ///
+    /// # Errors
+    ///
+    /// If standard output cannot be had, or threads cannot be started.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels all calls. A thread that waits for input stays until it comes.
+    pub async fn serve_stdio(self) -> io::Result<()> {
+        let runner = Arc::new(self.into_runner());
+        stream::over_stdio(Connection::new(&runner)).await
+    }
+
+    /// Serves one client over a pair of streams, one message a line, until either ends.
+    ///
+    /// At the end of input all calls are canceled, and the function returns within a second.
+    ///
+    /// ```
+    /// use oa_mcp::ToolServer;
+    /// use oa_tools::Registry;
+    /// use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> std::io::Result<()> {
+    /// let (ours, client) = tokio::io::duplex(64 * 1024);
+    /// let (input, output) = tokio::io::split(ours);
+    /// let serving = tokio::spawn(ToolServer::new(Registry::new()).serve(input, output));
+    ///
+    /// let (answers, mut requests) = tokio::io::split(client);
+    /// requests.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await?;
+    /// let answer = BufReader::new(answers).lines().next_line().await?;
+    /// assert_eq!(answer.as_deref(), Some(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
+    /// requests.shutdown().await?;
+    /// serving.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels all calls.
+    pub async fn serve(
+        self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) {
+        let runner = Arc::new(self.into_runner());
+        stream::over_streams(Connection::new(&runner), input, output).await;
+    }
+
+    /// Makes a tower service of the server, which speaks streamable HTTP under whatever path it is mounted.
+    #[cfg(feature = "server-http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "server-http")))]
+    #[must_use]
+    pub fn http_service(self) -> http::HttpService {
+        http::HttpService::new(self.into_runner())
+    }
+
+    fn into_runner(self) -> Runner {
+        let catalog = Catalog::new(&self.registry, self.about, self.state);
+        Runner::new(catalog, self.limits, self.permit)
+    }
+}
+
+impl fmt::Debug for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServer")
+            .field("tools", &self.registry)
+            .field("name", &self.about.name)
+            .field("version", &self.about.version)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,321 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Buf;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use oa_transport::ApiKey;
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tower::Service;
+
+use crate::tool_server::call::{Connection, Runner};
+use crate::tool_server::http::guard::{Guard, check_message, check_version, too_large};
+use crate::tool_server::http::refusal::Refusal;
+use crate::tool_server::http::sessions::{Full, Sessions};
+use crate::tool_server::protocol::Step;
+
+mod body;
+mod guard;
+mod refusal;
+mod sessions;
+
+pub use crate::tool_server::http::body::HttpBody;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The messages of one response that wait to be written.
+const MESSAGES: usize = 16;
+
+/// A [`ToolServer`](crate::ToolServer) over streamable HTTP, as a tower service for hyper, axum and others.
+///
+/// It answers to the names of the loopback only, in `Host` and in `Origin`, until [`allow_host`](Self::allow_host)
+/// names others: a web page of somebody else could reach it otherwise. Requests to whatever path arrive are taken for
+/// messages, so mount it at one. Clones share the sessions.
+///
+/// A call is answered by a stream of events, which ends with its result; everything else by JSON. There is no stream
+/// for notices outside of calls, since there are none: `GET` is answered with status 405.
+#[derive(Clone)]
+pub struct HttpService {
+    guard: Guard,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runner: Arc<Runner>,
+    sessions: Mutex<Sessions<Arc<Connection>>>,
+    bodies: Semaphore,
+}
+
+impl HttpService {
+    pub(crate) fn new(runner: Runner) -> Self {
+        let limits = &runner.limits;
+        let sessions = Mutex::new(Sessions::new(limits.sessions.max(1), limits.session_idle));
+        let bodies = Semaphore::new(limits.bodies.clamp(1, Semaphore::MAX_PERMITS));
+        let shared = Shared { sessions, bodies, runner: Arc::new(runner) };
+        Self { guard: Guard::default(), shared: Arc::new(shared) }
+    }
+
+    /// Adds a name under which clients reach the server, without a port: `tools.example`. Pages of that name may send
+    /// requests, too.
+    #[must_use]
+    pub fn allow_host(mut self, host: &str) -> Self {
+        self.guard.allow_host(host);
+        self
+    }
+
+    /// Sets the token that each request must have: `Authorization: Bearer <key>`.
+    #[must_use]
+    pub fn bearer(mut self, key: ApiKey) -> Self {
+        self.guard.set_bearer(key);
+        self
+    }
+
+    /// Returns the number of open sessions, those included that are about to end for idleness.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.shared.sessions().len()
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Response<HttpBody>
+    where
+        B: Body + Send,
+        B::Data: Send,
+    {
+        let (parts, body) = request.into_parts();
+        match self.dispatch(parts, body).await {
+            Ok(response) => response,
+            Err(refusal) => {
+                let status = refusal.status();
+                let mut response = json(status, refusal.into_body());
+                if status == StatusCode::UNAUTHORIZED {
+                    let challenge = HeaderValue::from_static("Bearer");
+                    response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+                }
+                if status == StatusCode::METHOD_NOT_ALLOWED {
+                    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, DELETE"));
+                }
+                response
+            }
+        }
+    }
+
+    async fn dispatch<B>(&self, parts: Parts, body: B) -> Result<Response<HttpBody>, Refusal>
+    where
+        B: Body + Send,
+        B::Data: Send,
+    {
+        self.guard.admit(&parts)?;
+        if parts.method == Method::POST {
+            check_message(&parts.headers, self.shared.runner.limits.body_bytes)?;
+            let id = session_id(&parts)?;
+            let session = match id {
+                Some(id) => Some((id.to_owned(), self.shared.find(id)?)),
+                None => None,
+            };
+            let message = self.shared.read(body).await?;
+            return match session {
+                Some((id, connection)) => self.shared.post(&id, &connection, &message),
+                None => self.shared.open(&message),
+            };
+        }
+        if parts.method == Method::DELETE {
+            check_version(&parts.headers)?;
+            let Some(id) = session_id(&parts)? else { return Err(no_session()) };
+            let connection = self.shared.sessions().remove(id).ok_or_else(unknown_session)?;
+            connection.end();
+            return Ok(empty(StatusCode::NO_CONTENT));
+        }
+        Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "messages are sent by POST"))
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> MutexGuard<'_, Sessions<Arc<Connection>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, id: &str) -> Result<Arc<Connection>, Refusal> {
+        let found = self.sessions().get(id, Instant::now(), |connection| connection.is_busy());
+        found.ok_or_else(unknown_session)
+    }
+
+    /// Reads a body, within its limits.
+    async fn read<B>(&self, body: B) -> Result<Vec<u8>, Refusal>
+    where
+        B: Body + Send,
+        B::Data: Send,
+    {
+        let limits = &self.runner.limits;
+        let reading = async {
+            let _place = self.bodies.acquire().await;
+            let mut body = Box::pin(body);
+            let mut bytes = Vec::new();
+            while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+                let broken = |_| Refusal::new(StatusCode::BAD_REQUEST, "the body broke off");
+                let Ok(mut data) = frame.map_err(broken)?.into_data() else { continue };
+                if bytes.len() + data.remaining() > limits.body_bytes {
+                    return Err(too_large(limits.body_bytes));
+                }
+                while data.has_remaining() {
+                    let chunk = data.chunk();
+                    bytes.extend_from_slice(chunk);
+                    let read = chunk.len();
+                    data.advance(read);
+                }
+            }
+            Ok(bytes)
+        };
+        let why = "the body did not arrive in time";
+        let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, why);
+        tokio::time::timeout(limits.body_time, reading).await.map_err(late)?
+    }
+
+    /// Answers a message without a session, which must be `initialize`.
+    fn open(&self, message: &[u8]) -> Result<Response<HttpBody>, Refusal> {
+        let connection = Connection::new(&self.runner);
+        let mut steps = connection.receive(message);
+        let answer = match (steps.pop(), steps.is_empty()) {
+            (Some(Step::Answer(answer)), true) => answer,
+            (Some(Step::Refuse(refusal)), true) => return Err(Refusal::with_message(refusal)),
+            _ => return Err(no_session()),
+        };
+        if !connection.is_ready() {
+            // A ping is answered to anybody, anything else with an error that has its id.
+            let is_error =
+                serde_json::from_str::<Value>(&answer).is_ok_and(|it| it["error"].is_object());
+            let status = if is_error { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            return Ok(json(status, answer));
+        }
+        let id = new_id();
+        let added = self
+            .sessions()
+            .add(id.clone(), Arc::new(connection), Instant::now(), |it| it.is_busy());
+        added.map_err(|Full| {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many busy sessions")
+        })?;
+        let mut response = json(StatusCode::OK, answer);
+        // Hexadecimal digits are a valid value.
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(SESSION, id);
+        }
+        Ok(response)
+    }
+
+    /// Answers a message of a session.
+    fn post(
+        self: &Arc<Self>,
+        id: &str,
+        connection: &Arc<Connection>,
+        message: &[u8],
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let (mut answers, mut refusals, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+        for step in connection.receive(message) {
+            match step {
+                Step::Answer(answer) => answers.push(answer),
+                Step::Call(call) => calls.push(call),
+                Step::Cancel(cancel) => cancel.cancel(),
+                Step::Refuse(refusal) => refusals.push(refusal),
+            }
+        }
+        if calls.is_empty() && answers.is_empty() && refusals.len() == 1 {
+            return Err(refusals.pop().map_or_else(no_session, Refusal::with_message));
+        }
+        answers.append(&mut refusals);
+        if calls.is_empty() {
+            return Ok(match answers.len() {
+                0 => empty(StatusCode::ACCEPTED),
+                1 => json(StatusCode::OK, answers.remove(0)),
+                _ => json(StatusCode::OK, format!("[{}]", answers.join(","))),
+            });
+        }
+        let (out, messages) = mpsc::channel(MESSAGES.max(answers.len()));
+        for answer in answers {
+            // There is room for all of them.
+            let _ = out.try_send(answer);
+        }
+        let mut running = JoinSet::new();
+        for call in calls {
+            let (shared, connection) = (Arc::clone(self), Arc::clone(connection));
+            let (id, out) = (id.to_owned(), out.clone());
+            running.spawn(async move {
+                connection.run(call, &out).await;
+                // The pause begins when the last call ends.
+                shared.sessions().touch(&id, Instant::now());
+            });
+        }
+        let mut response = Response::new(HttpBody::events(messages, running));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        Ok(response)
+    }
+}
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<HttpBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move { Ok(this.answer(request).await) })
+    }
+}
+
+/// Shows no session and no key.
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("sessions", &self.sessions()).finish_non_exhaustive()
+    }
+}
+
+fn session_id(parts: &Parts) -> Result<Option<&str>, Refusal> {
+    match parts.headers.get(SESSION) {
+        Some(id) => id.to_str().map(Some).map_err(|_| unknown_session()),
+        None => Ok(None),
+    }
+}
+
+fn no_session() -> Refusal {
+    let why = "the first message must be initialize alone, and later ones need its mcp-session-id";
+    Refusal::new(StatusCode::BAD_REQUEST, why)
+}
+
+fn unknown_session() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "there is no such session")
+}
+
+/// Makes the id of a session, of 128 bits. It is hard to guess, but no credential: that is what a bearer token is for.
+fn new_id() -> String {
+    let random = || RandomState::new().hash_one(Instant::now());
+    format!("{:016x}{:016x}", random(), random())
+}
+
+fn json(status: StatusCode, text: String) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(String::new()));
+    *response.status_mut() = status;
+    response
+}

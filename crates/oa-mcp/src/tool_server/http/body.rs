@@ -1,0 +1,91 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
+
+/// The pause after which a comment says that the stream is alive: shorter than the patience of proxies.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// The body of a response of [`HttpService`](crate::HttpService): JSON, or a stream of events that runs calls.
+///
+/// Dropping it, as a server does when its client is gone, cancels the calls that it runs: their answers could not be
+/// delivered any more.
+pub struct HttpBody(Inner);
+
+enum Inner {
+    Events(Events),
+    Whole(Option<Bytes>),
+}
+
+struct Events {
+    messages: mpsc::Receiver<String>,
+    /// Dropped with the body.
+    _calls: JoinSet<()>,
+    beat: Pin<Box<Sleep>>,
+}
+
+impl HttpBody {
+    pub(crate) fn whole(text: String) -> Self {
+        Self(Inner::Whole(Some(text.into()).filter(|bytes: &Bytes| !bytes.is_empty())))
+    }
+
+    pub(crate) fn events(messages: mpsc::Receiver<String>, calls: JoinSet<()>) -> Self {
+        let beat = Box::pin(tokio::time::sleep(BEAT));
+        Self(Inner::Events(Events { messages, _calls: calls, beat }))
+    }
+}
+
+impl Body for HttpBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let events = match &mut self.0 {
+            Inner::Events(events) => events,
+            Inner::Whole(bytes) => return Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
+        };
+        let mut bytes = Vec::new();
+        match events.messages.poll_recv(cx) {
+            // There are no line breaks in JSON, so nothing can be wrong with it.
+            Poll::Ready(Some(message)) => {
+                let _ = oa_sse::Frame::new(&message).event("message").write_to(&mut bytes);
+            }
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => match events.beat.as_mut().poll(cx) {
+                Poll::Ready(()) => bytes.extend_from_slice(b": alive\n\n"),
+                Poll::Pending => return Poll::Pending,
+            },
+        }
+        events.beat.as_mut().reset(Instant::now() + BEAT);
+        Poll::Ready(Some(Ok(Frame::data(bytes.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Events(_) => SizeHint::default(),
+            Inner::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for HttpBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpBody").finish_non_exhaustive()
+    }
+}

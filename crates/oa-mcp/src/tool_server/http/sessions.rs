@@ -1,0 +1,141 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The sessions of a service, without a clock.
+pub(crate) struct Sessions<T> {
+    open: HashMap<String, Session<T>>,
+    most: usize,
+    idle: Duration,
+}
+
+struct Session<T> {
+    client: T,
+    used: Instant,
+}
+
+/// There is no room for a session, because all are busy.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl<T: Clone> Sessions<T> {
+    pub(crate) fn new(most: usize, idle: Duration) -> Self {
+        Self { open: HashMap::new(), most, idle }
+    }
+
+    /// Returns the client of a session, which counts as used now.
+    pub(crate) fn get(
+        &mut self,
+        id: &str,
+        now: Instant,
+        is_busy: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        self.expire(now, is_busy);
+        let session = self.open.get_mut(id)?;
+        session.used = now;
+        Some(session.client.clone())
+    }
+
+    /// Counts a session as used now, if it is open.
+    pub(crate) fn touch(&mut self, id: &str, now: Instant) {
+        if let Some(session) = self.open.get_mut(id) {
+            session.used = now;
+        }
+    }
+
+    /// Adds a session. If there is no room, the one that has been idle for longest ends.
+    pub(crate) fn add(
+        &mut self,
+        id: String,
+        client: T,
+        now: Instant,
+        is_busy: impl Fn(&T) -> bool,
+    ) -> Result<(), Full> {
+        self.expire(now, &is_busy);
+        if self.open.len() >= self.most {
+            let idle = self.open.iter().filter(|(_, session)| !is_busy(&session.client));
+            let oldest = idle.min_by_key(|(_, session)| session.used).map(|(id, _)| id.clone());
+            self.open.remove(&oldest.ok_or(Full)?);
+        }
+        self.open.insert(id, Session { client, used: now });
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) -> Option<T> {
+        self.open.remove(id).map(|session| session.client)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    fn expire(&mut self, now: Instant, is_busy: impl Fn(&T) -> bool) {
+        self.open.retain(|_, session| {
+            now.saturating_duration_since(session.used) < self.idle || is_busy(&session.client)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    /// Clients are numbers; odd ones are busy.
+    fn is_busy(client: &u32) -> bool {
+        client % 2 == 1
+    }
+
+    #[test]
+    fn idle_sessions_end_and_busy_ones_do_not() {
+        let start = Instant::now();
+        let mut sessions = Sessions::new(3, IDLE);
+        sessions.add("a".into(), 0, start, is_busy).unwrap();
+        sessions.add("b".into(), 1, start, is_busy).unwrap();
+        let half = start + IDLE / 2;
+        assert_eq!(sessions.get("a", half, is_busy), Some(0));
+        assert_eq!(sessions.get("a", half + IDLE - Duration::from_nanos(1), is_busy), Some(0));
+        assert_eq!(sessions.get("a", half + 3 * IDLE, is_busy), None);
+        assert_eq!(sessions.get("b", half + 3 * IDLE, is_busy), Some(1));
+        assert_eq!(sessions.remove("b"), Some(1));
+        assert_eq!(sessions.len(), 0);
+    }
+
+    #[test]
+    fn a_new_session_takes_the_place_of_the_longest_idle() {
+        let start = Instant::now();
+        let second = |count: u64| start + Duration::from_secs(count);
+        let mut sessions = Sessions::new(2, IDLE);
+        sessions.add("a".into(), 0, start, is_busy).unwrap();
+        sessions.add("b".into(), 2, second(1), is_busy).unwrap();
+        sessions.touch("a", second(2));
+        sessions.add("c".into(), 4, second(3), is_busy).unwrap();
+        assert_eq!(sessions.get("b", second(3), is_busy), None);
+        assert_eq!(sessions.get("a", second(3), is_busy), Some(0));
+        let mut busy = Sessions::new(1, IDLE);
+        busy.add("a".into(), 1, start, is_busy).unwrap();
+        assert!(busy.add("b".into(), 0, start, is_busy).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn there_are_never_more_than_the_limit(
+            steps in proptest::collection::vec((0..8_u32, 0..8_u32, 0..40_u64), 0..100),
+        ) {
+            let mut now = Instant::now();
+            let mut sessions = Sessions::new(4, IDLE);
+            for (id, client, seconds) in steps {
+                now += Duration::from_secs(seconds);
+                let added = sessions.add(id.to_string(), client, now, is_busy);
+                prop_assert!(sessions.len() <= 4);
+                if added.is_ok() {
+                    prop_assert_eq!(sessions.get(&id.to_string(), now, is_busy), Some(client));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::tool_server::call::Connection;
+use crate::tool_server::message::{INVALID_REQUEST, error};
+use crate::tool_server::protocol::Step;
+use crate::tool_server::splitter::{Input, Splitter};
+
+/// The lines that wait to be read.
+const LINES: usize = 4;
+/// The messages that wait to be written.
+const MESSAGES: usize = 64;
+/// The most that is read at once, and written at once where messages wait.
+const CHUNK: usize = 64 * 1024;
+/// The wait for calls that were canceled at the end of input, and again for what they answer to be written.
+const LAST: Duration = Duration::from_millis(400);
+
+/// Serves one client over a pair of streams, until its input or our output ends.
+pub(crate) async fn over_streams(
+    connection: Connection,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) {
+    let limit = connection.limits().message_bytes;
+    let (lines_in, lines) = mpsc::channel(LINES);
+    let (out, messages) = mpsc::channel(MESSAGES);
+    let (done, written) = oneshot::channel();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(read_async(input, limit, lines_in));
+    tasks.spawn(async move {
+        let _ = write_async(output, messages).await;
+        let _ = done.send(());
+    });
+    converse(connection, lines, out, written).await;
+}
+
+/// Serves the client at the standard streams of the process.
+///
+/// They are read and written on threads of their own. The runtime's would keep a program from ending, when a client
+/// leaves its input open.
+pub(crate) async fn over_stdio(connection: Connection) -> io::Result<()> {
+    let limit = connection.limits().message_bytes;
+    let (lines_in, lines) = mpsc::channel(LINES);
+    let (out, messages) = mpsc::channel(MESSAGES);
+    let (done, written) = oneshot::channel();
+    let stdout = Stdout::take()?;
+    let output = stdout.output()?;
+    thread::Builder::new().name("mcp-input".to_owned()).spawn(move || {
+        read_blocking(io::stdin().lock(), limit, &lines_in);
+    })?;
+    thread::Builder::new().name("mcp-output".to_owned()).spawn(move || {
+        let _ = write_blocking(output, messages);
+        let _ = done.send(());
+    })?;
+    converse(connection, lines, out, written).await;
+    drop(stdout);
+    Ok(())
+}
+
+/// Answers lines until their end.
+async fn converse(
+    connection: Connection,
+    mut lines: mpsc::Receiver<Input>,
+    out: mpsc::Sender<String>,
+    written: oneshot::Receiver<()>,
+) {
+    let connection = Arc::new(connection);
+    let mut calls = JoinSet::new();
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = lines.recv() => line,
+            Some(_) = calls.join_next() => continue,
+            // The client does not read any more.
+            () = out.closed() => None,
+        };
+        let Some(line) = line else { break };
+        let steps = match line {
+            Input::Line(line) => connection.receive(&line),
+            Input::TooLong => {
+                let limit = connection.limits().message_bytes;
+                let why = format!("the message has more than {limit} bytes");
+                vec![Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why))]
+            }
+        };
+        let mut is_stuck = false;
+        for step in steps {
+            match step {
+                Step::Answer(answer) | Step::Refuse(answer) => {
+                    // Input waits until there is room for what answers it.
+                    let time = connection.limits().write_time;
+                    is_stuck |= out.send_timeout(answer, time).await.is_err();
+                }
+                Step::Call(call) => {
+                    let (connection, out) = (Arc::clone(&connection), out.clone());
+                    calls.spawn(async move { connection.run(call, &out).await });
+                }
+                Step::Cancel(cancel) => cancel.cancel(),
+            }
+            if is_stuck {
+                break;
+            }
+        }
+        if is_stuck {
+            break;
+        }
+    }
+    connection.end();
+    let _ = tokio::time::timeout(LAST, async { while calls.join_next().await.is_some() {} }).await;
+    drop((calls, out));
+    let _ = tokio::time::timeout(LAST, written).await;
+}
+
+async fn read_async(mut input: impl AsyncRead + Unpin, limit: usize, lines: mpsc::Sender<Input>) {
+    let mut splitter = Splitter::new(limit);
+    let mut chunk = vec![0; CHUNK];
+    while let Ok(count @ 1..) = input.read(&mut chunk).await {
+        let mut rest = &chunk[..count];
+        while !rest.is_empty() {
+            let (line, used) = splitter.push(rest);
+            rest = &rest[used..];
+            if let Some(line) = line
+                && lines.send(line).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        let _ = lines.send(line).await;
+    }
+}
+
+fn read_blocking(mut input: impl Read, limit: usize, lines: &mpsc::Sender<Input>) {
+    let mut splitter = Splitter::new(limit);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let count = match input.read(&mut chunk) {
+            Ok(count @ 1..) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            _ => break,
+        };
+        let mut rest = &chunk[..count];
+        while !rest.is_empty() {
+            let (line, used) = splitter.push(rest);
+            rest = &rest[used..];
+            if let Some(line) = line
+                && lines.blocking_send(line).is_err()
+            {
+                return;
+            }
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        let _ = lines.blocking_send(line);
+    }
+}
+
+async fn write_async(
+    mut output: impl AsyncWrite + Unpin,
+    mut messages: mpsc::Receiver<String>,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while let Some(message) = messages.recv().await {
+        gather(&mut bytes, message, &mut messages);
+        output.write_all(&bytes).await?;
+        output.flush().await?;
+    }
+    Ok(())
+}
+
+fn write_blocking(mut output: impl Write, mut messages: mpsc::Receiver<String>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while let Some(message) = messages.blocking_recv() {
+        gather(&mut bytes, message, &mut messages);
+        output.write_all(&bytes)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Makes one piece of a message and of those that wait behind it.
+fn gather(bytes: &mut Vec<u8>, first: String, messages: &mut mpsc::Receiver<String>) {
+    bytes.clear();
+    // A large message is not paid for ever.
+    bytes.shrink_to(CHUNK);
+    let mut next = Some(first);
+    while let Some(message) = next {
+        bytes.extend_from_slice(message.as_bytes());
+        bytes.push(b'\n');
+        next = if bytes.len() < CHUNK { messages.try_recv().ok() } else { None };
+    }
+}
+
+/// Standard output, kept for messages: what a tool prints goes to standard error meanwhile.
+struct Stdout {
+    #[cfg(unix)]
+    own: std::os::fd::OwnedFd,
+}
+
+impl Stdout {
+    #[cfg(unix)]
+    fn take() -> io::Result<Self> {
+        use std::os::fd::AsFd;
+
+        io::stdout().flush()?;
+        let own = io::stdout().as_fd().try_clone_to_owned()?;
+        // Without standard error, what a tool prints is lost to the client, as before.
+        let _ = rustix::stdio::dup2_stdout(io::stderr());
+        Ok(Self { own })
+    }
+
+    #[cfg(unix)]
+    fn output(&self) -> io::Result<std::fs::File> {
+        Ok(self.own.try_clone()?.into())
+    }
+
+    #[cfg(not(unix))]
+    fn take() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    fn output(&self) -> io::Result<io::Stdout> {
+        Ok(io::stdout())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Stdout {
+    fn drop(&mut self) {
+        let _ = io::stdout().flush();
+        let _ = rustix::stdio::dup2_stdout(&self.own);
+    }
+}

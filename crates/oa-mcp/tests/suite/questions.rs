@@ -1,0 +1,196 @@
+//! Questions of a server: to the person, to the model, for roots.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use oa_mcp::{ElicitationAnswer, ElicitationMode, McpServer, Sampled};
+use oa_tools::{Cancel, ToolContext, ToolError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::support::{call, call_with, connect, eventually, scripted, tool, with_limits};
+
+/// The scripted server, with a person who always gives this answer.
+fn answered(answer: ElicitationAnswer) -> McpServer {
+    scripted("plain").on_elicitation(move |_, _| {
+        let answer = answer.clone();
+        async move { answer }
+    })
+}
+
+async fn heard(server: McpServer, what: &str) -> Value {
+    let connected = connect(server).await.unwrap_or_else(|error| panic!("{error}"));
+    let heard = call(&connected, what).await;
+    connected.close().await;
+    let heard = heard.unwrap_or_else(|error| panic!("{error}"));
+    serde_json::from_str(heard.as_str().unwrap_or_default()).unwrap_or(heard)
+}
+
+#[tokio::test]
+async fn a_person_answers_a_form() {
+    let server = scripted("plain").on_elicitation(|question, cx| async move {
+        assert_eq!((&*question.name, &*question.server), ("s__elicitation", "s"));
+        assert_eq!(question.message, "Who are you?");
+        assert!(matches!(question.mode, ElicitationMode::Form { .. }));
+        assert_eq!((cx.call_id(), cx.tool_name()), ("c", "s__do"));
+        assert!(question.check(json!({ "name": "Ada", "age": 3 })).is_err());
+        ElicitationAnswer::Accept(json!({ "name": "Ada" }))
+    });
+    let expected = json!({ "action": "accept", "content": { "name": "Ada" } });
+    assert_eq!(heard(server, "ask form").await, expected);
+    let declined = heard(answered(ElicitationAnswer::Decline), "ask form").await;
+    assert_eq!(declined, json!({ "action": "decline" }));
+    let cancelled = heard(answered(ElicitationAnswer::Cancel), "ask form").await;
+    assert_eq!(cancelled, json!({ "action": "cancel" }));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_match_or_is_refused_is_an_error_and_the_call_goes_on() {
+    let wrong = heard(answered(ElicitationAnswer::Accept(json!({ "age": 20 }))), "ask form").await;
+    assert_eq!(wrong["code"], -1);
+    let told = wrong["message"].as_str().unwrap();
+    assert!(
+        told.starts_with("the content does not match the form: `name`: required, but missing"),
+        "{told}"
+    );
+    let refused = heard(answered(ElicitationAnswer::Refuse("not now".into())), "ask form").await;
+    assert_eq!(refused, json!({ "code": -1, "message": "not now" }));
+}
+
+#[tokio::test]
+async fn a_url_is_shown_and_never_opened() {
+    let server = scripted("plain").on_elicitation(|question, _| async move {
+        let ElicitationMode::Url { url } = question.mode else { return ElicitationAnswer::Cancel };
+        assert_eq!(url, "https://example.org/sign-in");
+        ElicitationAnswer::Accept(json!({ "ignored": true }))
+    });
+    assert_eq!(heard(server, "ask url").await, json!({ "action": "accept" }));
+}
+
+#[tokio::test]
+async fn a_model_answers_with_capped_tokens() {
+    let server = scripted("plain")
+        .limits(with_limits(|limits| limits.sampling_tokens = 50))
+        .on_sampling(|request, _| async move {
+            assert_eq!((&*request.name, request.max_tokens), ("s__sampling", 50));
+            assert_eq!(request.system_prompt.as_deref(), Some("You are a poet."));
+            assert_eq!(request.temperature, Some(0.25));
+            Ok(Sampled::new("small", format!("{} An old pond.", request.messages[0].text())))
+        });
+    let content = json!({ "type": "text", "text": "A haiku, please. An old pond." });
+    let expected = json!({ "role": "assistant", "content": content, "model": "small", "stopReason": "endTurn" });
+    assert_eq!(heard(server, "ask model").await, expected);
+    let refusing =
+        || scripted("plain").on_sampling(|_, _| async { Err(ToolError::new("not today")) });
+    assert_eq!(heard(refusing(), "ask model").await, json!({ "code": -1, "message": "not today" }));
+    let wrong = heard(refusing(), "ask model wrongly").await;
+    assert_eq!(wrong, json!({ "code": -32602, "message": "it has no messages" }));
+}
+
+#[tokio::test]
+async fn only_what_was_set_is_offered() {
+    assert_eq!(heard(scripted("plain"), "capabilities").await, json!({}));
+    for what in ["ask form", "ask url", "ask model", "ask roots"] {
+        assert_eq!(heard(scripted("plain"), what).await["code"], -32601, "{what}");
+    }
+    let roots = heard(scripted("plain").root("/srv/a b"), "ask roots").await;
+    assert_eq!(roots, json!({ "roots": [{ "uri": "file:///srv/a%20b", "name": "a b" }] }));
+    let server = answered(ElicitationAnswer::Cancel)
+        .on_sampling(|_, _| async { Err(ToolError::new("no")) })
+        .root("/srv");
+    let connected = connect(server).await.unwrap();
+    let offered = call(&connected, "capabilities").await.unwrap();
+    let offered: Value = serde_json::from_str(offered.as_str().unwrap()).unwrap();
+    let expected = json!({ "roots": {}, "elicitation": { "form": {}, "url": {} }, "sampling": {} });
+    assert_eq!(offered, expected);
+    assert!(tool(&connected, "s__do").unwrap().is_agent(), "its calls get budgets and permissions");
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_question_without_a_running_tool_is_refused() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let server = scripted("forward").on_elicitation(move |_, _| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async { ElicitationAnswer::Cancel }
+    });
+    let refused = heard(server, "last cancel").await;
+    assert_eq!(refused, json!({ "code": -32600, "message": "no tool is running that could ask" }));
+    assert_eq!(count.load(Ordering::Relaxed), 0);
+}
+
+/// A person who never answers, and a receiver that ends when nobody waits for the answer any more.
+fn hesitant(mode: &str) -> (McpServer, mpsc::UnboundedReceiver<()>) {
+    let (asked, seen) = mpsc::unbounded_channel();
+    let server = scripted(mode).on_elicitation(move |_, _| {
+        let asked = asked.clone();
+        async move {
+            let _ = asked.send(());
+            std::future::pending().await
+        }
+    });
+    (server, seen)
+}
+
+#[tokio::test]
+async fn a_question_that_is_taken_back_is_dropped_without_an_answer() {
+    let (server, mut seen) = hesitant("plain");
+    assert_eq!(heard(server, "ask in vain").await, json!({}));
+    assert_eq!(seen.recv().await, Some(()));
+    assert_eq!(seen.recv().await, None, "the callback's future is dropped");
+}
+
+#[tokio::test]
+async fn an_interrupt_the_end_of_the_call_and_death_end_a_question() {
+    let (server, mut seen) = hesitant("plain");
+    let connected = connect(server).await.unwrap();
+    let cancel = Cancel::new();
+    let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
+    let interrupt = async {
+        seen.recv().await;
+        cancel.cancel();
+    };
+    let (result, ()) =
+        tokio::join!(call_with(&connected, json!({ "what": "ask form" }), cx), interrupt);
+    assert_eq!(result, Err("s: the call was interrupted".to_owned()));
+    // The server has an answer to its question, and goes on.
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    assert_eq!(call(&connected, "ask and go").await, Ok(json!("gone")));
+    assert!(call(&connected, "ask and die").await.unwrap_err().contains("status 3"));
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    connected.close().await;
+    let mut count = 0;
+    while seen.recv().await.is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 2);
+}
+
+#[tokio::test]
+async fn the_clock_of_a_call_stands_still_while_the_person_thinks() {
+    let server = scripted("plain")
+        .call_timeout(Duration::from_millis(600))
+        .max_call_time(Duration::from_millis(1_200))
+        .on_elicitation(|_, _| async {
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            ElicitationAnswer::Decline
+        });
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "ask slowly").await, Ok(json!("patient")));
+    // The clock goes on after it.
+    assert!(call(&connected, "nothing").await.unwrap_err().contains("silent"));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn questions_of_one_call_are_bounded() {
+    let (server, mut seen) = hesitant("plain");
+    let connected = connect(server).await.unwrap();
+    let refused = call(&connected, "ask often").await.unwrap();
+    assert!(refused.as_str().unwrap().contains("too many questions"), "{refused}");
+    seen.recv().await;
+    assert!(eventually(|| seen.is_empty()).await);
+    connected.close().await;
+}

@@ -1,0 +1,59 @@
+//! Many servers at once: how long it takes, and what the order is.
+
+use std::time::{Duration, Instant};
+
+use oa_mcp::{McpServer, Servers};
+
+use crate::support::{scripted, soak};
+
+/// A server that takes this long to start.
+fn slow(name: &str, wait: u64) -> McpServer {
+    McpServer::stdio(name, env!("CARGO_BIN_EXE_oa-mcp-scripted")).args(["plain", &wait.to_string()])
+}
+
+#[tokio::test]
+async fn ten_slow_servers_start_together_and_one_that_hangs_delays_none_of_them() {
+    let servers = |count: u64| {
+        (0..count).fold(Servers::new(), |servers, n| servers.add(slow(&format!("s{n}"), 1_000)))
+    };
+    let start = Instant::now();
+    let connected = servers(10).connect().await.unwrap();
+    let together = start.elapsed();
+    assert_eq!(connected.tools().len(), 20);
+    connected.close().await;
+
+    let hangs = scripted("hang").connect_timeout(Duration::from_secs(3));
+    // An entry in the failures is enough.
+    let hangs = Servers::new()
+        .add(McpServer::stdio("quick", env!("CARGO_BIN_EXE_oa-mcp-scripted")))
+        .add(hangs);
+    let start = Instant::now();
+    let error = hangs.connect().await.unwrap_err();
+    let hanging = start.elapsed();
+    println!(
+        "ten servers of 1 s: {together:?} together; one that hangs: {hanging:?}, its limit is 3 s"
+    );
+    assert!(together < Duration::from_secs(6), "one after the other is 10 s: {together:?}");
+    assert!(error.to_string().contains("no answer to the handshake within 3s"), "{error}");
+    assert!(hanging < Duration::from_secs(8), "{hanging:?}");
+}
+
+/// 20 starts by default; `OPEN_AGENT_SOAK=100` sets another number.
+#[tokio::test]
+async fn lists_are_the_same_bytes_in_whichever_order_servers_arrive() {
+    let mut first = None;
+    let count = soak(20).min(1_000) as u64;
+    for run in 0..count {
+        // Each time another one is last.
+        let wait = |n: u64| (n + run) % 3 * 15;
+        let servers = (0..3)
+            .fold(Servers::new(), |servers, n| servers.add(slow(&format!("s{}", 2 - n), wait(n))));
+        let connected = servers.connect().await.unwrap();
+        let tools: Vec<_> = connected.tools().iter().map(|tool| tool.spec()).collect();
+        let bytes = serde_json::to_string(&tools).unwrap();
+        assert!(bytes.contains("s2__do"), "{bytes}");
+        assert_eq!(first.get_or_insert_with(|| bytes.clone()), &bytes);
+        connected.close().await;
+    }
+    println!("{count} starts: the same {} bytes", first.unwrap_or_default().len());
+}

@@ -1,0 +1,360 @@
+//! Faults over real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oa_mcp::ToolServer;
+use oa_tools::tool;
+use oa_transport::ApiKey;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::support::{
+    PATIENCE, Served, call, cancel, hello, limits, request, server, text, watched,
+};
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Served {
+    /// Sends a request and leaves the connection open.
+    async fn open(&self, method: &str, headers: &str, body: &[u8]) -> TcpStream {
+        let connected = TcpStream::connect(self.address).await;
+        let mut stream = connected.unwrap_or_else(|e| panic!("{e}"));
+        let host =
+            if headers.to_ascii_lowercase().contains("host:") { "" } else { "host: localhost\r\n" };
+        let length = if headers.contains("content-length") || headers.contains("chunked") {
+            String::new()
+        } else {
+            format!("content-length: {}\r\n", body.len())
+        };
+        let head =
+            format!("{method} /mcp HTTP/1.1\r\nconnection: close\r\n{host}{length}{headers}\r\n");
+        let _ = stream.write_all(head.as_bytes()).await;
+        let _ = stream.write_all(body).await;
+        stream
+    }
+
+    async fn ask(&self, method: &str, headers: &str, body: &[u8]) -> Answer {
+        read(self.open(method, headers, body).await).await
+    }
+
+    async fn post(&self, session: Option<&str>, message: &Value) -> Answer {
+        self.ask("POST", &headers(session), message.to_string().as_bytes()).await
+    }
+
+    /// Says `initialize`; returns the session.
+    async fn greet(&self) -> String {
+        let answer = self.post(None, &hello(0)).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.header("mcp-session-id").unwrap_or_else(|| panic!("no session"))
+    }
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        })
+    }
+
+    /// The messages in the body, whether it is JSON or a stream.
+    fn messages(&self) -> Vec<Value> {
+        if self.head.contains("text/event-stream") {
+            let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+            return data.map(|data| serde_json::from_str(data).unwrap_or_default()).collect();
+        }
+        serde_json::from_str(&self.body).into_iter().collect()
+    }
+}
+
+fn headers(session: Option<&str>) -> String {
+    let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+    format!(
+        "content-type: application/json\r\naccept: application/json, text/event-stream\r\n{session}"
+    )
+}
+
+/// Reads an answer to its end; chunks are put together.
+async fn read(mut stream: TcpStream) -> Answer {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    let _ = read.unwrap_or_else(|_| panic!("no end: {}", String::from_utf8_lossy(&bytes)));
+    let all = String::from_utf8_lossy(&bytes).into_owned();
+    let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    let body = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        let mut whole = String::new();
+        let mut rest = body;
+        while let Some((size, after)) = rest.split_once("\r\n") {
+            let size = usize::from_str_radix(size, 16).unwrap_or_default();
+            whole.push_str(after.get(..size).unwrap_or_default());
+            rest = after.get(size + 2..).unwrap_or_default();
+        }
+        whole
+    } else {
+        body.to_owned()
+    };
+    Answer { status, head: head.to_owned(), body }
+}
+
+fn tools() -> ToolServer {
+    server([
+        tool("echo", "Echo")
+            .param("text", "string")
+            .build(|args| async move { Ok(args["text"].clone()) }),
+        tool("panic", "Panic").build(|_| async { panic!("on purpose") }),
+        tool("steps", "Steps").build_with_context(|_, cx| async move {
+            (1..=50_u64).for_each(|step| cx.emit_progress((step, 50)));
+            Ok(json!({ "steps": 50 }))
+        }),
+    ])
+}
+
+/// A tool that runs until it is dropped, and what is told when it starts and when it is dropped.
+fn endless() -> (ToolServer, Arc<Notify>, Arc<Notify>) {
+    struct Told(Arc<Notify>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (start, drop) = (Arc::clone(&started), Arc::clone(&dropped));
+    let wait = tool("wait", "Waits").build(move |_| {
+        let (start, told) = (Arc::clone(&start), Told(Arc::clone(&drop)));
+        async move {
+            let _told = told;
+            start.notify_one();
+            std::future::pending().await
+        }
+    });
+    let echo = tool("echo", "Echo").build(|args| async move { Ok(args) });
+    (server([wait, echo]), started, dropped)
+}
+
+async fn told(notify: &Notify) {
+    tokio::time::timeout(PATIENCE, notify.notified()).await.unwrap_or_else(|_| panic!("not told"));
+}
+
+#[tokio::test]
+async fn a_session_from_its_beginning_to_its_end() {
+    let served = Served::start(tools().http_service()).await;
+    let id = served.greet().await;
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let answer = served.post(Some(&id), &ready).await;
+    assert_eq!((answer.status, &*answer.body), (202, ""));
+    let listed = served.post(Some(&id), &request(1, "tools/list", json!({}))).await;
+    assert_eq!(listed.header("content-type").as_deref(), Some("application/json"));
+    assert_eq!(listed.messages()[0]["result"]["tools"].as_array().map(Vec::len), Some(3));
+    let called = served.post(Some(&id), &watched(2, "steps", json!({}))).await;
+    assert_eq!(called.header("content-type").as_deref(), Some("text/event-stream"));
+    let messages = called.messages();
+    assert_eq!(messages.len(), 51);
+    let steps = messages.iter().filter_map(|message| message["params"]["progress"].as_u64());
+    assert!(steps.eq(1..=50));
+    assert_eq!(messages[50]["result"]["structuredContent"], json!({ "steps": 50 }));
+    let panicked = served.post(Some(&id), &call(3, "panic", json!({}))).await.messages();
+    assert_eq!(text(&panicked[0]), "the tool panicked");
+    let batch = json!([request(4, "ping", json!({})), call(5, "echo", json!({ "text": "b" }))]);
+    let batch = served.post(Some(&id), &batch).await.messages();
+    assert_eq!((&batch[0]["id"], text(&batch[1])), (&json!(4), "b"));
+    let session = format!("mcp-session-id: {id}\r\n");
+    assert_eq!(served.ask("DELETE", &session, b"").await.status, 204);
+    assert_eq!(served.ask("DELETE", &session, b"").await.status, 404);
+    assert_eq!(served.post(Some(&id), &request(6, "ping", json!({}))).await.status, 404);
+    assert_eq!(served.service.sessions(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_message_of_a_session_is_refused() {
+    let served = Served::start(tools().http_service()).await;
+    let id = served.greet().await;
+    let status = async |session: Option<&str>, body: &str| {
+        served.ask("POST", &headers(session), body.as_bytes()).await.status
+    };
+    for body in ["{no json", "[]", "7", "", r#"{"jsonrpc":"2.0"}"#] {
+        assert_eq!(status(Some(&id), body).await, 400, "{body}");
+        assert_eq!(status(None, body).await, 400, "{body}");
+    }
+    let list = request(1, "tools/list", json!({})).to_string();
+    assert_eq!(status(None, &list).await, 400);
+    assert_eq!(status(None, &json!([hello(1), hello(2)]).to_string()).await, 400);
+    assert_eq!(status(Some("unknown"), &list).await, 404);
+    assert_eq!(status(Some(&id), &list).await, 200);
+    let get = served.ask("GET", &headers(Some(&id)), b"").await;
+    assert_eq!((get.status, get.header("allow").as_deref()), (405, Some("POST, DELETE")));
+    assert_eq!(served.ask("DELETE", "", b"").await.status, 400);
+    let old = format!("{}mcp-protocol-version: 1999-01-01\r\n", headers(Some(&id)));
+    assert_eq!(served.ask("POST", &old, list.as_bytes()).await.status, 400);
+    let untyped = served.ask("POST", "accept: */*\r\n", list.as_bytes()).await;
+    assert_eq!(untyped.status, 415);
+    assert_eq!(served.service.sessions(), 1);
+}
+
+#[tokio::test]
+async fn foreign_hosts_origins_and_tokens_are_refused() {
+    let service = tools()
+        .http_service()
+        .allow_host("tools.example")
+        .bearer(ApiKey::new("sk-canary-0123456789").unwrap());
+    assert!(!format!("{service:?}").contains("canary"));
+    let served = Served::start(service).await;
+    let ask = async |extra: &str| {
+        let headers = format!("{}{extra}", headers(None));
+        served.ask("POST", &headers, hello(1).to_string().as_bytes()).await
+    };
+    let key = "authorization: Bearer sk-canary-0123456789\r\n";
+    assert_eq!(ask(key).await.status, 200);
+    assert_eq!(ask(&format!("{key}host: tools.example\r\n")).await.status, 200);
+    assert_eq!(ask(&format!("{key}host: attacker.example\r\n")).await.status, 403);
+    assert_eq!(ask(&format!("{key}origin: http://attacker.example\r\n")).await.status, 403);
+    let refused = ask("authorization: Bearer sk-canary-0123456780\r\n").await;
+    assert_eq!(
+        (refused.status, refused.header("www-authenticate").as_deref()),
+        (401, Some("Bearer"))
+    );
+    assert!(!refused.body.contains("canary"));
+    assert_eq!(ask("").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_before_it_is_read() {
+    let served = Served::start(tools().http_service()).await;
+    let id = served.greet().await;
+    let huge = "content-length: 104857600\r\n";
+    let answer = served.ask("POST", &format!("{}{huge}", headers(Some(&id))), b"{").await;
+    assert_eq!(answer.status, 413);
+    // Without a length, it is refused when the limit is reached.
+    let chunked = format!("{}transfer-encoding: chunked\r\n", headers(Some(&id)));
+    let mut body = Vec::new();
+    for _ in 0..80 {
+        body.extend_from_slice(b"10000\r\n");
+        body.resize(body.len() + 0x10000, b' ');
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(b"0\r\n\r\n");
+    assert_eq!(served.ask("POST", &chunked, &body).await.status, 413);
+    let large = call(1, "echo", json!({ "text": "x".repeat(3 << 20) }));
+    let answer = served.post(Some(&id), &large).await;
+    assert_eq!(text(&answer.messages()[0]).len(), 3 << 20);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let quick = limits(|limits| limits.body_time = Duration::from_millis(200));
+    let served = Served::start(tools().limits(quick).http_service()).await;
+    let slow = format!("{}content-length: 100\r\n", headers(None));
+    assert_eq!(served.ask("POST", &slow, b"{").await.status, 408);
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_cancels_its_call() {
+    let (offered, started, dropped) = endless();
+    let served = Served::start(offered.http_service()).await;
+    let id = served.greet().await;
+    let message = call(1, "wait", json!({})).to_string();
+    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
+    told(&started).await;
+    drop(stream);
+    told(&dropped).await;
+    // Its id is free, and the session lives.
+    let next = served.post(Some(&id), &call(1, "echo", json!({}))).await;
+    assert_eq!(next.messages()[0]["result"]["structuredContent"], json!({}));
+}
+
+#[tokio::test]
+async fn a_cancellation_ends_the_stream_without_an_answer() {
+    let (offered, started, dropped) = endless();
+    let served = Served::start(offered.http_service()).await;
+    let (id, other) = (served.greet().await, served.greet().await);
+    let message = call(1, "wait", json!({})).to_string();
+    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
+    told(&started).await;
+    let twice = served.post(Some(&id), &call(1, "echo", json!({}))).await;
+    assert_eq!((twice.status, &twice.messages()[0]["id"]), (400, &Value::Null));
+    // Another client's cancellation means nothing.
+    assert_eq!(served.post(Some(&other), &cancel(1)).await.status, 202);
+    let still = tokio::time::timeout(Duration::from_millis(100), dropped.notified()).await;
+    assert!(still.is_err());
+    assert_eq!(served.post(Some(&id), &cancel(1)).await.status, 202);
+    told(&dropped).await;
+    let answer = read(stream).await;
+    assert_eq!((answer.status, answer.messages().len()), (200, 0), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_answers_what_runs() {
+    let (offered, started, dropped) = endless();
+    let served = Served::start(offered.http_service()).await;
+    let id = served.greet().await;
+    let message = call(1, "wait", json!({})).to_string();
+    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
+    told(&started).await;
+    let session = format!("mcp-session-id: {id}\r\n");
+    assert_eq!(served.ask("DELETE", &session, b"").await.status, 204);
+    told(&dropped).await;
+    let messages = read(stream).await.messages();
+    assert_eq!((&messages[0]["id"], &messages[0]["error"]["code"]), (&json!(1), &json!(-32000)));
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_busy_ones_stay() {
+    let (offered, started, _dropped) = endless();
+    let few = limits(|limits| limits.sessions = 2);
+    let served = Served::start(offered.limits(few).http_service()).await;
+    let busy = served.greet().await;
+    let message = call(1, "wait", json!({})).to_string();
+    let _stream = served.open("POST", &headers(Some(&busy)), message.as_bytes()).await;
+    told(&started).await;
+    let idle = served.greet().await;
+    let next = served.greet().await;
+    let ping = request(2, "ping", json!({}));
+    assert_eq!(served.post(Some(&idle), &ping).await.status, 404);
+    assert_eq!(served.post(Some(&busy), &ping).await.status, 200);
+    let message = call(3, "wait", json!({})).to_string();
+    let _other = served.open("POST", &headers(Some(&next)), message.as_bytes()).await;
+    told(&started).await;
+    let refused = served.post(None, &hello(0)).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(served.service.sessions(), 2);
+}
+
+#[tokio::test]
+async fn an_idle_session_ends() {
+    let short = limits(|limits| limits.session_idle = Duration::from_millis(300));
+    let served = Served::start(tools().limits(short).http_service()).await;
+    let id = served.greet().await;
+    let ping = request(2, "ping", json!({}));
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(served.post(Some(&id), &ping).await.status, 404);
+    assert_eq!(served.service.sessions(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_many_clients_run_at_once() {
+    let served = Arc::new(Served::start(tools().http_service()).await);
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..20 {
+        let served = Arc::clone(&served);
+        clients.spawn(async move {
+            let id = served.greet().await;
+            for number in 0..5 {
+                let said = format!("{client} {number}");
+                let answer =
+                    served.post(Some(&id), &call(1, "echo", json!({ "text": said }))).await;
+                assert_eq!(text(&answer.messages()[0]), said);
+            }
+        });
+    }
+    while let Some(client) = clients.join_next().await {
+        client.unwrap();
+    }
+    assert_eq!(served.service.sessions(), 20);
+}

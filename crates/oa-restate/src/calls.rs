@@ -1,0 +1,203 @@
+//! Calls: each is an invocation, so that its result is recorded on its own, and so that it may run on another worker.
+
+use oa_tools::{Cancel, ErrorBody};
+use oa_turn::{CallResult, Perform, RunOutcome, RunStep, Spent, StepCall};
+use oa_types::{Message, Outcome};
+use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget};
+use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agents::Shared;
+use crate::contract::{Prompt, TurnReply};
+use crate::control::watched;
+use crate::place::{Durable, Happened, Place};
+use crate::{layout, name};
+
+/// The number of turns that may run within each other.
+pub(crate) const MAX_DEPTH: u32 = 8;
+
+/// The input of `AgentTool/run`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct ToolCall {
+    session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    turn: u64,
+    /// One call.
+    step: RunStep,
+    watch: String,
+    /// The largest result, in bytes.
+    most: usize,
+}
+
+/// A call that has started.
+pub(crate) struct Started {
+    call: StepCall,
+    invocation: Option<InvocationHandle>,
+    sub_session: Option<String>,
+}
+
+impl Started {
+    pub(crate) fn place(&self) -> usize {
+        self.call.place
+    }
+
+    /// Returns the outcome of a call that has ended. One whose invocation was killed may have taken effect.
+    pub(crate) fn ended(
+        &self,
+        ctx: &ObjectContext<'_>,
+        outcome: Result<RunOutcome, TerminalError>,
+    ) -> RunOutcome {
+        if let Some(session) = &self.sub_session {
+            // Its result is all that the outer conversation keeps.
+            let target = RequestTarget::object("Agent", session, "clear");
+            drop(ctx.request::<(), ()>(target, ()).send());
+        }
+        outcome.unwrap_or_else(|_| RunOutcome::new(vec![CallResult::lost(&self.call)]))
+    }
+
+    /// Stops a call whose turn has ended early.
+    pub(crate) fn stop(self, ctx: &ObjectContext<'_>) {
+        if let Some(session) = &self.sub_session {
+            let target = RequestTarget::object("Agent", session, "interrupt");
+            drop(ctx.request::<(), ()>(target, ()).send());
+            // It waits until the turn there is over.
+            let target = RequestTarget::object("Agent", session, "clear");
+            drop(ctx.request::<(), ()>(target, ()).send());
+        } else if let Some(invocation) = self.invocation {
+            invocation.cancel();
+        }
+    }
+}
+
+/// Starts a call of a turn: the turn of a sub-agent, or a tool. Returns what ends it as well.
+pub(crate) async fn start<'ctx>(
+    ctx: &ObjectContext<'ctx>,
+    shared: &Shared,
+    of: &Place,
+    run: u64,
+    step: &RunStep,
+    call: &StepCall,
+) -> (Started, Durable<'ctx, Happened>) {
+    let most = shared.limits.share(step.calls.len());
+    let place = call.place;
+    if shared.named.contains_key(&call.call.block.name) {
+        let (session, reply) = start_agent(ctx, of, step, call);
+        let tool = call.call.block.name.clone();
+        let ended = reply.map(move |reply| {
+            let outcome = Box::new(Ok(replied(reply, place, &tool, most)));
+            Happened::Called { run, place, outcome }
+        });
+        let started = Started { call: call.clone(), invocation: None, sub_session: Some(session) };
+        return (started, Box::pin(ended));
+    }
+    let mut step = step.clone();
+    step.calls = vec![call.clone()];
+    let Place { session, agent, turn, watch, .. } = of.clone();
+    let input = Json(ToolCall { session, agent, turn, step, watch, most });
+    let target = RequestTarget::service("AgentTool", "run");
+    let called = ctx.request::<_, Json<RunOutcome>>(target, input).call();
+    let invocation = called.invocation_handle().await.ok();
+    let ended = called.map(move |outcome| {
+        let outcome = Box::new(outcome.map(|Json(outcome)| outcome));
+        Happened::Called { run, place, outcome }
+    });
+    (Started { call: call.clone(), invocation, sub_session: None }, Box::pin(ended))
+}
+
+/// Starts the turn of a sub-agent, in a session of its own.
+fn start_agent<'ctx>(
+    ctx: &ObjectContext<'ctx>,
+    of: &Place,
+    step: &RunStep,
+    call: &StepCall,
+) -> (String, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
+    let session = name::of_sub_session(&of.session, call);
+    let said = call.call.input["prompt"].as_str().unwrap_or_default();
+    let prompt = Prompt {
+        message: Message::user(said),
+        agent: Some(call.call.block.name.clone()),
+        left: step.left,
+        depth: of.depth + 1,
+    };
+    let target = RequestTarget::object("Agent", &*session, "prompt");
+    let called = ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
+    (session, Box::pin(called))
+}
+
+/// Returns the result of a call from the reply of the sub-agent.
+fn replied(
+    reply: Result<Json<TurnReply>, TerminalError>,
+    place: usize,
+    tool: &str,
+    most: usize,
+) -> RunOutcome {
+    let (content, outcome, spent) = match reply {
+        Ok(Json(reply)) => (Value::from(reply.text), Outcome::Ok, reply.spent),
+        Err(error) => {
+            let body = ErrorBody::new(tool, "the agent failed").with_reason(error.message());
+            (body.to_value(), Outcome::Failed, Spent::default())
+        }
+    };
+    let result = bounded(CallResult::new(place, content, outcome), tool, most);
+    let mut outcome = RunOutcome::new(vec![result]);
+    outcome.spent = spent;
+    outcome
+}
+
+/// Runs tools.
+pub(crate) struct AgentTool(pub(crate) Shared);
+
+#[restate_sdk::service(client_visibility = "pub(crate)")]
+impl AgentTool {
+    /// Runs one call, at least once.
+    #[handler]
+    async fn run(
+        &self,
+        ctx: Context<'_>,
+        input: Json<ToolCall>,
+    ) -> Result<Json<RunOutcome>, HandlerError> {
+        let Json(ToolCall { session, agent, turn, step, watch, most }) = input;
+        let Some(call) = step.calls.first().cloned() else {
+            return Err(TerminalError::new_with_code(400, "there is no call").into());
+        };
+        let Some(options) = self.0.agent(agent.as_deref()).cloned() else {
+            return Err(no_agent(agent.as_deref()).into());
+        };
+        let name = name::of_call("call", &call);
+        let (shared, of) = (self.0.clone(), name.clone());
+        let closure = move || async move {
+            let cancel = Cancel::new();
+            let steps = options
+                .steps()
+                .with_cancel(cancel.clone())
+                .on_event(shared.publisher(&session, turn, &of));
+            let work = watched(shared.control.clone(), &watch, &cancel, steps.run(step));
+            let Ok(mut outcome) = work.await;
+            let tool = &call.call.block.name;
+            let results = outcome.results.into_iter();
+            outcome.results = results.map(|result| bounded(result, tool, most)).collect();
+            // Whether the turn ends is for the turn to say.
+            outcome.cut = None;
+            Ok(Json(outcome))
+        };
+        Ok(ctx.run(closure).name(name).await?)
+    }
+}
+
+/// Returns a result that is not too large to keep.
+fn bounded(result: CallResult, tool: &str, most: usize) -> CallResult {
+    let size = layout::size(&result);
+    if size <= most {
+        return result;
+    }
+    let reason = format!("it takes {size} bytes, and at most {most} are kept; ask for less");
+    let body = ErrorBody::new(tool, "the result is too large").with_reason(reason);
+    CallResult::new(result.place, body.to_value(), Outcome::Failed)
+}
+
+pub(crate) fn no_agent(name: Option<&str>) -> TerminalError {
+    let message = format!("this worker has no agent {:?}", name.unwrap_or_default());
+    TerminalError::new_with_code(404, message)
+}

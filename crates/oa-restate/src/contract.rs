@@ -1,0 +1,255 @@
+//! The inputs and outputs of handlers, as JSON.
+
+use oa_turn::{BudgetLeft, Spent};
+use oa_types::{FinishReason, ImageBlock, Message};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// The input of `Agent/KEY/prompt`: `{"message": "Hello"}`, or a whole message with images.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The message. A string is a user's message.
+    #[serde(deserialize_with = "message")]
+    pub message: Message,
+    /// The agent of the session: a [name](crate::AgentWorker::agent) of the worker, or its main agent. It is set by the first
+    /// prompt, and later ones must name the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The rest of the budgets of the turn that this one is part of.
+    #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
+    pub left: BudgetLeft,
+    /// The number of turns around this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+}
+
+/// The output of `prompt`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TurnReply {
+    /// The number of the turn in its session, from 1.
+    pub turn: u64,
+    /// The reason for its end.
+    pub reason: FinishReason,
+    /// The text of the last answer; empty if there is none.
+    pub text: String,
+    /// The amount that the turn has used up of its budgets.
+    #[serde(default, skip_serializing_if = "Spent::is_zero")]
+    pub spent: Spent,
+}
+
+/// The output of `Agent/KEY/status`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// The number of prompts so far.
+    pub prompts: u64,
+    /// The messages of the finished turns.
+    pub messages: u64,
+    /// The size of the finished turns, in bytes of JSON.
+    pub bytes: u64,
+    /// The turn in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnStatus>,
+    /// The calls that wait for somebody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingCall>,
+}
+
+/// A turn in progress.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TurnStatus {
+    /// The number of the turn in its session, from 1.
+    pub turn: u64,
+    /// The id of its invocation, for the engine's own tools.
+    pub invocation: String,
+    /// The requests to the model so far.
+    pub requests: u64,
+}
+
+/// A call that waits for somebody.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PendingCall {
+    /// The id of the call, for `approve`, `deny` and `answer`.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The input that the call would run with.
+    pub input: Value,
+    /// The reason for which it waits.
+    pub waits_for: WaitsFor,
+    /// The engine's durable promise.
+    pub awakeable: String,
+}
+
+/// The thing that a call waits for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WaitsFor {
+    /// `approve` or `deny`.
+    Approval,
+    /// `answer`.
+    Result,
+}
+
+/// The input of `Agent/KEY/approve`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Approve {
+    /// The id of the call.
+    pub id: String,
+    /// Another input to run the call with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}
+
+/// The input of `Agent/KEY/deny`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Deny {
+    /// The id of the call.
+    pub id: String,
+    /// The reason, which the model reads.
+    pub reason: String,
+}
+
+/// The input of `Agent/KEY/answer`: the result of a call whose tool is external.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ExternalResult {
+    /// The id of the call.
+    pub id: String,
+    /// The result, or the error.
+    pub content: Value,
+    /// True if it is an error.
+    #[serde(default)]
+    pub is_error: bool,
+    /// The images that the model sees with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
+}
+
+/// The input of `Agent/KEY/fork`, which fills an empty session from another one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Fork {
+    /// The session to copy.
+    pub from: String,
+    /// The number of its messages to keep; all by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
+}
+
+/// The input of `AgentBatch/run`: many prompts, each in a session of its own.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct BatchPrompts {
+    /// The name of the batch. The session of the first prompt is `NAME/0`.
+    pub name: String,
+    /// The prompts.
+    pub prompts: Vec<String>,
+    /// The number of turns at once; 16 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<usize>,
+}
+
+/// One prompt of a finished batch.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct BatchItem {
+    /// The session, which can be continued.
+    pub session: String,
+    /// The reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<TurnReply>,
+    /// The error of a turn that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The answer to a call that waits.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Given {
+    Approved { input: Value },
+    Denied { reason: String },
+    Result(ExternalResult),
+}
+
+impl Prompt {
+    /// Creates a prompt.
+    #[must_use]
+    pub fn new(message: Message) -> Self {
+        Self { message, agent: None, left: BudgetLeft::default(), depth: 0 }
+    }
+
+    /// Creates a prompt from a text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Message::user(text))
+    }
+}
+
+impl Approve {
+    /// Approves a call with the input that it has.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), input: None }
+    }
+}
+
+impl Deny {
+    /// Denies a call; the model reads the reason.
+    #[must_use]
+    pub fn new(id: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { id: id.into(), reason: reason.into() }
+    }
+}
+
+impl ExternalResult {
+    /// Creates the result of a call.
+    #[must_use]
+    pub fn new(id: impl Into<String>, content: Value) -> Self {
+        Self { id: id.into(), content, is_error: false, images: Vec::new() }
+    }
+}
+
+impl Fork {
+    /// Copies all messages of a session.
+    #[must_use]
+    pub fn new(from: impl Into<String>) -> Self {
+        Self { from: from.into(), keep: None }
+    }
+}
+
+impl BatchPrompts {
+    /// Creates a batch.
+    #[must_use]
+    pub fn new(name: impl Into<String>, prompts: Vec<String>) -> Self {
+        Self { name: name.into(), prompts, at_once: None }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Reads a message, or a string as a user's message.
+pub(crate) fn message<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Said {
+        Text(String),
+        Message(Message),
+    }
+
+    Ok(match Said::deserialize(deserializer)? {
+        Said::Text(text) => Message::user(text),
+        Said::Message(message) => message,
+    })
+}

@@ -1,0 +1,80 @@
+//! Interrupts that reach a step in progress.
+//!
+//! The engine cannot interrupt a closure. So each turn calls [`AgentInterrupt`], which ends when somebody interrupts, and
+//! whoever performs a step waits for that over the engine's ingress.
+
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::time::Duration;
+
+use oa_tools::Cancel;
+use restate_sdk::prelude::*;
+use tokio::time::sleep;
+
+use crate::engine::Engine;
+
+/// The name of the signal that ends [`AgentInterrupt::wait`].
+pub(crate) const SIGNAL: &str = "interrupt";
+
+/// Waits for the end of a turn, or for an interrupt.
+pub(crate) struct AgentInterrupt;
+
+#[restate_sdk::service(client_visibility = "pub(crate)")]
+impl AgentInterrupt {
+    /// Returns true when the turn is interrupted, false when it is over.
+    #[handler]
+    async fn wait(&self, ctx: Context<'_>) -> Result<bool, TerminalError> {
+        ctx.signal::<bool>(SIGNAL).await
+    }
+}
+
+/// The ingress of the engine, over which steps hear about interrupts.
+#[derive(Clone, Debug)]
+pub(crate) struct Control(Engine);
+
+impl Control {
+    /// The pause after a connection to the engine broke.
+    const PAUSE: Duration = Duration::from_millis(250);
+
+    pub(crate) fn new(ingress: &str) -> Self {
+        Self(Engine::new(ingress))
+    }
+
+    /// Waits until the turn is interrupted. It never returns if the turn ends otherwise.
+    async fn interrupted(&self, watch: &str) {
+        loop {
+            match self.attach(watch).await {
+                Some(true) => return,
+                Some(false) => pending().await,
+                None => sleep(Self::PAUSE).await,
+            }
+        }
+    }
+
+    /// Waits for the end of the invocation; `None` if the engine does not tell.
+    async fn attach(&self, watch: &str) -> Option<bool> {
+        let path = format!("/restate/invocation/{watch}/attach");
+        let (status, said) = self.0.send(http::Method::GET, &path, None).await.ok()?;
+        if status == 200 { serde_json::from_slice(&said).ok() } else { None }
+    }
+}
+
+/// Performs a step, and triggers `cancel` if its turn is interrupted meanwhile.
+pub(crate) async fn watched<T>(
+    control: Option<Control>,
+    watch: &str,
+    cancel: &Cancel,
+    step: impl Future<Output = T>,
+) -> T {
+    let Some(control) = control else { return step.await };
+    let (mut step, mut interrupted) = (pin!(step), pin!(control.interrupted(watch)));
+    let mut is_over = false;
+    poll_fn(|cx| {
+        if !is_over && interrupted.as_mut().poll(cx).is_ready() {
+            is_over = true;
+            cancel.cancel();
+        }
+        step.as_mut().poll(cx)
+    })
+    .await
+}

@@ -1,0 +1,81 @@
+use std::time::Duration;
+use std::{error, fmt};
+
+use oa_transport::{RequestBody, Transport};
+use tower::Service;
+
+/// The HTTP interfaces of the engine.
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    url: String,
+    transport: Transport,
+}
+
+/// The reason why the engine gave no answer.
+#[derive(Debug)]
+pub(crate) struct NoAnswer(String);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for NoAnswer {}
+
+impl Engine {
+    /// The longest answer that is read: no message of the engine is longer.
+    const MOST: usize = 32 << 20;
+
+    pub(crate) fn new(url: &str) -> Self {
+        let transport = Transport::builder().connect_timeout(Duration::from_secs(5)).build();
+        Self { url: url.trim_end_matches('/').to_owned(), transport }
+    }
+
+    /// Sends a request, and returns the status and the body.
+    pub(crate) async fn send(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<(u16, Vec<u8>), NoAnswer> {
+        self.send_with_key(method, path, body, None).await
+    }
+
+    /// Sends a request that the engine performs once for each key, and returns the status and the body.
+    pub(crate) async fn send_with_key(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: Option<String>,
+        key: Option<&str>,
+    ) -> Result<(u16, Vec<u8>), NoAnswer> {
+        let failed = |error: &dyn fmt::Display| NoAnswer(error.to_string());
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header("accept", "application/json");
+        // A handler without input takes no type of it.
+        let request = match &body {
+            Some(_) => request.header("content-type", "application/json"),
+            None => request,
+        };
+        let request = match key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        };
+        let body = body.map_or_else(RequestBody::empty, RequestBody::new);
+        let request = request.body(body).map_err(|error| failed(&error))?;
+        let mut transport = self.transport.clone();
+        let response = transport.call(request).await.map_err(|error| failed(&error))?;
+        let status = response.status().as_u16();
+        let (mut body, mut said) = (response.into_body(), Vec::new());
+        while let Some(chunk) = body.chunk().await.map_err(|error| failed(&error))? {
+            if said.len() + chunk.len() > Self::MOST {
+                return Err(NoAnswer(format!("the answer is longer than {} bytes", Self::MOST)));
+            }
+            said.extend_from_slice(&chunk);
+        }
+        Ok((status, said))
+    }
+}

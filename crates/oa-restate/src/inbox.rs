@@ -1,0 +1,44 @@
+//! Messages on their way into a turn. A turn in progress does not see changes of its own session, so they wait here.
+
+use oa_types::Message;
+use restate_sdk::prelude::*;
+
+/// The key of the messages.
+const MESSAGES: &str = "messages";
+
+/// The number of messages that may wait: as many as a turn takes.
+const MOST: usize = 32;
+
+/// The inbox of a session.
+pub(crate) struct AgentInbox;
+
+#[restate_sdk::object(client_visibility = "pub(crate)")]
+impl AgentInbox {
+    /// Adds a message.
+    #[handler]
+    async fn push(
+        &self,
+        ctx: ObjectContext<'_>,
+        message: Json<Message>,
+    ) -> Result<(), HandlerError> {
+        let Json(message) = message;
+        let Json(mut messages) = ctx.get::<Json<Vec<Message>>>(MESSAGES).await?.unwrap_or_default();
+        if messages.len() >= MOST {
+            let message = format!("{MOST} messages wait already");
+            return Err(TerminalError::new_with_code(429, message).into());
+        }
+        messages.push(message);
+        ctx.set(MESSAGES, Json(messages));
+        Ok(())
+    }
+
+    /// Takes all messages.
+    #[handler]
+    async fn take(&self, ctx: ObjectContext<'_>) -> Result<Json<Vec<Message>>, HandlerError> {
+        let messages = ctx.get::<Json<Vec<Message>>>(MESSAGES).await?;
+        if messages.is_some() {
+            ctx.clear(MESSAGES);
+        }
+        Ok(messages.unwrap_or_default())
+    }
+}

@@ -1,0 +1,207 @@
+//! A session in the engine's state: which keys there are, and what a finished turn writes.
+//!
+//! Each finished turn is one value that is written once. One value with the whole history would be written again by each
+//! turn, and would reach the engine's limit of 32 MiB.
+
+use std::{error, fmt};
+
+use oa_types::Message;
+use serde::{Deserialize, Serialize};
+
+/// The version of the layout. A worker refuses to touch a session of a newer one.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// The key of the [`Head`].
+pub(crate) const HEAD: &str = "head";
+/// The key of the turn in progress, for readers.
+pub(crate) const TURN: &str = "turn";
+/// The key of the calls that wait for somebody.
+pub(crate) const PENDING: &str = "pending";
+/// The key of the invocation in progress, for interrupts.
+pub(crate) const RUNNING: &str = "running";
+/// The key of steered messages that no turn has taken.
+pub(crate) const STEERED: &str = "steered";
+
+/// The parts of a session.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Head {
+    pub(crate) schema: u32,
+    /// The agent of a session that is not of the worker's main agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// The number of the first value of turns.
+    pub(crate) first: u64,
+    /// The number of the next value of turns.
+    pub(crate) next: u64,
+    /// The prompts so far, also those before the session was cleared: the number of the last turn.
+    pub(crate) prompts: u64,
+    /// The prompts since the session was cleared.
+    pub(crate) turns: u64,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The layout of a session is of a newer version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct TooNew(u32);
+
+impl fmt::Display for TooNew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(found) = self;
+        write!(f, "the session has layout {found}, and this worker knows {SCHEMA}: use a newer one")
+    }
+}
+
+impl error::Error for TooNew {}
+
+/// A change of the state.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Write {
+    Clear(String),
+    Head(Head),
+    Turn(String, Vec<Message>),
+}
+
+impl Head {
+    /// Checks that this worker can read the session.
+    pub(crate) fn check(&self) -> Result<(), TooNew> {
+        if self.schema > SCHEMA { Err(TooNew(self.schema)) } else { Ok(()) }
+    }
+
+    /// Returns the keys of the finished turns, in order.
+    pub(crate) fn turn_keys(&self) -> impl Iterator<Item = String> + use<> {
+        (self.first..self.next).map(turn_key)
+    }
+
+    /// Returns the writes after a turn. `before` is the conversation that the state holds, `after` the one that it is to
+    /// hold. A turn that only adds to the conversation writes what it has added. One that has shortened it writes all of
+    /// it as one new value. The head comes after what it names, and what it no longer names goes last, so that a reader at
+    /// any moment finds all that the head names.
+    pub(crate) fn save(mut self, before: &[Message], after: &[Message]) -> Vec<Write> {
+        self.schema = SCHEMA;
+        let added = after.strip_prefix(before);
+        let stale: Vec<String> = match added {
+            Some(_) => Vec::new(),
+            None => self.turn_keys().collect(),
+        };
+        let written = added.unwrap_or(after);
+        let mut writes = Vec::new();
+        if added.is_none() {
+            (self.first, self.messages, self.bytes) = (self.next, 0, 0);
+        }
+        if !written.is_empty() {
+            writes.push(Write::Turn(turn_key(self.next), written.to_vec()));
+            self.next += 1;
+            self.messages += written.len() as u64;
+            self.bytes += size(written) as u64;
+        }
+        writes.push(Write::Head(self));
+        writes.extend(stale.into_iter().map(Write::Clear));
+        writes
+    }
+}
+
+fn turn_key(number: u64) -> String {
+    format!("t/{number:06}")
+}
+
+/// Returns the size of a value as JSON, in bytes.
+pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> usize {
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    // What cannot be written takes no space, and the engine says so when it is to be written.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The engine's state.
+    #[derive(Clone, Default)]
+    struct State {
+        head: Head,
+        turns: BTreeMap<String, Vec<Message>>,
+        /// Keys that have been written.
+        written: BTreeMap<String, u32>,
+    }
+
+    impl State {
+        fn apply(&mut self, write: Write) {
+            match write {
+                Write::Clear(key) => drop(self.turns.remove(&key)),
+                Write::Head(head) => self.head = head,
+                Write::Turn(key, messages) => {
+                    *self.written.entry(key.clone()).or_default() += 1;
+                    self.turns.insert(key, messages);
+                }
+            }
+        }
+
+        fn read(&self) -> Option<Vec<Message>> {
+            let turns = self.head.turn_keys().map(|key| self.turns.get(&key).cloned());
+            turns.collect::<Option<Vec<_>>>().map(|turns| turns.concat())
+        }
+    }
+
+    proptest! {
+        /// The state holds the conversation after each turn, whether it added to it or shortened it; a reader between two
+        /// writes finds the conversation before or after; each value is written once; the head counts what is there.
+        #[test]
+        fn turns_are_kept(turns in vec((any::<bool>(), vec("[a-z]{0,8}", 0..4)), 0..12)) {
+            let mut state = State::default();
+            let mut conversation: Vec<Message> = Vec::new();
+            for (shortens, words) in turns {
+                let before = conversation.clone();
+                if shortens {
+                    conversation.truncate(conversation.len() / 2);
+                    conversation.insert(0, Message::user("summary"));
+                }
+                conversation.extend(words.into_iter().map(Message::user));
+                for write in state.head.clone().save(&before, &conversation) {
+                    state.apply(write);
+                    let read = state.read().expect("all that the head names is there");
+                    prop_assert!(read == before || read == conversation);
+                }
+                prop_assert_eq!(state.read(), Some(conversation.clone()));
+                prop_assert_eq!(state.head.messages, conversation.len() as u64);
+                let bytes: usize = state.turns.values().map(size).sum();
+                prop_assert_eq!(state.head.bytes, bytes as u64);
+                prop_assert_eq!(state.turns.len() as u64, state.head.next - state.head.first);
+            }
+            prop_assert!(state.written.values().all(|&times| times == 1));
+        }
+
+        #[test]
+        fn sizes_are_those_of_json(words in vec(".{0,20}", 0..5)) {
+            let messages: Vec<Message> = words.into_iter().map(Message::user).collect();
+            prop_assert_eq!(size(&messages), serde_json::to_string(&messages).unwrap().len());
+        }
+    }
+
+    #[test]
+    fn newer_layouts_are_refused() {
+        let head = Head { schema: SCHEMA + 1, ..Head::default() };
+        let error = head.check().unwrap_err().to_string();
+        assert_eq!(error, "the session has layout 2, and this worker knows 1: use a newer one");
+        assert!(Head::default().check().is_ok());
+    }
+}

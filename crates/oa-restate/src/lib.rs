@@ -1,0 +1,80 @@
+//! Agents whose turns survive crashes, on the durable execution engine [Restate](https://restate.dev).
+//!
+//! A [`AgentWorker`] performs the steps of turns. The engine records the outcome of each step: every request to the model, every
+//! decision, every call. If a worker dies, another one continues after the last recorded outcome. It asks nothing again
+//! that was answered, and runs no call again whose result is recorded.
+//!
+//! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`, or by [`Sessions`]:
+//!
+//! | handler | input | |
+//! | --- | --- | --- |
+//! | `prompt` | [`Prompt`] | runs a turn, and returns a [`TurnReply`]; prompts of one session wait for each other. With the header `idempotency-key`, a retry is the same turn |
+//! | `history` | none | the messages of the finished turns |
+//! | `status` | none | [`Status`]: the turn in progress, and the calls that wait for somebody |
+//! | `approve`, `deny` | [`Approve`], [`Deny`] | decides on a call that waits for approval; 404 if none does |
+//! | `answer` | [`ExternalResult`] | gives the result of a call whose tool is [external](oa_tools::ToolBuilder::external) |
+//! | `interrupt` | none | ends the turn in progress; false if there is none |
+//! | `steer` | [`Prompt`] | adds a user's message to the turn in progress, or to the next one |
+//! | `clear` | none | removes all messages |
+//! | `fork` | [`Fork`] | fills an empty session with messages of another one |
+//!
+//! `INGRESS/AgentBatch/run` takes a [`BatchPrompts`] and returns a [`BatchItem`] for each prompt.
+//!
+//! # At least once
+//!
+//! A call whose worker dies runs again on another one, because its result is not recorded. Tools with effects use
+//! [`idempotency_key`](oa_tools::ToolContext::idempotency_key), which is the same in each attempt. After an interrupt or a
+//! kill, the result of a call in progress says that it may have taken effect.
+//!
+//! # Errors of `prompt`
+//!
+//! | status | |
+//! | --- | --- |
+//! | 400 | the prompt is not a user's message of text and images |
+//! | 403 | a hook blocked it, or the limit of turns is reached |
+//! | 404 | the worker has no agent of this name |
+//! | 409 | an operator has cancelled the turn, the session belongs to another agent, or it was written by a newer version |
+//! | 413 | the session is [full](Limits::session_bytes), or the model's context is |
+//! | 502, 504 | the model server failed, after the retries of the agent; the prompt is taken back unless the answer had begun |
+//!
+//! # When to use this crate directly
+//!
+//! Use it as the module `restate` of the facade `open-agent`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod sessions;
+mod worker;
+
+mod batch;
+mod calls;
+mod inbox;
+mod object;
+mod steps;
+
+mod agents;
+mod control;
+mod engine;
+mod place;
+mod register;
+
+mod contract;
+mod event;
+mod layout;
+mod limits;
+mod name;
+
+pub use crate::contract::{
+    Approve, BatchItem, BatchPrompts, Deny, ExternalResult, Fork, PendingCall, Prompt, Status,
+    TurnReply, TurnStatus, WaitsFor,
+};
+pub use crate::event::{EventReader, EventSink, ReadEvent, SessionEvent};
+pub use crate::limits::Limits;
+pub use crate::register::{RegisterError, Registered};
+pub use crate::sessions::{SessionError, Sessions};
+pub use crate::worker::AgentWorker;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,85 @@
+//! The names of journal entries and sessions, and the digest of an agent. The engine compares names in a replay, so they are
+//! made of durable facts alone.
+
+use oa_client::AgentOptions;
+use oa_turn::StepCall;
+use serde_json::json;
+
+/// The longest part of a name that a model has chosen, in characters.
+const LONGEST: usize = 64;
+
+/// Returns the name of a step on a call: `call search call_1`.
+pub(crate) fn of_call(step: &str, call: &StepCall) -> String {
+    let block = &call.call.block;
+    format!("{step} {} {}", part(&block.name), part(&block.id))
+}
+
+/// Returns the name of the decision on a call: `decide call_1`.
+pub(crate) fn of_decision(call: &StepCall) -> String {
+    format!("decide {}", part(&call.call.block.id))
+}
+
+/// Returns the beginning of a word without control characters.
+fn part(word: &str) -> String {
+    word.chars().filter(|char| !char.is_control()).take(LONGEST).collect()
+}
+
+/// Returns the key of the session of a sub-agent. A call's key is of one invocation, so no two calls share a session.
+pub(crate) fn of_sub_session(session: &str, call: &StepCall) -> String {
+    format!("{}~{}", session.split('~').next().unwrap_or_default(), call.key)
+}
+
+/// Returns the number of the conversation of a turn, from which the ids of calls are made that a server has not named.
+/// Turns of one session are so far apart that their requests never share a number.
+pub(crate) fn conversation(session: &str, turn: u64) -> u64 {
+    hash(session.as_bytes()).wrapping_add(turn << 32)
+}
+
+/// Returns a digest of everything that decides which steps a turn consists of: limits, tools, and hooks. A turn that was
+/// begun with one digest may not be replayable with another.
+pub(crate) fn digest<'a>(agents: impl Iterator<Item = (&'a str, &'a AgentOptions)>) -> String {
+    let agents = agents.map(|(name, options)| {
+        let tools = options.tools().iter().map(|tool| {
+            let hooks = options.hooks();
+            json!([tool.name(), tool.is_external(), hooks.has_post_tool_use(tool.name())])
+        });
+        json!([
+            name,
+            options.turn_options(),
+            options.max_run_time().is_some(),
+            options.hooks().has_user_prompt_submit(),
+            tools.collect::<Vec<_>>(),
+        ])
+    });
+    let agents: Vec<_> = agents.collect();
+    format!("{:016x}", hash(json!(agents).to_string().as_bytes()))
+}
+
+/// A 64-bit FNV-1a hash: the same in each process and version.
+fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parts_are_short_and_printable(word in "\\PC{0,100}|[\\x00-\\x7f]{0,100}") {
+            let part = part(&word);
+            prop_assert!(part.chars().count() <= LONGEST);
+            prop_assert!(!part.chars().any(char::is_control));
+        }
+
+        /// Requests of two turns of one session never have the same number, so that no two calls get the same id.
+        #[test]
+        fn numbers_are_apart(session in ".{0,20}", turn in 0..1_000_000_u64, request in 0..1_000_000_u64) {
+            let next = conversation(&session, turn + 1);
+            prop_assert!(conversation(&session, turn).wrapping_add(request) != next);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use std::pin::Pin;
+
+use oa_turn::RunOutcome;
+use restate_sdk::context::DurableFuture;
+use restate_sdk::errors::TerminalError;
+
+use crate::contract::Given;
+
+/// A future of the engine.
+pub(crate) type Durable<'ctx, T> = Pin<Box<dyn DurableFuture<Output = T> + Send + 'ctx>>;
+
+/// The code of an await that was cancelled by an operator.
+pub(crate) const CANCELLED: u16 = 409;
+
+/// The place of a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) session: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) turn: u64,
+    /// The number of turns around it.
+    pub(crate) depth: u32,
+    /// The invocation that ends when the turn is interrupted.
+    pub(crate) watch: String,
+    /// The end of the turn's time, in microseconds since 1970.
+    pub(crate) deadline: Option<u64>,
+}
+
+/// Something that a turn waits for.
+#[derive(Debug)]
+pub(crate) enum Happened {
+    /// A call of the run with this number has ended.
+    Called { run: u64, place: usize, outcome: Box<Result<RunOutcome, TerminalError>> },
+    /// A call that waited got an answer; `None` if nobody gave one in time.
+    Given { awakeable: String, given: Option<Box<Given>> },
+    /// The user has interrupted the turn.
+    Interrupted,
+    /// The time of the turn is up.
+    TimeUp,
+}

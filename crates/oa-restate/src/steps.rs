@@ -1,0 +1,472 @@
+//! The steps of a turn over the engine's journal. No rule of the loop is here: `oa_turn::drive` decides what the next step
+//! is, and [`AgentSteps`] performs it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oa_client::{AgentOptions, AgentSteps};
+use oa_events::AgentEvent;
+use oa_executor::ExecutionMode;
+use oa_tools::{Cancel, ErrorBody};
+use oa_turn::{
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep, Decision,
+    Fit, Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
+    Spent, StepCall,
+};
+use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock};
+use restate_sdk::context::{DurableFuture, DurableFuturesUnordered, RequestTarget};
+use restate_sdk::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync;
+
+use crate::agents::{Shared, now_in_micros};
+use crate::calls::{self, Started};
+use crate::contract::{Given, PendingCall, TurnStatus, WaitsFor};
+use crate::control::watched;
+use crate::event::Numbered;
+use crate::place::{CANCELLED, Durable, Happened, Place};
+use crate::{layout, name};
+
+/// The reason why a step was not performed.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// These messages enter the turn first.
+    Steered(Vec<Message>),
+    /// The engine reports an error.
+    Terminal(TerminalError),
+}
+
+/// Performs the steps of one turn, each once in the journal.
+pub(crate) struct DurableSteps<'a, 'ctx> {
+    ctx: &'a ObjectContext<'ctx>,
+    shared: &'a Shared,
+    options: &'a AgentOptions,
+    place: Place,
+    /// Prepares inputs, which needs no journal.
+    steps: AgentSteps,
+    shown: Numbered,
+    /// Everything that the turn waits for. One queue for all, because the engine's futures can be raced only together.
+    races: sync::Mutex<DurableFuturesUnordered<Durable<'ctx, Happened>>>,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The outcomes of steps that were performed before messages were steered in between.
+    asked: Option<AskOutcome>,
+    ran: Option<RunOutcome>,
+    cut: Option<CutBy>,
+    is_cancelled: bool,
+    pending: Vec<PendingCall>,
+    runs: u64,
+}
+
+impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
+    pub(crate) fn new(
+        ctx: &'a ObjectContext<'ctx>,
+        shared: &'a Shared,
+        options: &'a AgentOptions,
+        place: Place,
+        interrupted: Durable<'ctx, Happened>,
+    ) -> Self {
+        let mut races = DurableFuturesUnordered::new();
+        races.push(interrupted);
+        if let Some(limit) = options.max_run_time() {
+            let time_up: Durable<'ctx, Happened> =
+                Box::pin(ctx.sleep(limit).map(|_| Happened::TimeUp));
+            races.push(time_up);
+        }
+        Self {
+            ctx,
+            shared,
+            options,
+            steps: options.steps(),
+            shown: Numbered::new(&place.session, place.turn, "show", 0),
+            place,
+            races: sync::Mutex::new(races),
+            progress: Mutex::default(),
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if an operator has cancelled the invocation.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.progress().is_cancelled
+    }
+
+    fn cut(&self) -> Option<CutBy> {
+        self.progress().cut.clone()
+    }
+
+    /// Notes the early end of the turn, and returns it.
+    fn note_cut(&self, by: CutBy) -> CutBy {
+        self.progress().cut.get_or_insert(by).clone()
+    }
+
+    fn note_cancelled(&self) -> CutBy {
+        self.progress().is_cancelled = true;
+        self.note_cut(CutBy::User)
+    }
+
+    /// Adds something to wait for.
+    async fn race(&self, future: Durable<'ctx, Happened>) {
+        self.races.lock().await.push(future);
+    }
+
+    /// Waits for whatever happens next. `Err` is the early end of the turn.
+    async fn next(&self) -> Result<Happened, CutBy> {
+        if let Some(by) = self.cut() {
+            return Err(by);
+        }
+        let next = self.races.lock().await.next().await;
+        match next {
+            Ok(Some((_, Happened::TimeUp))) => {
+                Err(self.note_cut(CutBy::Budget { reason: FinishReason::MaxRunTime }))
+            }
+            Ok(Some((_, Happened::Interrupted)) | None) => Err(self.note_cut(CutBy::User)),
+            Ok(Some((_, happened))) => Ok(happened),
+            Err(_) => Err(self.note_cancelled()),
+        }
+    }
+
+    /// Returns the recorded outcome of a step, or performs it and records its outcome. `None` is the early end of the turn.
+    async fn journal<T, Fut>(
+        &self,
+        name: String,
+        perform: impl FnOnce(AgentSteps, Cancel) -> Fut + Send + 'static,
+    ) -> Result<Result<T, CutBy>, Stop>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        Fut: Future<Output = T> + Send + 'static,
+    {
+        if let Some(by) = self.cut() {
+            return Ok(Err(by));
+        }
+        let Place { session, turn, watch, .. } = self.place.clone();
+        let (shared, options, step) = (self.shared.clone(), self.options.clone(), name.clone());
+        let closure = move || async move {
+            let cancel = Cancel::new();
+            let steps = options
+                .steps()
+                .with_conversation(name::conversation(&session, turn))
+                .with_cancel(cancel.clone())
+                .on_event(shared.publisher(&session, turn, &step))
+                .ask_within_turn();
+            let work = perform(steps, cancel.clone());
+            Ok(Json(watched(shared.control.clone(), &watch, &cancel, work).await))
+        };
+        match self.ctx.run(closure).name(name).await {
+            Ok(Json(outcome)) => Ok(Ok(outcome)),
+            Err(error) if error.code() == CANCELLED => Ok(Err(self.note_cancelled())),
+            Err(error) => Err(Stop::Terminal(error)),
+        }
+    }
+
+    /// Takes the messages that were steered into the session.
+    async fn steered(&self) -> Vec<Message> {
+        if self.place.depth > 0 || self.cut().is_some() {
+            return Vec::new();
+        }
+        let target = RequestTarget::object("AgentInbox", &*self.place.session, "take");
+        match self.ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await {
+            Ok(Json(messages)) => messages,
+            Err(_) => {
+                self.note_cancelled();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Tells readers of events that the turn is over.
+    pub(crate) fn tell_end(&self, reason: Option<&FinishReason>) {
+        if let (Some(sink), Some(reason)) = (&self.shared.sink, reason) {
+            sink.publish(self.shown.number(AgentEvent::TurnEnd(reason.clone())));
+        }
+    }
+
+    /// Makes calls wait for somebody: each gets a durable promise and a limit of time, and readers see it.
+    pub(crate) async fn wait_for(&self, calls: &[StepCall], waits_for: WaitsFor) {
+        for call in calls {
+            let (block, input) = (&call.call.block, call.call.input.clone());
+            if self.progress().pending.iter().any(|pending| pending.id == block.id) {
+                continue;
+            }
+            let (awakeable, given) = self.ctx.awakeable::<Json<Given>>();
+            let given: Durable<'ctx, Happened> = Box::pin(given.map({
+                let awakeable = awakeable.clone();
+                move |given| {
+                    let given = given.ok().map(|Json(given)| Box::new(given));
+                    Happened::Given { awakeable, given }
+                }
+            }));
+            let limit: Durable<'ctx, Happened> =
+                Box::pin(self.ctx.sleep(self.shared.limits.longest_wait).map({
+                    let awakeable = awakeable.clone();
+                    move |_| Happened::Given { awakeable, given: None }
+                }));
+            self.race(given).await;
+            self.race(limit).await;
+            let (id, tool) = (block.id.clone(), block.name.clone());
+            self.progress().pending.push(PendingCall { id, tool, input, waits_for, awakeable });
+        }
+        self.write_pending();
+    }
+
+    fn write_pending(&self) {
+        let pending = self.progress().pending.clone();
+        match pending.is_empty() {
+            true => self.ctx.clear(layout::PENDING),
+            false => self.ctx.set(layout::PENDING, Json(pending)),
+        }
+    }
+
+    /// Waits for an answer to one of the calls that wait. `None` is an answer that nobody gave in time.
+    pub(crate) async fn next_given(&self) -> Result<(PendingCall, Option<Given>), CutBy> {
+        loop {
+            let Happened::Given { awakeable, given } = self.next().await? else { continue };
+            let pending = {
+                let pending = &mut self.progress().pending;
+                let place = pending.iter().position(|pending| pending.awakeable == awakeable);
+                place.map(|place| pending.remove(place))
+            };
+            if let Some(pending) = pending {
+                self.write_pending();
+                return Ok((pending, given.map(|given| *given)));
+            }
+        }
+    }
+
+    /// Runs calls at once, as many as the options allow.
+    async fn run_calls(&self, step: &RunStep) -> Result<RunOutcome, Stop> {
+        let run = {
+            let mut progress = self.progress();
+            progress.runs += 1;
+            progress.runs
+        };
+        let executor = self.options.executor();
+        let at_once = match executor.mode {
+            ExecutionMode::Sequential => 1,
+            _ => executor.max_parallel.unwrap_or(usize::MAX).max(1),
+        };
+        let mut waiting: VecDeque<&StepCall> = step.calls.iter().collect();
+        let (mut running, mut outcome): (Vec<Started>, _) = (Vec::new(), RunOutcome::default());
+        loop {
+            while running.len() < at_once
+                && let Some(call) = waiting.pop_front()
+            {
+                let (ctx, shared, place) = (self.ctx, self.shared, &self.place);
+                let (started, ended) = calls::start(ctx, shared, place, run, step, call).await;
+                running.push(started);
+                self.race(ended).await;
+            }
+            if running.is_empty() {
+                return Ok(outcome);
+            }
+            match self.next().await {
+                Ok(Happened::Called { run: of, place, outcome: ended }) if of == run => {
+                    let is_it = |started: &Started| started.place() == place;
+                    let Some(at) = running.iter().position(is_it) else { continue };
+                    let started = running.remove(at);
+                    let ended = started.ended(self.ctx, *ended);
+                    outcome.results.extend(ended.results);
+                    outcome.spent = outcome.spent.plus(ended.spent);
+                }
+                Ok(_) => {}
+                Err(by) => {
+                    for started in running {
+                        started.stop(self.ctx);
+                    }
+                    outcome.cut = Some(by);
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+}
+
+impl Perform for DurableSteps<'_, '_> {
+    type Error = Stop;
+
+    async fn submit_prompt(&self, step: PromptStep) -> Result<PromptOutcome, Stop> {
+        if !self.options.hooks().has_user_prompt_submit() {
+            return Ok(PromptOutcome::Allow);
+        }
+        let outcome = self.journal("prompt".to_owned(), |steps, _| async move {
+            let Ok(outcome) = steps.submit_prompt(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| PromptOutcome::Cut { by }))
+    }
+
+    async fn plan(&self, step: PlanStep) -> Result<PlanOutcome, Stop> {
+        let outcome = self.journal(format!("plan {}", step.step), |steps, _| async move {
+            let Ok(outcome) = steps.plan(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| PlanOutcome::Cut { by }))
+    }
+
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Stop> {
+        let outcome = self.journal("shorten".to_owned(), |steps, _| async move {
+            let Ok(outcome) = steps.shorten(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| ShortenOutcome::Cut { by, spent: Spent::default() }))
+    }
+
+    async fn ask(&self, step: AskStep) -> Result<AskOutcome, Stop> {
+        let held = self.progress().asked.take();
+        if let Some(outcome) = held {
+            return Ok(outcome);
+        }
+        if layout::size(&step.history) > self.shared.limits.session_bytes {
+            let reason = FinishReason::Other("session_full".into());
+            return Ok(nothing_of_it(CutBy::Budget { reason }));
+        }
+        let status = TurnStatus {
+            turn: self.place.turn,
+            invocation: self.ctx.invocation_id().to_owned(),
+            requests: step.number,
+        };
+        self.ctx.set(layout::TURN, Json(status));
+        let (deadline, most) = (self.place.deadline, self.shared.limits.answer_bytes);
+        let outcome =
+            self.journal(format!("ask {}", step.number), move |steps, cancel| async move {
+                bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
+            });
+        let outcome = outcome.await?.unwrap_or_else(nothing_of_it);
+        let steered = self.steered().await;
+        if steered.is_empty() {
+            return Ok(outcome);
+        }
+        self.progress().asked = Some(outcome);
+        Err(Stop::Steered(steered))
+    }
+
+    async fn decide(&self, step: DecideStep) -> Result<DecideOutcome, Stop> {
+        let outcome = self.journal(name::of_decision(&step.call), |steps, _| async move {
+            let Ok(outcome) = steps.decide(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| DecideOutcome::Cut { by }))
+    }
+
+    async fn approve(&self, step: ApprovalStep) -> Result<ApprovalOutcome, Stop> {
+        self.wait_for(&step.calls, WaitsFor::Approval).await;
+        let (pending, given) = match self.next_given().await {
+            Ok(given) => given,
+            Err(by) => return Ok(ApprovalOutcome::Cut { by }),
+        };
+        let refused = |reason: &str| {
+            let body = ErrorBody::new(&pending.tool, "permission denied").with_reason(reason);
+            Decision::Refuse(body.to_value())
+        };
+        let decision = match given {
+            Some(Given::Approved { input }) => Decision::Run(input),
+            Some(Given::Denied { reason }) => refused(&reason),
+            Some(Given::Result(_)) | None => refused("nobody has decided in time"),
+        };
+        Ok(ApprovalOutcome::Decided { id: pending.id, decision })
+    }
+
+    async fn run(&self, step: RunStep) -> Result<RunOutcome, Stop> {
+        let held = self.progress().ran.take();
+        if let Some(outcome) = held {
+            return Ok(outcome);
+        }
+        let outcome = self.run_calls(&step).await?;
+        let steered = self.steered().await;
+        if steered.is_empty() {
+            return Ok(outcome);
+        }
+        self.progress().ran = Some(outcome);
+        Err(Stop::Steered(steered))
+    }
+
+    async fn review(&self, step: ReviewStep) -> Result<ReviewOutcome, Stop> {
+        if !self.options.hooks().has_post_tool_use(&step.call.call.block.name) {
+            return Ok(ReviewOutcome::Keep);
+        }
+        let outcome = self.journal(name::of_call("review", &step.call), |steps, _| async move {
+            let Ok(outcome) = steps.review(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| ReviewOutcome::Cut { by }))
+    }
+
+    async fn review_answer(&self, step: ReviewAnswerStep) -> Result<ReviewAnswerOutcome, Stop> {
+        let outcome = self.journal("review answer".to_owned(), |steps, _| async move {
+            let Ok(outcome) = steps.review_answer(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| ReviewAnswerOutcome::Cut { by }))
+    }
+
+    fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
+        self.steps.prepare(call)
+    }
+
+    fn show(&self, block: ContentBlock) {
+        if let Some(sink) = &self.shared.sink {
+            sink.publish(self.shown.number(AgentEvent::Block(block)));
+        }
+    }
+}
+
+/// Ends a request when the time of the turn is up.
+async fn in_time(
+    deadline: Option<u64>,
+    cancel: &Cancel,
+    ask: impl Future<Output = Result<AskOutcome, std::convert::Infallible>>,
+) -> AskOutcome {
+    let Some(deadline) = deadline else {
+        let Ok(outcome) = ask.await;
+        return outcome;
+    };
+    let left = Duration::from_micros(deadline.saturating_sub(now_in_micros()));
+    let mut ask = std::pin::pin!(ask);
+    match tokio::time::timeout(left, ask.as_mut()).await {
+        Ok(Ok(outcome)) => outcome,
+        Err(_) => {
+            // It returns at once what has arrived.
+            cancel.cancel();
+            let Ok(outcome) = ask.await;
+            match outcome {
+                AskOutcome::Cut { partial, spent, .. } => {
+                    let by = CutBy::Budget { reason: FinishReason::MaxRunTime };
+                    AskOutcome::Cut { by, partial, spent }
+                }
+                outcome => outcome,
+            }
+        }
+    }
+}
+
+/// Returns the outcome if the engine can hold it.
+fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
+    let size = layout::size(&outcome);
+    if size <= most {
+        return outcome;
+    }
+    let message = format!("the answer takes {size} bytes, and at most {most} are kept");
+    let error = Box::new(ErrorRecord::new("limit", message));
+    let spent = match &outcome {
+        AskOutcome::Answered { answer, .. } => Some(Spent::new(0, answer.tokens, answer.cost)),
+        AskOutcome::Cut { spent, .. } | AskOutcome::Failed { spent, .. } => Some(*spent),
+        _ => None,
+    };
+    let spent = spent.unwrap_or_default();
+    AskOutcome::Failed { error, has_begun: false, partial: Vec::new(), spent }
+}
+
+/// Returns the outcome of a request that ended before anything of its answer was kept.
+fn nothing_of_it(by: CutBy) -> AskOutcome {
+    AskOutcome::Cut { by, partial: Vec::new(), spent: Spent::default() }
+}

@@ -1,0 +1,221 @@
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use std::{fmt, io};
+
+use oa_client::AgentOptions;
+use restate_sdk::endpoint::{Endpoint, ServiceOptions};
+use restate_sdk::http_server::HttpServer;
+use restate_sdk::service::IntoServiceDefinition;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::agents::{Inner, Shared};
+use crate::batch::AgentBatch;
+use crate::calls::AgentTool;
+use crate::control::{AgentInterrupt, Control};
+use crate::event::EventSink;
+use crate::inbox::AgentInbox;
+use crate::limits::Limits;
+use crate::name;
+use crate::object::Agent;
+use crate::register::{self, RegisterError, Registered};
+
+/// A process that performs the steps of agents for the engine: model requests, tools, hooks.
+///
+/// It holds no state: every worker at an address can continue what another one has begun. Start as many as you like.
+///
+/// ```no_run
+/// use oa_client::AgentOptions;
+/// use oa_restate::AgentWorker;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = AgentOptions::builder()
+///     .base_url("http://127.0.0.1:11434/v1")
+///     .model("qwen3:8b")
+///     .auto_execute_tools(true)
+///     .build()?;
+/// let worker = AgentWorker::new(agent).ingress("http://127.0.0.1:8080");
+/// let listener = AgentWorker::listen("127.0.0.1:9080".parse()?)?;
+/// // The engine asks the worker what it offers, so it must be serving already.
+/// let serving = tokio::spawn(worker.clone().serve(listener));
+/// worker.register("http://127.0.0.1:9070", "http://127.0.0.1:9080").await?;
+/// serving.await??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Not as in a client
+///
+/// - The agent's own retries are the only ones: a request that failed after them is recorded as failed.
+/// - Each call runs in an executor of its own, on any worker. The number of calls at once holds for a turn; caps on calls
+///   for each tool, rates and caches hold for each worker. Full results of truncated calls are not kept.
+/// - [Agents](Self::agent) have their own permissions, not those of the agent that calls them.
+/// - Structured output, and the detection of servers that cut prompts, are not part of a durable turn.
+#[derive(Clone)]
+#[must_use = "a worker does nothing until it serves"]
+pub struct AgentWorker {
+    main: AgentOptions,
+    named: BTreeMap<String, AgentOptions>,
+    limits: Limits,
+    sink: Option<Arc<dyn EventSink>>,
+    ingress: Option<String>,
+}
+
+impl AgentWorker {
+    /// Attempts at an invocation. The engine pauses a session after 70 by default, and nothing reaches it then: too few
+    /// for a night without workers.
+    const ATTEMPTS: u64 = u32::MAX as u64;
+
+    /// The time after which the engine puts aside what only waits for an interrupt.
+    const IDLE: Duration = Duration::from_secs(5);
+
+    /// Creates a worker of an agent, without an ingress and with the default limits.
+    pub fn new(agent: AgentOptions) -> Self {
+        let limits = Limits::default();
+        Self { main: agent, named: BTreeMap::new(), limits, sink: None, ingress: None }
+    }
+
+    /// Adds another agent. A call of a tool with this name, by any agent of the worker, is a turn of this agent in a
+    /// session of its own. It takes the argument `prompt`, and the text of its last answer is the result of the call.
+    /// A [prompt](crate::Prompt::agent) can name it, too.
+    pub fn agent(mut self, name: impl Into<String>, agent: AgentOptions) -> Self {
+        self.named.insert(name.into(), agent);
+        self
+    }
+
+    /// Sets the limits of sizes and times. Sizes that the engine could not hold are reduced.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits.held();
+        self
+    }
+
+    /// Publishes events while they happen, beside the journal.
+    pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
+        self.sink = Some(Arc::new(sink));
+        self
+    }
+
+    /// Sets the address of the engine's ingress, such as `http://127.0.0.1:8080`. Over it, a request or a tool in progress
+    /// hears about an interrupt. Without it, an interrupt counts when the request in progress is over.
+    pub fn ingress(mut self, url: &str) -> Self {
+        self.ingress = Some(url.to_owned());
+        self
+    }
+
+    /// Returns a digest of everything that decides which steps a turn consists of: limits, tools and hooks. Turns that
+    /// were begun with another digest may not be able to continue here.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let named = self.named.iter().map(|(name, options)| (&**name, options));
+        name::digest([("", &self.main)].into_iter().chain(named))
+    }
+
+    /// Binds a listener that several workers on this machine can share, by `SO_REUSEPORT`. Its connections send small
+    /// messages at once, by `TCP_NODELAY`: otherwise each step takes 20 milliseconds more.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O.
+    pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Accepted connections inherit it.
+        socket.set_nodelay(true)?;
+        socket.set_reuseaddr(true)?;
+        #[cfg(unix)]
+        socket.set_reuseport(true)?;
+        socket.bind(address)?;
+        socket.listen(1024)
+    }
+
+    /// Tells the engine about this worker, at an address where it is serving already.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or does not accept the worker.
+    pub async fn register(&self, admin: &str, worker: &str) -> Result<Registered, RegisterError> {
+        register::register(admin, worker, &self.digest()).await
+    }
+
+    /// Serves until SIGTERM or Ctrl-C. Steps in progress then have ten seconds to end; what does not end is begun anew
+    /// by another worker.
+    ///
+    /// # Errors
+    ///
+    /// If signals cannot be received.
+    pub async fn serve(self, listener: TcpListener) -> io::Result<()> {
+        let end = ended()?;
+        self.serve_until(listener, end).await;
+        Ok(())
+    }
+
+    /// Serves until a future completes; otherwise like [`serve`](Self::serve).
+    pub async fn serve_until(self, listener: TcpListener, end: impl Future<Output = ()>) {
+        HttpServer::new(self.endpoint()).serve_with_cancel(listener, end).await;
+    }
+
+    fn endpoint(self) -> Endpoint {
+        let digest = self.digest();
+        let Self { main, named, limits, sink, ingress } = self;
+        let control = ingress.as_deref().map(Control::new);
+        let shared = Shared::new(Inner { main, named, limits, sink, control });
+        let options = || {
+            ServiceOptions::new()
+                .abort_timeout(limits.longest_step)
+                .retry_policy_max_attempts(Self::ATTEMPTS)
+                .metadata(register::DIGEST, &*digest)
+        };
+        let private = || options().ingress_private(true);
+        let (object, tools) = (Agent(shared.clone()), AgentTool(shared));
+        Endpoint::builder()
+            .bind(object.into_service_definition().options(options()))
+            .bind(AgentBatch.into_service_definition().options(options()))
+            .bind(tools.into_service_definition().options(private()))
+            .bind(AgentInbox.into_service_definition().options(private()))
+            .bind(
+                AgentInterrupt
+                    .into_service_definition()
+                    .options(private().inactivity_timeout(Self::IDLE)),
+            )
+            .build()
+    }
+}
+
+impl fmt::Debug for AgentWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentWorker")
+            .field("main", &self.main)
+            .field("named", &self.named)
+            .field("limits", &self.limits)
+            .field("ingress", &self.ingress)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns a future that completes when this process is asked to end.
+#[cfg(unix)]
+fn ended() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(poll_fn(move |cx| {
+        let is_over = terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready();
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
+    }))
+}
+
+#[cfg(not(unix))]
+fn ended() -> io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
+}

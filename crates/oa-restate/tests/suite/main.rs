@@ -1,0 +1,12 @@
+//! Durable agents on a real server of the engine, with real workers that are killed.
+
+// The servers run on Unix alone.
+#![cfg(unix)]
+
+mod crashes;
+mod limits;
+mod support;
+mod turns;
+mod versions;
+mod waits;
+mod worker;

@@ -1,0 +1,155 @@
+//! Turns, without anything that dies.
+
+use oa_client::AgentOptions;
+use oa_events::AgentEvent;
+use oa_restate::{
+    AgentWorker, Approve, Deny, EventReader, ExternalResult, Fork, Prompt, SessionEvent, Sessions,
+};
+use oa_types::ContentBlock;
+use serde_json::{Value, json};
+
+use crate::support::{ALONE, Site, check_history, results, work};
+
+#[tokio::test]
+async fn a_turn_is_durable() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let answer = site.prompt("s", &json!({ "rounds": [[work(1), work(1)], [work(1)]] })).await;
+    assert_eq!(answer.status, 200, "{answer:?}\n{}", site.server.log());
+    assert_eq!(answer.json["text"], "Done.");
+    assert_eq!(answer.json["turn"], 1);
+    let history = site.history("s").await;
+    check_history(&history);
+    assert_eq!(history.len(), 7, "{history:?}");
+    let status = site.call("s", "status", None).await.json;
+    assert_eq!(status["messages"], 7, "{status}");
+    assert!(status["turn"].is_null(), "{status}");
+}
+
+/// Registering again at the same address tells what was there before.
+#[tokio::test]
+async fn workers_register() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(0, json!({})).await else { return };
+    let listener = AgentWorker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let plain = || {
+        let builder = AgentOptions::builder().model("any").base_url("http://127.0.0.1:1/v1");
+        builder.auto_execute_tools(true)
+    };
+    let old = AgentWorker::new(plain().build().unwrap());
+    let serving = tokio::spawn(old.clone().serve_until(listener, std::future::pending()));
+    let admin = site.server.admin_url();
+    let first = old.register(&admin, &address).await.unwrap();
+    assert!(first.deployment.starts_with("dp_"), "{first:?}");
+    assert_eq!(first.replaced, None);
+    assert_eq!(old.register(&admin, &address).await.unwrap().replaced, None);
+    let new = AgentWorker::new(plain().max_tool_iterations(3).build().unwrap());
+    let again = new.register(&admin, &address).await.unwrap();
+    assert_eq!(again.replaced, Some(old.digest()));
+    serving.abort();
+    let nobody = old.register("http://127.0.0.1:1", &address).await.unwrap_err().to_string();
+    assert!(nobody.starts_with("the engine has not registered the worker: "), "{nobody}");
+}
+
+/// The client in Rust calls the same handlers.
+#[tokio::test]
+async fn sessions_are_called() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let sessions = Sessions::new(&site.server.ingress_url());
+    let key = "a session/with ?";
+    let wish = |rounds: Value| Prompt::text(json!({ "rounds": rounds }).to_string());
+    let reply = sessions.prompt(key, &wish(json!([])), Some("m-1")).await.unwrap();
+    assert_eq!(sessions.prompt(key, &wish(json!([])), Some("m-1")).await.unwrap(), reply);
+    assert_eq!((reply.turn, &*reply.text), (1, "Done."));
+    let waiting = json!([[
+        { "name": "danger", "input": { "ms": 1 } },
+        { "name": "danger", "input": { "ms": 2 } },
+        { "name": "ask_user", "input": { "question": "Which?" } },
+    ]]);
+    let turn = tokio::spawn({
+        let (sessions, prompt) = (sessions.clone(), wish(waiting));
+        async move { sessions.prompt(key, &prompt, None).await }
+    });
+    let pending = |status: &Value| status["pending"].as_array().map_or(0, Vec::len);
+    site.until_status("a%20session%2Fwith%20%3F", |status| pending(status) == 2).await;
+    let status = sessions.status(key).await.unwrap();
+    let id = |place: usize| status.pending[place].id.clone();
+    sessions.approve(key, &Approve::new(id(0))).await.unwrap();
+    sessions.deny(key, &Deny::new(id(1), "no")).await.unwrap();
+    site.until_status("a%20session%2Fwith%20%3F", |status| {
+        status["pending"][0]["waits_for"] == "result"
+    })
+    .await;
+    let status = sessions.status(key).await.unwrap();
+    let result = ExternalResult::new(status.pending[0].id.clone(), json!("blue"));
+    sessions.answer(key, &result).await.unwrap();
+    assert_eq!(turn.await.unwrap().unwrap().turn, 2);
+    let history = sessions.history(key).await.unwrap();
+    assert_eq!(history.len(), 8);
+    sessions.steer(key, &Prompt::text("Later.")).await.unwrap();
+    assert!(!sessions.interrupt(key).await.unwrap());
+    sessions.fork("copy", &Fork::new(key)).await.unwrap();
+    assert_eq!(sessions.history("copy").await.unwrap(), history);
+    sessions.clear(key).await.unwrap();
+    assert_eq!(sessions.history(key).await.unwrap(), []);
+    let refused = sessions.approve(key, &Approve::new("none")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "404: no call \"none\" waits for this");
+    let mut unknown = Prompt::text("Hi.");
+    unknown.agent = Some("nobody".to_owned());
+    let unknown = sessions.prompt("x", &unknown, None);
+    assert_eq!(unknown.await.unwrap_err().status, Some(404));
+}
+
+/// A sub-agent is a turn of another session, whose text is the result of the call.
+#[tokio::test]
+async fn agents_call_agents() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(2, json!({})).await else { return };
+    let inner = json!({ "rounds": [[work(200)]], "say": "From the helper." });
+    let helper = json!({ "name": "helper", "input": { "prompt": inner.to_string() } });
+    site.begin("s", &json!({ "rounds": [[helper.clone(), work(1), helper]] })).await;
+    site.until_effect(|line| !line["start"].is_null()).await;
+    site.kill_worker(0);
+    site.add_worker();
+    let history = site.end("s", 6).await;
+    let results = results(&history);
+    assert_eq!(results[0], "\"From the helper.\"");
+    assert_eq!(results[2], "\"From the helper.\"");
+}
+
+/// Front ends show what the last attempt of each step has told, and nothing twice.
+#[tokio::test]
+async fn events_are_told() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({ "events": true })).await else { return };
+    let text = "One two three four five six seven.";
+    site.begin("s", &json!({ "rounds": [[work(1)]], "think_ms": 150, "say": text })).await;
+    let tells = |line: &Value, step: &str, kind: &str| {
+        line["event"]["step"] == step && line["event"]["event"]["type"] == kind
+    };
+    // In the middle of the last answer.
+    site.until_effect(|line| tells(line, "ask 2", "block")).await;
+    site.kill_workers();
+    site.add_worker();
+    site.end("s", 4).await;
+    site.until_effect(|line| tells(line, "show", "turn_end")).await;
+    let mut reader = EventReader::new();
+    let (mut shown, mut restarts) = (String::new(), 0);
+    for line in site.effects().iter().filter(|line| !line["event"].is_null()) {
+        let event: SessionEvent = serde_json::from_value(line["event"].clone()).unwrap();
+        let Some(read) = reader.read(event) else { continue };
+        if read.step != "ask 2" {
+            continue;
+        }
+        if read.is_restart {
+            shown.clear();
+            restarts += 1;
+        }
+        if let AgentEvent::Block(ContentBlock::Text(block)) = read.event {
+            shown.push_str(&block.text);
+        }
+    }
+    assert_eq!((&*shown, restarts), (text, 1));
+}

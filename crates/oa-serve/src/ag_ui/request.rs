@@ -1,0 +1,243 @@
+//! Requests of AG-UI: a run's input in, a history out.
+
+use oa_tools::FnTool;
+use oa_types::{ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::Refusal;
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool};
+use crate::limits::ServeLimits;
+
+/// The longest id of a thread or a run, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// A run's input; members of later versions are ignored.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    thread_id: String,
+    run_id: String,
+    messages: Vec<FrontMessage>,
+    #[serde(default)]
+    state: Value,
+    #[serde(default)]
+    tools: Vec<FrontTool>,
+    #[serde(default)]
+    context: Vec<ContextItem>,
+    #[serde(default)]
+    resume: Vec<Resume>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrontMessage {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    tool_calls: Vec<FrontCall>,
+    tool_call_id: Option<String>,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize)]
+struct FrontCall {
+    id: String,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+#[derive(Deserialize)]
+struct FrontTool {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Value,
+}
+
+#[derive(Deserialize)]
+struct ContextItem {
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resume {
+    interrupt_id: String,
+    status: String,
+    #[serde(default)]
+    payload: Value,
+}
+
+/// A request for a run of a thread.
+#[derive(Debug)]
+pub(crate) struct RunInput {
+    pub(crate) thread: String,
+    pub(crate) run: String,
+    pub(crate) state: Value,
+    pub(crate) tools: Vec<FnTool>,
+    pub(crate) turn: FrontTurn,
+}
+
+/// Reads a request.
+pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusal> {
+    let body: Body = serde_json::from_slice(body)
+        .map_err(|error| Refusal::bad_request(format!("this is no input of a run: {error}")))?;
+    for id in [&body.thread_id, &body.run_id] {
+        if id.is_empty() || id.len() > LONGEST_ID {
+            let message = format!("threadId and runId have 1 to {LONGEST_ID} bytes");
+            return Err(Refusal::bad_request(message));
+        }
+    }
+    if body.messages.len() > limits.messages || body.resume.len() > limits.messages {
+        return Err(Refusal::too_large(format!("a run has at most {} messages", limits.messages)));
+    }
+    if body.tools.len() > limits.tools || body.context.len() > limits.parts {
+        return Err(Refusal::too_large(format!("a run has at most {} tools", limits.tools)));
+    }
+    let tools = body
+        .tools
+        .into_iter()
+        .map(|tool| client_tool(tool.name, tool.description, tool.parameters));
+    let mut turn = FrontTurn::default();
+    if let Some(context) = context(&body.context) {
+        turn.history.push(context);
+    }
+    for message in &body.messages {
+        push(message, limits, &mut turn)?;
+    }
+    // A prompt is the last message that a model sees.
+    if turn.history.last().is_some_and(|last| last.role == oa_types::MessageRole::User) {
+        turn.prompt = turn.history.pop();
+        turn.answers.results.clear();
+    }
+    if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
+        return Err(Refusal::bad_request("the run has no messages"));
+    }
+    turn.answers.approvals = body.resume.into_iter().map(approval).collect();
+    Ok(RunInput {
+        thread: body.thread_id,
+        run: body.run_id,
+        state: body.state,
+        tools: tools.collect(),
+        turn,
+    })
+}
+
+/// Reads the answer to an interrupt. Only a clear yes is one.
+fn approval(resume: Resume) -> Approval {
+    let is_approved = resume.status == "resolved" && resume.payload["approved"] == true;
+    let reason = resume.payload["reason"].as_str().map(str::to_owned);
+    Approval { id: resume.interrupt_id, is_approved, reason }
+}
+
+/// Returns what the front end knows beside the conversation, for the model.
+fn context(items: &[ContextItem]) -> Option<Message> {
+    let lines = items.iter().map(|item| {
+        let value = item.value.as_str().map_or_else(|| item.value.to_string(), str::to_owned);
+        format!("{}: {value}", item.description)
+    });
+    let lines: Vec<_> = lines.collect();
+    (!lines.is_empty()).then(|| Message::system(lines.join("\n")))
+}
+
+fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> Result<(), Refusal> {
+    if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
+        || message.tool_calls.len() > limits.parts
+    {
+        return Err(Refusal::too_large(format!("a message has at most {} parts", limits.parts)));
+    }
+    match &*message.role {
+        "user" => {
+            let content = content(&message.content);
+            if content.is_empty() {
+                return Err(Refusal::bad_request("a message of the user has no content"));
+            }
+            turn.answers = Answers::default();
+            turn.history.push(Message::user_with_blocks(content));
+        }
+        "system" | "developer" => {
+            if let Some(text) = message.content.as_str().filter(|text| !text.is_empty()) {
+                turn.history.push(Message::system(text));
+            }
+        }
+        "assistant" => {
+            let mut blocks = content(&message.content);
+            blocks.extend(message.tool_calls.iter().map(|call| {
+                // The arguments of a call that broke off are no object.
+                let input = serde_json::from_str(&call.function.arguments)
+                    .ok()
+                    .filter(Value::is_object)
+                    .unwrap_or_else(|| json!({}));
+                ContentBlock::from(ToolUseBlock::new(&*call.id, &*call.function.name, input))
+            }));
+            if !blocks.is_empty() {
+                turn.answers = Answers::default();
+                turn.history.push(Message::assistant(blocks));
+            }
+        }
+        "tool" => {
+            let Some(call_id) = message.tool_call_id.clone() else {
+                return Err(Refusal::bad_request("a message of a tool has no toolCallId"));
+            };
+            let content = match &message.content {
+                Value::Array(_) => Value::String(text(&message.content)),
+                content => content.clone(),
+            };
+            let is_error = !message.error.is_null();
+            let mut block = ToolResultBlock::new(&*call_id, content.clone());
+            block.is_error = is_error;
+            turn.history.push(Message::tool(block));
+            turn.answers.results.push(ClientResult { call_id, content, is_error });
+        }
+        // Reasoning and activities are for people; later versions may have more.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns the text and the images of a content.
+fn content(content: &Value) -> Vec<ContentBlock> {
+    let text = |text: &str| (!text.is_empty()).then(|| TextBlock::new(text).into());
+    match content {
+        Value::String(content) => text(content).into_iter().collect(),
+        Value::Array(parts) => {
+            let block = |part: &Value| match part["text"].as_str() {
+                Some(part) => text(part),
+                None => image(part).map(ContentBlock::from),
+            };
+            parts.iter().filter_map(block).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Reads an image: `{"source": {"type", "value", "mimeType"}}`, or the older `{"mimeType", "data" or "url"}`.
+fn image(part: &Value) -> Option<ImageBlock> {
+    let source = if part["source"].is_object() { &part["source"] } else { part };
+    let word = |name: &str| source[name].as_str();
+    let url = word("url").or_else(|| word("value").filter(|_| source["type"] == "url"));
+    let data = word("data").or_else(|| word("value").filter(|_| source["type"] == "data"));
+    match (url, data) {
+        (Some(url), _) => ImageBlock::from_url(url).ok(),
+        (None, Some(data)) => ImageBlock::from_base64(data, word("mimeType")?).ok(),
+        (None, None) => None,
+    }
+}
+
+fn text(content: &Value) -> String {
+    let parts = content.as_array().into_iter().flatten();
+    parts.filter_map(|part| part["text"].as_str()).collect()
+}

@@ -1,0 +1,55 @@
+//! The route of a run.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::ag_ui::encoder::RunEvents;
+use crate::ag_ui::request;
+use crate::conversations::Key;
+use crate::error::Refusal;
+use crate::fronts::FrontRequest;
+use crate::run::Policy;
+use crate::served::Served;
+use crate::stream::event_stream;
+
+pub(crate) fn routes() -> Router<Served> {
+    Router::new().route("/", post(run))
+}
+
+/// A refusal, whose body the client puts into its error.
+struct RunRefused(Refusal);
+
+impl From<Refusal> for RunRefused {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl IntoResponse for RunRefused {
+    fn into_response(self) -> Response {
+        (self.0.status, Json(json!({"error": {"message": self.0.message}}))).into_response()
+    }
+}
+
+async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, RunRefused> {
+    let input = request::read(&body, served.conversations.limits())?;
+    // A closed connection stops the run: this protocol has no other way.
+    let policy = Policy { unread: Duration::ZERO, denies_approvals: false };
+    let request = FrontRequest {
+        turn: input.turn,
+        denied: Vec::new(),
+        tools: Some(input.tools),
+        agent: None,
+        continues: None,
+        policy,
+    };
+    let run = served.conversations.run_front(Key::Thread(input.thread.clone()), request).await?;
+    let encoder = RunEvents::new(input.thread, input.run, input.state);
+    Ok(event_stream(&served, run.viewer, encoder))
+}

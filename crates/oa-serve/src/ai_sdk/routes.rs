@@ -1,0 +1,78 @@
+//! Routes of a chat: a turn, its stream again, and its stop.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+
+use crate::ai_sdk::encoder::MessageStream;
+use crate::ai_sdk::request;
+use crate::conversations::Key;
+use crate::error::Refusal;
+use crate::fronts::{FrontRequest, FrontRun};
+use crate::run::Policy;
+use crate::served::Served;
+use crate::stream::event_stream;
+
+pub(crate) fn routes() -> Router<Served> {
+    Router::new()
+        .route("/", post(chat))
+        .route("/{id}/stream", get(resume))
+        .route("/{id}/stop", post(stop))
+}
+
+/// A refusal as this client shows it: the text of the body is the message for the user.
+struct ChatError(Refusal);
+
+impl From<Refusal> for ChatError {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl IntoResponse for ChatError {
+    fn into_response(self) -> Response {
+        (self.0.status, self.0.message).into_response()
+    }
+}
+
+async fn chat(State(served): State<Served>, body: Bytes) -> Result<Response, ChatError> {
+    let limits = served.conversations.limits();
+    let chat = request::read(&body, limits)?;
+    let policy = Policy { unread: limits.unread_run, denies_approvals: false };
+    let request = FrontRequest {
+        turn: chat.turn,
+        denied: chat.denied,
+        tools: None,
+        agent: None,
+        continues: chat.continues,
+        policy,
+    };
+    let run = served.conversations.run_front(Key::Chat(chat.chat), request).await?;
+    Ok(stream(&served, run))
+}
+
+async fn resume(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+) -> Result<Response, ChatError> {
+    Ok(match served.conversations.view_front(&Key::Chat(id))? {
+        Some(run) => stream(&served, run),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+async fn stop(State(served): State<Served>, Path(id): Path<String>) -> StatusCode {
+    served.conversations.stop_front(&Key::Chat(id)).await;
+    StatusCode::OK
+}
+
+fn stream(served: &Served, run: FrontRun) -> Response {
+    let encoder = MessageStream::new(run.message_id, run.denied);
+    let mut response = event_stream(served, run.viewer, encoder);
+    let version = HeaderValue::from_static("v1");
+    response.headers_mut().insert("x-vercel-ai-ui-message-stream", version);
+    response
+}

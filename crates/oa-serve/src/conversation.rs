@@ -1,0 +1,463 @@
+//! One conversation: its agent, its run, and the events that viewers read.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oa_client::{AgentOptions, Client, SteerHandle};
+use oa_session::SavedSession;
+use oa_types::Usage;
+use tokio::sync::{OwnedSemaphorePermit, RwLock, watch};
+use tokio::time::{Instant, sleep};
+
+use crate::error::Refusal;
+use crate::limits::ServeLimits;
+use crate::log::{
+    ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall, WaitingKind,
+};
+
+/// The agent of a conversation. Whoever holds it is the only one to change the history.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) client: Client,
+    /// Where the conversation is stored; `None` if its front end keeps it.
+    pub(crate) saved: Option<SavedSession>,
+}
+
+impl Seat {
+    /// Opens a stored conversation.
+    pub(crate) fn stored(agent: &AgentOptions, saved: SavedSession) -> Result<Self, Refusal> {
+        let client = Client::resume(agent.clone(), saved.session().conversation())?;
+        Ok(Self { client, saved: Some(saved) })
+    }
+
+    pub(crate) fn waiting(&self) -> Vec<WaitingCall> {
+        let approvals = self.client.pending_approvals().into_iter();
+        let results = self.client.pending_calls().into_iter();
+        approvals
+            .map(|call| WaitingCall::new(call, WaitingKind::Approval))
+            .chain(results.map(|call| WaitingCall::new(call, WaitingKind::Result)))
+            .collect()
+    }
+}
+
+/// A conversation in memory.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) seat: Arc<tokio::sync::Mutex<Seat>>,
+    /// Held by a front end's request until its run has begun.
+    pub(crate) entry: tokio::sync::Mutex<()>,
+    /// Held for writing while the history is saved, so that a reader of the store knows which events it covers.
+    pub(crate) saving: RwLock<()>,
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+    viewers: watch::Sender<usize>,
+    most_viewers: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    log: EventLog,
+    run: Option<Running>,
+    last_run: u64,
+    waiting: Vec<WaitingCall>,
+    /// Calls of the last turn that were answered: each is answered once.
+    answered: Vec<String>,
+    usage: Option<Usage>,
+    /// The last event that the stored history covers.
+    stored: Option<EventId>,
+    /// The last run for a front end.
+    front: Option<Front>,
+    is_deleted: bool,
+    used_at: Instant,
+}
+
+/// A run as the front end that asked for it names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// The id of the assistant's message.
+    pub(crate) message_id: String,
+    /// Calls that the user has denied for it.
+    pub(crate) denied: Vec<String>,
+    /// The number of the run's first event.
+    pub(crate) first: u64,
+}
+
+/// The begin of a run.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) steer: SteerHandle,
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// The time, in milliseconds since 1970.
+    pub(crate) now: u64,
+    /// The prompt, as viewers are told.
+    pub(crate) prompt: Option<ConversationEvent>,
+    /// For a front end, the id of the message that the run continues, and the calls that the user has denied.
+    pub(crate) front: Option<(Option<String>, Vec<String>)>,
+}
+
+/// A run in progress, for those who stop or steer it.
+#[derive(Debug)]
+struct Running {
+    stop: watch::Sender<bool>,
+    steer: SteerHandle,
+}
+
+/// A run that has begun, for the task that carries it out. Dropped before its end, it has failed.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) conversation: Arc<Conversation>,
+    pub(crate) id: u64,
+    pub(crate) stop: watch::Receiver<bool>,
+    /// One of the server's runs.
+    _permit: OwnedSemaphorePermit,
+    is_over: bool,
+}
+
+/// The state of a conversation beside its messages.
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(crate) is_running: bool,
+    pub(crate) stored: Option<EventId>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) waiting: Vec<WaitingCall>,
+}
+
+impl Conversation {
+    pub(crate) fn new(seat: Seat, limits: &ServeLimits) -> Self {
+        let state = State {
+            log: EventLog::new(limits.kept_bytes, limits.kept_events),
+            run: None,
+            last_run: 0,
+            waiting: seat.waiting(),
+            answered: Vec::new(),
+            usage: None,
+            stored: None,
+            front: None,
+            is_deleted: false,
+            used_at: Instant::now(),
+        };
+        Self {
+            seat: Arc::new(tokio::sync::Mutex::new(seat)),
+            entry: tokio::sync::Mutex::new(()),
+            saving: RwLock::new(()),
+            state: Mutex::new(state),
+            changed: watch::Sender::new(()),
+            viewers: watch::Sender::new(0),
+            most_viewers: limits.viewers,
+        }
+    }
+
+    /// Begins a run.
+    pub(crate) fn begin(self: &Arc<Self>, begin: Begin) -> Result<Run, Refusal> {
+        let Begin { steer, permit, now, prompt, front } = begin;
+        let mut state = self.state();
+        if state.is_deleted {
+            return Err(Refusal::not_found("the conversation was deleted"));
+        }
+        if state.run.is_some() {
+            return Err(running());
+        }
+        let id = now.max(state.last_run + 1);
+        // The run before is kept for viewers that have not seen its end.
+        let before = state.last_run;
+        state.log.drop_before(before);
+        state.last_run = id;
+        state.waiting.clear();
+        if prompt.is_some() {
+            state.answered.clear();
+        }
+        let (stop, stopped) = watch::channel(false);
+        state.run = Some(Running { stop, steer });
+        state.front = front.map(|(continued, denied)| Front {
+            message_id: continued.unwrap_or_else(|| format!("msg-{id}")),
+            denied,
+            first: state.log.next(),
+        });
+        if let Some(prompt) = prompt {
+            state.log.push(id, prompt);
+        }
+        let started = RunEvent { run: id, ..RunEvent::default() };
+        state.log.push(id, ConversationEvent::Run(started));
+        drop(state);
+        self.changed.send_replace(());
+        let conversation = Arc::clone(self);
+        Ok(Run { conversation, id, stop: stopped, _permit: permit, is_over: false })
+    }
+
+    /// Stops the run in progress, if there is one.
+    pub(crate) fn stop(&self) {
+        if let Some(run) = &self.state().run {
+            run.stop.send_replace(true);
+        }
+    }
+
+    /// Passes a message to the model while it works.
+    pub(crate) fn steer(&self, text: String) -> Result<(), Refusal> {
+        let state = self.state();
+        let Some(run) = &state.run else {
+            return Err(Refusal::conflict("nothing runs in this conversation: send a prompt"));
+        };
+        Ok(run.steer.steer(text)?)
+    }
+
+    /// Waits until no run is in progress.
+    pub(crate) async fn idle(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.state().run.is_some() {
+            // The sender lives as long as this conversation.
+            let _ = changed.changed().await;
+        }
+    }
+
+    /// Marks a waiting call as answered.
+    pub(crate) fn answered(&self, call_id: &str, answer: &'static str) {
+        let mut state = self.state();
+        state.waiting.retain(|call| call.call_id != call_id);
+        state.answered.push(call_id.to_owned());
+        let (run, call_id) = (state.last_run, call_id.to_owned());
+        state.log.push(run, ConversationEvent::Answered { call_id, answer });
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    /// Returns a waiting call, or why there is none.
+    pub(crate) fn waiting_call(
+        &self,
+        call_id: &str,
+        kind: WaitingKind,
+    ) -> Result<WaitingCall, Refusal> {
+        let state = self.state();
+        if state.answered.iter().any(|answered| answered == call_id) {
+            return Err(Refusal::conflict("this call was answered already"));
+        }
+        let is_it = |call: &&WaitingCall| call.call_id == call_id;
+        match state.waiting.iter().find(is_it) {
+            None => Err(Refusal::not_found("no call of this id waits for an answer")),
+            Some(call) if call.kind != kind => Err(Refusal::conflict(match call.kind {
+                WaitingKind::Approval => "this call waits for an approval, not for a result",
+                WaitingKind::Result => "this call waits for a result, not for an approval",
+            })),
+            Some(call) => Ok(call.clone()),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let state = self.state();
+        Status {
+            is_running: state.run.is_some(),
+            stored: state.stored,
+            usage: state.usage,
+            waiting: state.waiting.clone(),
+        }
+    }
+
+    /// Returns the number of the last run.
+    pub(crate) fn last_run(&self) -> u64 {
+        self.state().last_run
+    }
+
+    /// Returns how the front end sees the last run, and whether it is in progress.
+    pub(crate) fn front(&self) -> Option<(Front, bool)> {
+        let state = self.state();
+        Some((state.front.clone()?, state.run.is_some()))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state().run.is_some()
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.state().is_deleted
+    }
+
+    /// Ends the conversation: its viewers are told that nothing more comes.
+    pub(crate) fn delete(&self) {
+        self.state().is_deleted = true;
+        self.changed.send_replace(());
+    }
+
+    /// Returns when an idle conversation was last used; `None` if it is in use.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.run.is_none() && *self.viewers.borrow() == 0).then_some(state.used_at)
+    }
+
+    pub(crate) fn touch(&self) {
+        self.state().used_at = Instant::now();
+    }
+
+    /// Returns a reader of the events from a place on.
+    pub(crate) fn view(self: &Arc<Self>, from: From) -> Result<Viewer, Refusal> {
+        let most = self.most_viewers;
+        let mut is_full = false;
+        self.viewers.send_modify(|viewers| {
+            is_full = *viewers >= most;
+            *viewers += usize::from(!is_full);
+        });
+        if is_full {
+            let message = format!("{most} viewers of this conversation are connected already");
+            return Err(Refusal::busy(message));
+        }
+        let state = self.state();
+        let (next, gap) = match from {
+            From::Event(seen) => match state.log.after(seen) {
+                Some(next) => (next, false),
+                None => (state.log.first(), true),
+            },
+            From::First => (state.log.first(), false),
+            From::Next => (state.log.next(), false),
+            From::Number(number) => (number, false),
+        };
+        drop(state);
+        let changed = self.changed.subscribe();
+        Ok(Viewer { conversation: Arc::clone(self), changed, next, gap })
+    }
+
+    /// Waits until nobody has read the events for a time.
+    pub(crate) async fn unread_for(&self, limit: Duration) {
+        let mut viewers = self.viewers.subscribe();
+        loop {
+            // The sender lives as long as this conversation.
+            let _ = viewers.wait_for(|viewers| *viewers == 0).await;
+            tokio::select! {
+                _ = viewers.wait_for(|viewers| *viewers > 0) => {}
+                () = sleep(limit) => return,
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    pub(crate) fn publish(&self, event: ConversationEvent) {
+        self.conversation.state().log.push(self.id, event);
+        self.conversation.changed.send_replace(());
+    }
+
+    /// Notes that all events so far are in the stored history.
+    pub(crate) fn is_stored(&self) {
+        let mut state = self.conversation.state();
+        state.stored = state.log.last();
+    }
+
+    /// Ends the run. The agent must be free again, since others may begin a run now.
+    pub(crate) fn end(mut self, mut event: RunEvent, is_stored: bool) {
+        event.run = self.id;
+        self.finish(event, is_stored);
+    }
+
+    fn finish(&mut self, event: RunEvent, is_stored: bool) {
+        self.is_over = true;
+        let mut state = self.conversation.state();
+        state.run = None;
+        state.used_at = Instant::now();
+        state.waiting.clone_from(&event.waiting);
+        state.answered.clear();
+        if event.usage.is_some() {
+            state.usage = event.usage;
+        }
+        let id = state.log.push(self.id, ConversationEvent::Run(event));
+        if is_stored {
+            state.stored = Some(id);
+        }
+        drop(state);
+        self.conversation.changed.send_replace(());
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let error = Some("the run broke off".to_owned());
+            let state = RunState::Failed;
+            self.finish(RunEvent { run: self.id, state, error, ..RunEvent::default() }, false);
+        }
+    }
+}
+
+/// The answer to a prompt while another is answered.
+pub(crate) fn running() -> Refusal {
+    Refusal::conflict("a run is in progress in this conversation: stop or steer it, or wait")
+}
+
+/// Where a viewer begins to read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum From {
+    /// After this event.
+    Event(EventId),
+    /// At the oldest event that is kept.
+    First,
+    /// At the event that comes next.
+    Next,
+    /// At the event of this number.
+    Number(u64),
+}
+
+/// A reader of a conversation's events. It holds a place in the log and no events.
+#[derive(Debug)]
+pub(crate) struct Viewer {
+    conversation: Arc<Conversation>,
+    changed: watch::Receiver<()>,
+    next: u64,
+    /// True if events are missing at this place.
+    gap: bool,
+}
+
+/// The next thing that a viewer reads.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is nearly always an event"
+)]
+pub(crate) enum View {
+    Event(EventId, ConversationEvent),
+    /// Events are missing here.
+    Gap,
+}
+
+impl Viewer {
+    /// Returns what comes next if it is there.
+    pub(crate) fn read(&mut self) -> Option<View> {
+        if !self.gap {
+            match self.conversation.state().log.read(self.next) {
+                Next::Event(id, event) => {
+                    self.next = id.number + 1;
+                    return Some(View::Event(id, event));
+                }
+                Next::Gap(next) => self.next = next,
+                Next::Nothing => return None,
+            }
+        }
+        self.gap = false;
+        Some(View::Gap)
+    }
+
+    /// Returns true if nothing more is there to be read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        !self.gap && self.next >= self.conversation.state().log.next()
+    }
+
+    /// Waits until there may be more to read.
+    pub(crate) async fn changed(&mut self) {
+        // The sender lives as long as this conversation.
+        let _ = self.changed.changed().await;
+    }
+
+    /// Goes on at the event of this number.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        self.next = number;
+    }
+
+    pub(crate) fn conversation(&self) -> &Arc<Conversation> {
+        &self.conversation
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.conversation.viewers.send_modify(|viewers| *viewers -= 1);
+    }
+}

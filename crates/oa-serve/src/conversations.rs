@@ -1,0 +1,357 @@
+//! The conversations of a server.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oa_client::{AgentOptions, Client};
+use oa_session::{
+    List, NewSession, SavedSession, SessionId, SessionInfo, SessionPage, SessionStore, Timestamp,
+};
+use oa_types::{ContentBlock, Message};
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::conversation::{Begin, Conversation, Seat, running};
+use crate::error::Refusal;
+use crate::limits::ServeLimits;
+use crate::log::{ConversationEvent, WaitingKind};
+use crate::run::{Phase, Policy, Start, drive};
+
+/// The longest title that is made of a prompt, in characters.
+const TITLE: usize = 80;
+
+/// The conversations of a server: their runs, and where they are stored.
+///
+/// Clones are the same conversations. [`shutdown`](Self::shutdown) lets runs end before the program does.
+#[derive(Clone, Debug)]
+pub struct Conversations(Arc<Shared>);
+
+/// The name of a conversation in memory.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Key {
+    /// A chat of the AI SDK, by its id.
+    Chat(String),
+    /// A conversation of an OpenAI client that waits for results of its tools: by the messages before the answer, and the
+    /// ids of the calls.
+    Completion(u64, Vec<String>),
+    /// One that is stored here.
+    Stored(SessionId),
+    /// A thread of AG-UI, by its id.
+    Thread(String),
+}
+
+#[derive(Debug)]
+struct Shared {
+    agent: AgentOptions,
+    store: Arc<dyn SessionStore>,
+    limits: ServeLimits,
+    open: Mutex<HashMap<Key, Arc<Conversation>>>,
+    runs: Arc<Semaphore>,
+    phase: watch::Sender<Phase>,
+    hasher: RandomState,
+}
+
+/// An answer to a call that waits.
+#[derive(Debug)]
+pub(crate) enum CallAnswer {
+    Approve { input: Option<Value> },
+    Deny { reason: Option<String> },
+    Result { content: Value, is_error: bool },
+}
+
+impl Conversations {
+    pub(crate) fn new(
+        agent: AgentOptions,
+        store: Arc<dyn SessionStore>,
+        limits: ServeLimits,
+    ) -> Self {
+        let runs = Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS)));
+        let (open, phase) = (Mutex::default(), watch::Sender::new(Phase::Open));
+        let hasher = RandomState::new();
+        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher }))
+    }
+
+    /// Returns the number of runs in progress.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.limits.runs.min(Semaphore::MAX_PERMITS) - self.0.runs.available_permits()
+    }
+
+    /// Takes no new runs, and waits until those in progress have ended. After the limit
+    /// [`ServeLimits::shutdown`] they are interrupted; their conversations are saved with the text so far.
+    ///
+    /// Event streams end when nothing runs in their conversation.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing: the runs still end.
+    pub async fn shutdown(&self) {
+        self.0.phase.send_if_modified(|phase| {
+            let is_open = *phase == Phase::Open;
+            if is_open {
+                *phase = Phase::Closing(self.0.limits.shutdown);
+            }
+            is_open
+        });
+        let runs =
+            u32::try_from(self.0.limits.runs.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        // Never closed.
+        let _ = self.0.runs.acquire_many(runs).await;
+    }
+
+    pub(crate) fn agent(&self) -> &AgentOptions {
+        &self.0.agent
+    }
+
+    pub(crate) fn limits(&self) -> &ServeLimits {
+        &self.0.limits
+    }
+
+    /// Returns what names messages, differently in each process.
+    pub(crate) fn hasher(&self) -> &RandomState {
+        &self.0.hasher
+    }
+
+    pub(crate) fn phase(&self) -> watch::Receiver<Phase> {
+        self.0.phase.subscribe()
+    }
+
+    /// Creates a conversation, with an id that nobody can guess.
+    pub(crate) async fn create(&self) -> Result<SessionId, Refusal> {
+        let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
+        let id = SessionId::new(format!("{:016x}{:016x}", random(), random()))?;
+        self.0.store.create(NewSession::new(id.clone(), Timestamp::now())).await?;
+        Ok(id)
+    }
+
+    pub(crate) async fn list(&self, list: List) -> Result<SessionPage, Refusal> {
+        Ok(self.0.store.list(list).await?)
+    }
+
+    pub(crate) fn is_running(&self, id: &SessionId) -> bool {
+        self.open_now()
+            .get(&Key::Stored(id.clone()))
+            .is_some_and(|conversation| conversation.is_running())
+    }
+
+    /// Returns a conversation, loaded from the store if need be.
+    pub(crate) async fn open(&self, id: &SessionId) -> Result<Arc<Conversation>, Refusal> {
+        let key = Key::Stored(id.clone());
+        let known = self.open_now().get(&key).cloned();
+        if let Some(known) = known {
+            known.touch();
+            return Ok(known);
+        }
+        let saved = SavedSession::open(Arc::clone(&self.0.store), id).await?;
+        let seat = Seat::stored(&self.0.agent, saved)?;
+        let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
+        self.open_as(key, || Ok(conversation))
+    }
+
+    /// Returns the conversation of this name; if it is not in memory, the one that is made now.
+    pub(crate) fn open_as(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<Arc<Conversation>, Refusal>,
+    ) -> Result<Arc<Conversation>, Refusal> {
+        let mut open = self.open_now();
+        if let Some(known) = open.get(&key) {
+            known.touch();
+            return Ok(Arc::clone(known));
+        }
+        make_room(&mut open, self.0.limits.conversations)?;
+        let conversation = make()?;
+        open.insert(key, Arc::clone(&conversation));
+        Ok(conversation)
+    }
+
+    /// Returns the conversation of this name if it is in memory.
+    pub(crate) fn known(&self, key: &Key) -> Option<Arc<Conversation>> {
+        self.open_now().get(key).cloned()
+    }
+
+    /// Returns the conversation of this name if it is in memory, which forgets it.
+    pub(crate) fn take(&self, key: &Key) -> Option<Arc<Conversation>> {
+        self.open_now().remove(key)
+    }
+
+    /// Returns the session with its messages, and the conversation. The events up to
+    /// [`Status::stored`](crate::conversation::Status::stored) are in the messages.
+    pub(crate) async fn load(
+        &self,
+        id: &SessionId,
+    ) -> Result<(oa_session::Session, crate::conversation::Status), Refusal> {
+        let conversation = self.open(id).await?;
+        let _saving = conversation.saving.read().await;
+        let session = self.0.store.load(id).await?;
+        Ok((session, conversation.status()))
+    }
+
+    pub(crate) async fn set_title(
+        &self,
+        id: &SessionId,
+        title: &str,
+    ) -> Result<SessionInfo, Refusal> {
+        let title = Map::from_iter([("title".to_owned(), Value::from(title))]);
+        Ok(self.0.store.set_metadata(id, title, Timestamp::now()).await?)
+    }
+
+    /// Deletes a conversation. Its run is stopped first.
+    pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), Refusal> {
+        let key = Key::Stored(id.clone());
+        let known = self.open_now().get(&key).cloned();
+        if let Some(conversation) = known {
+            conversation.delete();
+            conversation.stop();
+            conversation.idle().await;
+            self.open_now().remove(&key);
+        }
+        Ok(self.0.store.delete(id).await?)
+    }
+
+    /// Sends a prompt, and returns the number of its run.
+    pub(crate) async fn prompt(&self, id: &SessionId, prompt: Message) -> Result<u64, Refusal> {
+        let conversation = self.open(id).await?;
+        let permit = self.permit()?;
+        // A run holds the seat until its end.
+        let seat = Arc::clone(&conversation.seat);
+        let mut seat = seat.try_lock_owned().map_err(|_| running())?;
+        self.refresh(&mut seat).await?;
+        if let Some(saved) = &seat.saved
+            && saved.session().info.title().is_none()
+            && let Some(title) = title(&prompt)
+        {
+            // A conversation without a title is none the worse.
+            let _ = self.set_title(id, &title).await;
+        }
+        let text = prompt.text();
+        let images = prompt.content.iter().filter_map(|block| match block {
+            ContentBlock::Image(image) => Some(image.url.clone()),
+            _ => None,
+        });
+        let event = ConversationEvent::Prompt { text, images: images.collect() };
+        self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
+    }
+
+    /// Answers a waiting call. When none waits any more, the turn goes on.
+    pub(crate) async fn answer(
+        &self,
+        id: &SessionId,
+        call_id: &str,
+        answer: CallAnswer,
+    ) -> Result<(), Refusal> {
+        let conversation = self.open(id).await?;
+        let kind = match answer {
+            CallAnswer::Approve { .. } | CallAnswer::Deny { .. } => WaitingKind::Approval,
+            CallAnswer::Result { .. } => WaitingKind::Result,
+        };
+        conversation.waiting_call(call_id, kind)?;
+        let permit = self.permit()?;
+        let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
+        // Somebody else may have answered it meanwhile.
+        conversation.waiting_call(call_id, kind)?;
+        let word = give(&mut seat.client, call_id, answer)?;
+        conversation.answered(call_id, word);
+        if seat.waiting().is_empty() {
+            self.start(&conversation, seat, permit, Start::Continue, None)?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        conversation: &Arc<Conversation>,
+        seat: OwnedMutexGuard<Seat>,
+        permit: OwnedSemaphorePermit,
+        start: Start,
+        prompt: Option<ConversationEvent>,
+    ) -> Result<u64, Refusal> {
+        let (steer, now) = (seat.client.steer_handle(), now());
+        let run = conversation.begin(Begin { steer, permit, now, prompt, front: None })?;
+        let id = run.id;
+        let policy = Policy { unread: self.0.limits.unread_run, denies_approvals: false };
+        tokio::spawn(drive(run, seat, start, policy, self.phase(), |_| {}));
+        Ok(id)
+    }
+
+    /// Loads the conversation again if another process has written to it.
+    async fn refresh(&self, seat: &mut Seat) -> Result<(), Refusal> {
+        let Some(saved) = &mut seat.saved else { return Ok(()) };
+        let known = saved.session().info.revision;
+        saved.reload().await?;
+        if saved.session().info.revision != known {
+            seat.client = Client::resume(self.0.agent.clone(), saved.session().conversation())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        if *self.0.phase.borrow() != Phase::Open {
+            return Err(Refusal::busy("the server is shutting down"));
+        }
+        Arc::clone(&self.0.runs).try_acquire_owned().map_err(|_| {
+            Refusal::busy(format!("{} runs are in progress; try again later", self.0.limits.runs))
+        })
+    }
+
+    fn open_now(&self) -> MutexGuard<'_, HashMap<Key, Arc<Conversation>>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
+}
+
+/// Tells the agent what somebody says about a call, and returns the word for it.
+fn give(client: &mut Client, call_id: &str, answer: CallAnswer) -> Result<&'static str, Refusal> {
+    match answer {
+        CallAnswer::Approve { input: None } => client.approve(call_id)?,
+        CallAnswer::Approve { input: Some(input) } => client.approve_with(call_id, input)?,
+        CallAnswer::Deny { reason } => {
+            let reason = reason.unwrap_or_else(|| "the user said no".to_owned());
+            client.deny(call_id, reason)?;
+            return Ok("denied");
+        }
+        CallAnswer::Result { content, is_error } => {
+            if is_error {
+                let error = match content {
+                    Value::String(error) => error,
+                    error => error.to_string(),
+                };
+                client.add_tool_error(call_id, error)?;
+            } else {
+                client.add_tool_result(call_id, content)?;
+            }
+            return Ok("result");
+        }
+    }
+    Ok("approved")
+}
+
+/// Makes room for one more conversation: those that nobody uses leave memory, the one unused for longest first.
+fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
+    while open.len() >= most.max(1) {
+        let idle = open.iter().filter(|(_, conversation)| Arc::strong_count(conversation) == 1);
+        let idle = idle.filter_map(|(id, conversation)| Some((conversation.idle_since()?, id)));
+        let Some((_, id)) = idle.min() else {
+            return Err(Refusal::busy(format!("{most} conversations are in use; try again later")));
+        };
+        let id = id.clone();
+        open.remove(&id);
+    }
+    Ok(())
+}
+
+/// Returns the title of a conversation that begins with a prompt.
+fn title(prompt: &Message) -> Option<String> {
+    let text = prompt.text();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title: String = line.chars().take(TITLE).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    Some(title)
+}

@@ -1,0 +1,72 @@
+//! Errors as HTTP answers.
+
+use std::fmt;
+
+use axum::http::StatusCode;
+
+/// A request that is not carried out: a status and a sentence for the client.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+}
+
+impl From<oa_session::Error> for Refusal {
+    fn from(error: oa_session::Error) -> Self {
+        use oa_session::ErrorKind;
+
+        let status = match error.kind() {
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::AlreadyExists | ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+            ErrorKind::Limit => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<oa_client::Error> for Refusal {
+    fn from(error: oa_client::Error) -> Self {
+        use oa_client::ErrorKind;
+
+        let status = match error.kind() {
+            ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

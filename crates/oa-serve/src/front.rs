@@ -1,0 +1,132 @@
+//! A turn that a front end asks for, which keeps the history itself and sends all of it.
+
+use oa_client::Client;
+use oa_tools::{FnTool, tool};
+use oa_types::Message;
+use serde_json::{Value, json};
+
+use crate::encoder::approval_id;
+use crate::error::Refusal;
+
+/// A request for a turn, as all protocols have it.
+#[derive(Debug, Default)]
+pub(crate) struct FrontTurn {
+    /// The messages before the prompt.
+    pub(crate) history: Vec<Message>,
+    /// The prompt; without one the turn continues the history.
+    pub(crate) prompt: Option<Message>,
+    pub(crate) answers: Answers,
+}
+
+/// Answers of the user and of the front end's own tools to calls that waited.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) approvals: Vec<Approval>,
+    pub(crate) results: Vec<ClientResult>,
+}
+
+/// A yes or a no of the user, as the front end tells it. Nothing of it is trusted but whether it was given.
+#[derive(Debug)]
+pub(crate) struct Approval {
+    /// The id that the server gave to the question.
+    pub(crate) id: String,
+    /// `false` for everything but a clear yes.
+    pub(crate) is_approved: bool,
+    pub(crate) reason: Option<String>,
+}
+
+/// The result of a tool that runs in the front end.
+#[derive(Debug)]
+pub(crate) struct ClientResult {
+    pub(crate) call_id: String,
+    pub(crate) content: Value,
+    pub(crate) is_error: bool,
+}
+
+/// Creates a tool that runs in the front end.
+pub(crate) fn client_tool(name: String, description: String, parameters: Value) -> FnTool {
+    let schema = if parameters.is_object() { parameters } else { json!({"type": "object"}) };
+    tool(name, description).schema(schema).external()
+}
+
+const NO: &str = "the user said no";
+const UNKNOWN: &str =
+    "the approval of this call is not known to the server, so it was not run; ask again";
+const NO_RESULT: &str = "no result was given";
+
+impl Answers {
+    /// Returns true if some answer is for a call that this agent waits for, asked about at the end of run `run`.
+    pub(crate) fn concern(&self, client: &Client, run: u64) -> bool {
+        let approvals = client.pending_approvals();
+        let results = client.pending_calls();
+        let is_asked = |answer: &Approval| {
+            approvals.iter().any(|call| approval_id(run, &call.id) == answer.id)
+        };
+        let is_open = |answer: &ClientResult| results.iter().any(|call| call.id == answer.call_id);
+        self.approvals.iter().any(is_asked) || self.results.iter().any(is_open)
+    }
+
+    /// Gives the agent the answers to what it asked at the end of run `run`, with the inputs that it keeps. Returns the
+    /// ids of the calls that the user denied.
+    pub(crate) fn give(&self, client: &mut Client, run: u64) -> Result<Vec<String>, Refusal> {
+        let mut denied = Vec::new();
+        for call in client.pending_approvals() {
+            let id = approval_id(run, &call.id);
+            match self.approvals.iter().find(|answer| answer.id == id) {
+                Some(answer) if answer.is_approved => client.approve(&call.id)?,
+                Some(answer) => {
+                    client.deny(&call.id, answer.reason.as_deref().unwrap_or(NO))?;
+                    denied.push(call.id);
+                }
+                None => {}
+            }
+        }
+        self.give_results(client)?;
+        Ok(denied)
+    }
+
+    /// Answers the open calls of a history that the front end has sent: none of them runs, since nobody here has asked
+    /// about them. Returns the ids of the calls that the user denied.
+    pub(crate) fn give_to_rebuilt(
+        &self,
+        client: &mut Client,
+        denied_calls: &[String],
+    ) -> Result<Vec<String>, Refusal> {
+        let mut denied = Vec::new();
+        for call in client.pending_approvals() {
+            let result = self.results.iter().find(|result| result.call_id == call.id);
+            if denied_calls.contains(&call.id) {
+                client.deny(&call.id, NO)?;
+                denied.push(call.id);
+            } else if result.is_some() {
+                // A tool of the server: only the server has results of it.
+                client.deny(&call.id, NO_RESULT)?;
+            } else {
+                client.deny(&call.id, UNKNOWN)?;
+            }
+        }
+        self.give_results(client)?;
+        for call in client.pending_calls() {
+            client.add_tool_error(&call.id, NO_RESULT)?;
+        }
+        Ok(denied)
+    }
+
+    fn give_results(&self, client: &mut Client) -> Result<(), Refusal> {
+        for call in client.pending_calls() {
+            let Some(result) = self.results.iter().find(|result| result.call_id == call.id) else {
+                continue;
+            };
+            if result.is_error {
+                let error = match &result.content {
+                    Value::String(error) => error.clone(),
+                    other => other.to_string(),
+                };
+                client.add_tool_error(&call.id, error)?;
+            } else {
+                client.add_tool_result(&call.id, result.content.clone())?;
+            }
+        }
+        Ok(())
+    }
+}

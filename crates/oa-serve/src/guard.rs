@@ -1,0 +1,171 @@
+//! Checks of requests: the token, the origin of pages, and the name by which the server was reached.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use subtle::ConstantTimeEq;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// The longest plain text that becomes the message of an error.
+const LONGEST_MESSAGE: usize = 4 << 10;
+
+/// The rules of who may use the server.
+#[derive(Clone, Default)]
+pub(crate) struct Access {
+    token: Option<String>,
+    origins: Vec<String>,
+    only_local_hosts: bool,
+}
+
+impl Access {
+    pub(crate) fn set_token(&mut self, token: String) {
+        self.token = Some(token);
+    }
+
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    pub(crate) fn allow_origin(&mut self, origin: String) {
+        self.origins.push(origin);
+    }
+
+    /// Accepts only requests to a name of this machine: a page elsewhere whose name was made to lead here is refused.
+    pub(crate) fn only_local_hosts(&mut self) {
+        self.only_local_hosts = true;
+    }
+
+    /// Returns what pages of other origins are told; `None` if no origin is allowed.
+    pub(crate) fn cors(&self) -> Option<CorsLayer> {
+        let origins: Vec<_> =
+            self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+        if origins.is_empty() {
+            return None;
+        }
+        let methods = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
+        let headers = [AUTHORIZATION, CONTENT_TYPE, HeaderName::from_static("last-event-id")];
+        Some(
+            CorsLayer::new()
+                .allow_origin(AllowOrigin::list(origins))
+                .allow_methods(methods)
+                .allow_headers(headers),
+        )
+    }
+
+    /// Returns why a request is refused.
+    fn refuses(&self, method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let host = text(HOST).unwrap_or_default();
+        if self.only_local_hosts && !is_local(host) {
+            return Some((
+                StatusCode::FORBIDDEN,
+                "this server answers to names of this machine alone",
+            ));
+        }
+        if let Some(origin) = headers.get(ORIGIN)
+            && !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+        {
+            let origin = origin.to_str().unwrap_or_default();
+            let is_own = origin
+                .split_once("://")
+                .is_some_and(|(_, origin)| !origin.is_empty() && origin.eq_ignore_ascii_case(host));
+            if !is_own && !self.origins.iter().any(|allowed| allowed == origin) {
+                return Some((
+                    StatusCode::FORBIDDEN,
+                    "pages of this origin may not use this server",
+                ));
+            }
+        }
+        let token = self.token.as_ref()?;
+        let given = text(AUTHORIZATION).and_then(|value| {
+            let (scheme, token) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+        });
+        let is_right =
+            given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes())));
+        (!is_right).then_some((StatusCode::UNAUTHORIZED, "a bearer token is needed"))
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("has_token", &self.has_token())
+            .field("origins", &self.origins)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns true for a name of this machine, with any port.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(address) => return address.split(']').next() == Some("::1"),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback())
+}
+
+/// Refuses requests of those who may not use the server.
+pub(crate) async fn check(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match access.refuses(request.method(), request.headers()) {
+        None => next.run(request).await,
+        Some((status, message)) => {
+            let mut response = (status, message).into_response();
+            if status == StatusCode::UNAUTHORIZED {
+                let scheme = HeaderValue::from_static("Bearer");
+                response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            }
+            response
+        }
+    }
+}
+
+/// Refuses bodies that are not JSON: a page of another origin can send other types without being asked first.
+pub(crate) async fn json_bodies(request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let has_body = !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE);
+    let content_type = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = content_type.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if has_body && !kind.trim().eq_ignore_ascii_case("application/json") {
+        let message = "the body must be JSON, with `content-type: application/json`";
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into_response();
+    }
+    next.run(request).await
+}
+
+/// Writes errors that are plain text as JSON.
+pub(crate) async fn json_errors(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_text = kind.is_none_or(|kind| kind.starts_with("text/plain"));
+    if !(status.is_client_error() || status.is_server_error()) || !is_text {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = to_bytes(body, LONGEST_MESSAGE).await.unwrap_or_default();
+    let mut message = String::from_utf8_lossy(&text).into_owned();
+    if message.is_empty() {
+        message = status.canonical_reason().unwrap_or("error").to_lowercase();
+    }
+    let body = Json(json!({ "error": { "message": message } })).into_response();
+    parts.headers.extend(body.headers().clone());
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Response::from_parts(
+        parts,
+        Body::from(to_bytes(body.into_body(), usize::MAX).await.unwrap_or_default()),
+    )
+}

@@ -1,0 +1,86 @@
+//! An agent over HTTP: conversations with streams that can be resumed, approvals, results from outside, and several
+//! viewers.
+//!
+//! [`router`] returns an axum router to be nested into an application, [`serve`] serves it alone, and [`AgentServer`] has
+//! the options of both.
+//!
+//! ```no_run
+//! # // Serves until the process is asked to end.
+//! use oa_client::AgentOptions;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = AgentOptions::builder().model("qwen3:8b").build()?;
+//! oa_serve::serve(agent, "127.0.0.1:8080").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod limits;
+mod server;
+
+mod ag_ui;
+mod ai_sdk;
+mod conversations;
+mod fronts;
+mod native;
+mod openai;
+mod page;
+
+mod guard;
+mod served;
+mod stream;
+
+mod conversation;
+mod encoder;
+mod error;
+mod front;
+mod log;
+mod run;
+
+use std::io;
+
+use axum::Router;
+use oa_client::AgentOptions;
+use tokio::net::ToSocketAddrs;
+
+pub use crate::conversations::Conversations;
+pub use crate::limits::ServeLimits;
+pub use crate::server::AgentServer;
+
+/// Returns the routes of an agent, with the default options of [`AgentServer`].
+///
+/// ```
+/// use oa_client::AgentOptions;
+///
+/// # fn main() -> Result<(), oa_client::Error> {
+/// let agent = AgentOptions::builder().model("qwen3:8b").build()?;
+/// let app: axum::Router = axum::Router::new().nest("/agent", oa_serve::router(agent));
+/// # Ok(())
+/// # }
+/// ```
+pub fn router(agent: AgentOptions) -> Router {
+    AgentServer::new(agent).router()
+}
+
+/// Serves an agent on an address until the process is asked to end, with the default options of [`AgentServer`].
+///
+/// # Errors
+///
+/// As [`AgentServer::serve`]: the address must be one of this machine alone, such as `127.0.0.1:8080`.
+///
+/// # Cancel safety
+///
+/// As [`AgentServer::serve`].
+pub async fn serve(agent: AgentOptions, addr: impl ToSocketAddrs) -> io::Result<()> {
+    AgentServer::new(agent).serve(addr).await
+}
+
+#[doc = include_str!("../docs/http-api.md")]
+pub mod http_api {}
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

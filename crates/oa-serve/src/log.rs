@@ -1,0 +1,359 @@
+//! A bounded log of numbered events, from which any number of readers read at their own pace.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::str::FromStr;
+
+use oa_events::AgentEvent;
+use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The longest run of text that is kept as one entry, so that no reader gets more at once.
+const LONGEST_TEXT: usize = 32 << 10;
+/// The number of pieces of a text that a reader gets one by one.
+const NEAR: usize = 32;
+/// Bytes that an entry takes beside its content.
+const OVERHEAD: usize = 256;
+
+/// The name of an event in a conversation: its run, and its number.
+///
+/// Numbers go on over runs. Runs are numbered by the time of their start, so a name is never used twice, also not by a
+/// later process.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct EventId {
+    pub(crate) run: u64,
+    pub(crate) number: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.run, self.number)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (run, number) = text.trim().split_once('-').ok_or(())?;
+        Ok(Self { run: run.parse().map_err(drop)?, number: number.parse().map_err(drop)? })
+    }
+}
+
+/// An event of a conversation, as its viewers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ConversationEvent {
+    /// Something happened in the turn.
+    Agent(AgentEvent),
+    /// Somebody answered a call that waited.
+    Answered { call_id: String, answer: &'static str },
+    /// Somebody sent a prompt.
+    Prompt { text: String, images: Vec<String> },
+    /// A run began or ended.
+    Run(RunEvent),
+}
+
+/// The begin or the end of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct RunEvent {
+    pub(crate) run: u64,
+    pub(crate) state: RunState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) finish_reason: Option<FinishReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waiting: Vec<WaitingCall>,
+    /// The status with which the model's server refused, for protocols that pass it on.
+    #[serde(skip)]
+    pub(crate) status: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RunState {
+    Ended,
+    Failed,
+    #[default]
+    Started,
+}
+
+/// A call that waits for somebody: for a yes or a no, or for its result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct WaitingCall {
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    pub(crate) input: Value,
+    pub(crate) kind: WaitingKind,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WaitingKind {
+    Approval,
+    Result,
+}
+
+impl WaitingCall {
+    pub(crate) fn new(call: ToolUseBlock, kind: WaitingKind) -> Self {
+        Self { call_id: call.id, name: call.name, input: call.input, kind }
+    }
+}
+
+/// The events of a conversation, oldest first, as far as they are kept.
+///
+/// Pieces of the same text are kept as one entry, so a long answer takes little more than its text. A reader that is
+/// behind gets them as fewer, longer pieces: nothing is lost until the log is full, and then the oldest entries are.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    entries: VecDeque<Entry>,
+    /// The number of the next event.
+    next: u64,
+    bytes: usize,
+    /// The last event that was dropped.
+    dropped: Option<EventId>,
+    most_bytes: usize,
+    most_entries: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    run: u64,
+    first: u64,
+    /// Of text in several pieces, where each of them ends; otherwise empty.
+    ends: Vec<u32>,
+    event: ConversationEvent,
+    bytes: usize,
+}
+
+/// The next thing that a reader gets.
+#[derive(Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is nearly always an event"
+)]
+pub(crate) enum Next {
+    /// An event, or several pieces of text as one: the name is that of the last.
+    Event(EventId, ConversationEvent),
+    /// Events before this number were dropped.
+    Gap(u64),
+    /// Nothing yet.
+    Nothing,
+}
+
+impl EventLog {
+    pub(crate) fn new(most_bytes: usize, most_entries: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            next: 1,
+            bytes: 0,
+            dropped: None,
+            most_bytes,
+            most_entries: most_entries.max(1),
+        }
+    }
+
+    /// Adds an event, and drops the oldest ones if there are too many.
+    pub(crate) fn push(&mut self, run: u64, event: ConversationEvent) -> EventId {
+        let number = self.next;
+        self.next += 1;
+        let grown = self.entries.back_mut().and_then(|last| last.join(run, &event));
+        if let Some(grown) = grown {
+            self.bytes += grown;
+        } else {
+            let bytes = OVERHEAD + size(&event);
+            self.bytes += bytes;
+            self.entries.push_back(Entry { run, first: number, ends: Vec::new(), event, bytes });
+        }
+        while self.entries.len() > 1
+            && (self.bytes > self.most_bytes || self.entries.len() > self.most_entries)
+        {
+            self.drop_first();
+        }
+        EventId { run, number }
+    }
+
+    /// Drops all events before a run: they are in the stored conversation.
+    pub(crate) fn drop_before(&mut self, run: u64) {
+        while self.entries.front().is_some_and(|entry| entry.run < run) {
+            self.drop_first();
+        }
+    }
+
+    /// Returns the next event from this number on.
+    pub(crate) fn read(&self, from: u64) -> Next {
+        if from >= self.next {
+            return Next::Nothing;
+        }
+        let place = self.entries.partition_point(|entry| entry.last() < from);
+        match self.entries.get(place) {
+            Some(entry) if entry.first <= from => {
+                let (number, event) = entry.next(from);
+                Next::Event(EventId { run: entry.run, number }, event)
+            }
+            Some(entry) => Next::Gap(entry.first),
+            None => Next::Nothing,
+        }
+    }
+
+    /// Returns the number that follows an event, for a reader that has seen it; `None` if this log does not know it.
+    pub(crate) fn after(&self, seen: EventId) -> Option<u64> {
+        if self.dropped == Some(seen) {
+            return Some(seen.number + 1);
+        }
+        let place = self.entries.partition_point(|entry| entry.last() < seen.number);
+        let entry = self.entries.get(place)?;
+        (entry.first <= seen.number && entry.run == seen.run).then_some(seen.number + 1)
+    }
+
+    /// Returns the number of the next event.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the number of the oldest event.
+    pub(crate) fn first(&self) -> u64 {
+        self.entries.front().map_or(self.next, |entry| entry.first)
+    }
+
+    /// Returns the name of the newest event.
+    pub(crate) fn last(&self) -> Option<EventId> {
+        let last = self.entries.back()?;
+        Some(EventId { run: last.run, number: last.last() })
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.bytes -= entry.bytes;
+            self.dropped = Some(EventId { run: entry.run, number: entry.last() });
+        }
+    }
+}
+
+impl Entry {
+    fn last(&self) -> u64 {
+        self.first + (self.ends.len().max(1) - 1) as u64
+    }
+
+    /// Adds a piece of the same text, and returns by how many bytes the entry has grown.
+    fn join(&mut self, run: u64, event: &ConversationEvent) -> Option<usize> {
+        let (ConversationEvent::Agent(text), ConversationEvent::Agent(more)) =
+            (&mut self.event, event)
+        else {
+            return None;
+        };
+        if self.run != run || !is_same_text(text, more) {
+            return None;
+        }
+        let (text, more) = (text_mut(text)?, text_of(more)?);
+        if text.len() + more.len() > LONGEST_TEXT {
+            return None;
+        }
+        if self.ends.is_empty() {
+            self.ends.push(u32::try_from(text.len()).ok()?);
+        }
+        text.push_str(more);
+        self.ends.push(u32::try_from(text.len()).ok()?);
+        let grown = more.len() + 2 * size_of::<u32>();
+        self.bytes += grown;
+        Some(grown)
+    }
+
+    /// Returns the event of this number. A reader that is far behind gets several pieces as one: all up to the last,
+    /// whose number is returned.
+    fn next(&self, from: u64) -> (u64, ConversationEvent) {
+        let mut event = self.event.clone();
+        let (ConversationEvent::Agent(whole), false) = (&mut event, self.ends.is_empty()) else {
+            return (from, event);
+        };
+        let place = usize::try_from(from - self.first).unwrap_or(usize::MAX);
+        let is_behind = self.ends.len().saturating_sub(place) > NEAR;
+        let last = if is_behind { self.ends.len() - 1 } else { place };
+        let end = |place: usize| self.ends.get(place).map_or(0, |&end| end as usize);
+        let start = place.checked_sub(1).map_or(0, end);
+        if let Some(text) = text_mut(whole) {
+            text.truncate(end(last));
+            text.drain(..start);
+        }
+        (self.first + last as u64, event)
+    }
+}
+
+/// Returns true if a piece continues the text of the other, so that both may become one event.
+fn is_same_text(text: &AgentEvent, more: &AgentEvent) -> bool {
+    match (text, more) {
+        (AgentEvent::Block(ContentBlock::Text(_)), AgentEvent::Block(ContentBlock::Text(_)))
+        | (
+            AgentEvent::Block(ContentBlock::Thinking(_)),
+            AgentEvent::Block(ContentBlock::Thinking(_)),
+        ) => true,
+        (AgentEvent::ToolUseDelta(text), AgentEvent::ToolUseDelta(more)) => {
+            text.call == more.call && more.id.is_none() && more.name.is_none()
+                // The first fragment has the name, and stays an event of its own.
+                && text.id.is_none()
+                && text.name.is_none()
+        }
+        (AgentEvent::Nested(text), AgentEvent::Nested(more)) => {
+            text.call_id == more.call_id
+                && text.agent == more.agent
+                && is_same_text(&text.event, &more.event)
+        }
+        _ => false,
+    }
+}
+
+fn text_of(event: &AgentEvent) -> Option<&str> {
+    match event {
+        AgentEvent::Block(ContentBlock::Text(block)) => Some(&block.text),
+        AgentEvent::Block(ContentBlock::Thinking(block)) => Some(&block.thinking),
+        AgentEvent::ToolUseDelta(delta) => Some(&delta.arguments),
+        AgentEvent::Nested(nested) => text_of(&nested.event),
+        _ => None,
+    }
+}
+
+fn text_mut(event: &mut AgentEvent) -> Option<&mut String> {
+    match event {
+        AgentEvent::Block(ContentBlock::Text(block)) => Some(&mut block.text),
+        AgentEvent::Block(ContentBlock::Thinking(block)) => Some(&mut block.thinking),
+        AgentEvent::ToolUseDelta(delta) => Some(&mut delta.arguments),
+        AgentEvent::Nested(nested) => text_mut(&mut nested.event),
+        _ => None,
+    }
+}
+
+/// Returns the bytes of an event: those of its JSON, which come close to those in memory.
+fn size(event: &ConversationEvent) -> usize {
+    /// Counts bytes.
+    #[derive(Default)]
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter::default();
+    let counted = match event {
+        ConversationEvent::Agent(event) => serde_json::to_writer(&mut counter, event),
+        ConversationEvent::Answered { call_id, .. } => serde_json::to_writer(&mut counter, call_id),
+        ConversationEvent::Prompt { text, images } => {
+            serde_json::to_writer(&mut counter, &(text, images))
+        }
+        ConversationEvent::Run(event) => serde_json::to_writer(&mut counter, event),
+    };
+    debug_assert!(counted.is_ok(), "events are JSON");
+    counter.0
+}
+
+#[cfg(test)]
+mod tests;

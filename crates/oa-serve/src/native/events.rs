@@ -1,0 +1,48 @@
+//! Events of a conversation as frames of an event stream.
+
+use oa_sse::Frame;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::conversation::View;
+use crate::encoder::Encoder;
+use crate::log::ConversationEvent;
+
+/// Each event as it is: its id names it, its type says which kind of data it holds. The stream goes on over runs.
+#[derive(Debug)]
+pub(crate) struct EventFrames;
+
+impl Encoder for EventFrames {
+    fn write(&mut self, view: View, out: &mut Vec<u8>) {
+        let (id, event) = match view {
+            View::Gap => return frame("gap", None, &json!({}), out),
+            View::Event(id, event) => (id.to_string(), event),
+        };
+        let id = Some(&*id);
+        match event {
+            ConversationEvent::Agent(event) => frame("agent", id, &event, out),
+            ConversationEvent::Answered { call_id, answer } => {
+                frame("answered", id, &json!({ "call_id": call_id, "answer": answer }), out);
+            }
+            ConversationEvent::Prompt { text, images } => {
+                frame("prompt", id, &json!({ "text": text, "images": images }), out);
+            }
+            ConversationEvent::Run(event) => frame("run", id, &event, out),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+fn frame(event: &str, id: Option<&str>, data: &impl Serialize, out: &mut Vec<u8>) {
+    // JSON has no line breaks outside of strings, where they are escaped.
+    let Ok(data) = serde_json::to_string(data) else { return };
+    let mut frame = Frame::new(&data).event(event);
+    if let Some(id) = id {
+        frame = frame.id(id);
+    }
+    let written = frame.write_to(out);
+    debug_assert!(written.is_ok(), "neither types nor ids have line breaks");
+}

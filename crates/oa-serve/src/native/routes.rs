@@ -1,0 +1,280 @@
+//! Routes of the agent's own interface.
+
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use oa_session::{Cursor, List, SessionId, Timestamp};
+use oa_types::{ContentBlock, ImageBlock, Message, TextBlock};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::events::EventFrames;
+use crate::conversation::From;
+use crate::conversations::CallAnswer;
+use crate::error::Refusal;
+use crate::served::Served;
+use crate::stream::event_stream;
+
+pub(crate) fn routes() -> Router<Served> {
+    Router::new()
+        .route("/agent", get(agent))
+        .route("/conversations", get(list).post(create))
+        .route("/conversations/{id}", get(load).delete(delete).patch(rename))
+        .route("/conversations/{id}/prompt", post(prompt))
+        .route("/conversations/{id}/events", get(view))
+        .route("/conversations/{id}/steer", post(steer))
+        .route("/conversations/{id}/stop", post(stop))
+        .route("/conversations/{id}/calls/{call_id}/approve", post(approve))
+        .route("/conversations/{id}/calls/{call_id}/deny", post(deny))
+        .route("/conversations/{id}/calls/{call_id}/result", post(result))
+        .fallback(nothing_here)
+}
+
+/// A refusal as this interface writes it.
+pub(crate) struct NativeError(Refusal);
+
+impl<E: Into<Refusal>> std::convert::From<E> for NativeError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for NativeError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "message": self.0.message } });
+        (self.0.status, Json(body)).into_response()
+    }
+}
+
+type Answer<T = Response> = Result<T, NativeError>;
+
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
+    let body = if body.is_empty() { b"{}" } else { &**body };
+    Ok(serde_json::from_slice(body)
+        .map_err(|error| Refusal::bad_request(format!("the body is not as expected: {error}")))?)
+}
+
+fn session(id: String) -> Answer<SessionId> {
+    Ok(SessionId::new(id)?)
+}
+
+async fn nothing_here() -> NativeError {
+    Refusal::not_found("nothing is at this path").into()
+}
+
+async fn agent(State(served): State<Served>) -> Json<Value> {
+    let agent = served.conversations.agent();
+    let tools = agent.tools().iter().map(|tool| {
+        json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "category": tool.category(),
+            "external": tool.is_external(),
+        })
+    });
+    Json(json!({
+        "name": served.name,
+        "model": agent.model(),
+        "tools": tools.collect::<Vec<_>>(),
+        "context_window": served.context_window,
+        "version": env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+#[derive(Deserialize)]
+struct Page {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+async fn list(State(served): State<Served>, Query(page): Query<Page>) -> Answer<Json<Value>> {
+    let mut list = List::new(page.limit.unwrap_or(50));
+    if let Some(after) = page.after {
+        list = list.after(cursor(&after)?);
+    }
+    let page = served.conversations.list(list).await?;
+    let conversations = page.sessions.iter().map(|info| {
+        json!({
+            "id": info.id,
+            "title": info.title(),
+            "updated_at": info.updated_at,
+            "message_count": info.message_count,
+            "running": served.conversations.is_running(&info.id),
+        })
+    });
+    Ok(Json(json!({
+        "conversations": conversations.collect::<Vec<_>>(),
+        "next": page.next.map(|next| format!("{}:{}", next.updated_at().as_millis(), next.id())),
+    })))
+}
+
+fn cursor(text: &str) -> Answer<Cursor> {
+    let wrong = || Refusal::bad_request("`after` must be the `next` of another page");
+    let (at, id) = text.split_once(':').ok_or_else(wrong)?;
+    let at = Timestamp::from_millis(at.parse().map_err(|_| wrong())?);
+    Ok(Cursor::new(at, session(id.to_owned())?))
+}
+
+async fn create(State(served): State<Served>) -> Answer {
+    let id = served.conversations.create().await?;
+    Ok((StatusCode::CREATED, Json(json!({ "id": id }))).into_response())
+}
+
+async fn load(State(served): State<Served>, Path(id): Path<String>) -> Answer<Json<Value>> {
+    let id = session(id)?;
+    let (session, status) = served.conversations.load(&id).await?;
+    Ok(Json(json!({
+        "id": id,
+        "title": session.info.title(),
+        "updated_at": session.info.updated_at,
+        "messages": session.conversation(),
+        "running": status.is_running,
+        "waiting": status.waiting,
+        "last_event": status.stored.map(|id| id.to_string()),
+        "usage": status.usage,
+    })))
+}
+
+async fn delete(State(served): State<Served>, Path(id): Path<String>) -> Answer<StatusCode> {
+    served.conversations.delete(&session(id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+struct Title {
+    title: String,
+}
+
+async fn rename(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Answer<Json<Value>> {
+    let Title { title } = parse(&body)?;
+    let info = served.conversations.set_title(&session(id)?, &title).await?;
+    Ok(Json(json!({ "id": info.id, "title": info.title() })))
+}
+
+#[derive(Deserialize)]
+struct Prompt {
+    text: String,
+    #[serde(default)]
+    images: Vec<String>,
+}
+
+async fn prompt(State(served): State<Served>, Path(id): Path<String>, body: Bytes) -> Answer {
+    let Prompt { text, images } = parse(&body)?;
+    if text.trim().is_empty() && images.is_empty() {
+        return Err(Refusal::bad_request("the prompt is empty").into());
+    }
+    let most = served.conversations.limits().parts;
+    if images.len() > most {
+        return Err(Refusal::bad_request(format!("a prompt has at most {most} images")).into());
+    }
+    let mut content = vec![ContentBlock::Text(TextBlock::new(text))];
+    for image in images {
+        let image =
+            ImageBlock::from_url(image).map_err(|error| Refusal::bad_request(error.to_string()))?;
+        content.push(image.into());
+    }
+    let message = Message::user_with_blocks(content);
+    let run = served.conversations.prompt(&session(id)?, message).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "run": run }))).into_response())
+}
+
+#[derive(Deserialize)]
+struct After {
+    after: Option<String>,
+}
+
+async fn view(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+    Query(After { after }): Query<After>,
+    headers: HeaderMap,
+) -> Answer {
+    let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let seen = header.map(str::to_owned).or(after).filter(|seen| !seen.is_empty());
+    let from = match seen {
+        None => From::First,
+        Some(seen) => From::Event(
+            seen.parse()
+                .map_err(|()| Refusal::bad_request("the last event id is none of this server's"))?,
+        ),
+    };
+    let conversation = served.conversations.open(&session(id)?).await?;
+    let viewer = conversation.view(from)?;
+    Ok(event_stream(&served, viewer, EventFrames))
+}
+
+#[derive(Deserialize)]
+struct Steer {
+    text: String,
+}
+
+async fn steer(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    let Steer { text } = parse(&body)?;
+    served.conversations.open(&session(id)?).await?.steer(text)?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn stop(State(served): State<Served>, Path(id): Path<String>) -> Answer<StatusCode> {
+    served.conversations.open(&session(id)?).await?.stop();
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize)]
+struct Approve {
+    input: Option<Value>,
+}
+
+async fn approve(
+    State(served): State<Served>,
+    Path((id, call_id)): Path<(String, String)>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    let Approve { input } = parse(&body)?;
+    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Approve { input }).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize)]
+struct Deny {
+    reason: Option<String>,
+}
+
+async fn deny(
+    State(served): State<Served>,
+    Path((id, call_id)): Path<(String, String)>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    let Deny { reason } = parse(&body)?;
+    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Deny { reason }).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+#[derive(Deserialize)]
+struct ToolAnswer {
+    content: Value,
+    #[serde(default)]
+    is_error: bool,
+}
+
+async fn result(
+    State(served): State<Served>,
+    Path((id, call_id)): Path<(String, String)>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    let ToolAnswer { content, is_error } = parse(&body)?;
+    let answer = CallAnswer::Result { content, is_error };
+    served.conversations.answer(&session(id)?, &call_id, answer).await?;
+    Ok(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,293 @@
+//! A completion, whole or in chunks.
+
+use std::mem;
+
+use oa_events::AgentEvent;
+use oa_executor::ToolEvent;
+use oa_sse::Frame;
+use oa_types::{ContentBlock, FinishReason, Usage};
+use serde_json::{Map, Value, json};
+
+use crate::conversation::View;
+use crate::encoder::{Encoder, data};
+use crate::log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
+
+/// Facts that all chunks of a completion share.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) model: String,
+    /// The time in seconds since 1970.
+    pub(crate) created: u64,
+}
+
+/// A run as chunks of a completion. The agent's own calls do not appear in it: a client would try to answer them.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    head: Head,
+    id: String,
+    includes_usage: bool,
+    usage: Usage,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Chunks {
+    pub(crate) fn new(head: Head, includes_usage: bool) -> Self {
+        let (id, usage) = (String::new(), Usage::default());
+        Self { head, id, includes_usage, usage, has_begun: false, is_over: false }
+    }
+
+    fn chunk(&self, delta: Value, finish_reason: Option<&str>, out: &mut Vec<u8>) {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});
+        self.send(json!([choice]), None, out);
+    }
+
+    fn send(&self, choices: Value, usage: Option<Value>, out: &mut Vec<u8>) {
+        let mut chunk = json!({
+            "id": self.id, "object": "chat.completion.chunk", "created": self.head.created,
+            "model": self.head.model, "choices": choices,
+        });
+        if let Some(usage) = usage {
+            chunk["usage"] = usage;
+        }
+        data(&chunk, out);
+    }
+
+    fn agent(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
+        match event {
+            AgentEvent::AnswerEnd(answer) => {
+                if let Some(usage) = &answer.usage {
+                    self.usage.add(usage);
+                }
+            }
+            AgentEvent::Block(ContentBlock::Text(block)) if !block.text.is_empty() => {
+                self.chunk(json!({"content": block.text}), None, out);
+            }
+            AgentEvent::Block(ContentBlock::Thinking(block)) if !block.thinking.is_empty() => {
+                self.chunk(json!({"reasoning_content": block.thinking}), None, out);
+            }
+            // Clients take every event for a chunk, so progress is a comment.
+            AgentEvent::Tool(ToolEvent::CallStart(call)) => comment(&call.tool_name, out),
+            AgentEvent::Tool(ToolEvent::Progress(event)) => {
+                let total = event.progress.total.map(|total| format!(" of {total}"));
+                let total = total.unwrap_or_default();
+                comment(&format!("{} {}{total}", event.tool_name, event.progress.done), out);
+            }
+            _ => {}
+        }
+    }
+
+    fn run(&mut self, run: RunEvent, out: &mut Vec<u8>) {
+        match run.state {
+            RunState::Started if self.has_begun => {}
+            RunState::Started => {
+                self.has_begun = true;
+                self.id = completion_id(run.run);
+                self.chunk(json!({"role": "assistant", "content": ""}), None, out);
+            }
+            RunState::Failed => {
+                let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
+                self.fail(&message, out);
+            }
+            RunState::Ended => {
+                let calls: Vec<_> = client_calls(&run.waiting)
+                    .enumerate()
+                    .map(|(index, mut call)| {
+                        call["index"] = index.into();
+                        call
+                    })
+                    .collect();
+                let has_calls = !calls.is_empty();
+                if has_calls {
+                    self.chunk(json!({"tool_calls": calls}), None, out);
+                }
+                let reason = run.finish_reason.unwrap_or_default();
+                self.chunk(json!({}), Some(finish_reason(&reason, has_calls)), out);
+                if self.includes_usage {
+                    self.send(json!([]), Some(usage(&self.usage)), out);
+                }
+                let written = Frame::new("[DONE]").write_to(out);
+                debug_assert!(written.is_ok(), "an event without fields is valid");
+                self.is_over = true;
+            }
+        }
+    }
+
+    fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
+        data(&error(message, "server_error", None), out);
+        self.is_over = true;
+    }
+}
+
+impl Encoder for Chunks {
+    fn write(&mut self, view: View, out: &mut Vec<u8>) {
+        if self.is_over {
+            return;
+        }
+        match view {
+            View::Gap => {
+                self.fail("this reader was too slow: a part of the answer is missing", out);
+            }
+            View::Event(_, ConversationEvent::Agent(event)) if self.has_begun => {
+                self.agent(event, out);
+            }
+            View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
+            View::Event(..) => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// A run as one completion.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    head: Head,
+    id: String,
+    content: String,
+    reasoning: String,
+    usage: Usage,
+    has_run_tools: bool,
+}
+
+/// A completion that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    /// The status of the model's server, if it answered with one.
+    pub(crate) status: Option<u16>,
+    /// False once tools have run: a client that tries again would run them again.
+    pub(crate) may_be_retried: bool,
+}
+
+impl Whole {
+    pub(crate) fn new(head: Head) -> Self {
+        Self {
+            head,
+            id: String::new(),
+            content: String::new(),
+            reasoning: String::new(),
+            usage: Usage::default(),
+            has_run_tools: false,
+        }
+    }
+
+    /// Reads on, and returns the completion once it is there.
+    pub(crate) fn read(&mut self, view: View) -> Option<Result<Value, Failure>> {
+        match view {
+            View::Gap => {
+                let message = "a part of the answer is missing: it is too long".to_owned();
+                Some(Err(self.failure(message, None)))
+            }
+            View::Event(_, ConversationEvent::Agent(event)) => {
+                self.agent(event);
+                None
+            }
+            View::Event(_, ConversationEvent::Run(run)) => match run.state {
+                RunState::Started => {
+                    self.id = completion_id(run.run);
+                    None
+                }
+                RunState::Failed => {
+                    let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
+                    Some(Err(self.failure(message, run.status)))
+                }
+                RunState::Ended => Some(Ok(self.completion(&run))),
+            },
+            View::Event(..) => None,
+        }
+    }
+
+    fn agent(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::AnswerEnd(answer) => {
+                if let Some(usage) = &answer.usage {
+                    self.usage.add(usage);
+                }
+            }
+            AgentEvent::Block(ContentBlock::Text(block)) => self.content.push_str(&block.text),
+            AgentEvent::Block(ContentBlock::Thinking(block)) => {
+                self.reasoning.push_str(&block.thinking);
+            }
+            AgentEvent::Tool(ToolEvent::CallStart(_)) => self.has_run_tools = true,
+            _ => {}
+        }
+    }
+
+    fn completion(&mut self, run: &RunEvent) -> Value {
+        let calls: Vec<_> = client_calls(&run.waiting).collect();
+        let reason = run.finish_reason.clone().unwrap_or_default();
+        let finish_reason = finish_reason(&reason, !calls.is_empty());
+        let content = mem::take(&mut self.content);
+        let has_content = !content.is_empty() || calls.is_empty();
+        let mut message = json!({"role": "assistant", "content": has_content.then_some(content)});
+        if !self.reasoning.is_empty() {
+            message["reasoning_content"] = mem::take(&mut self.reasoning).into();
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        json!({
+            "id": self.id, "object": "chat.completion", "created": self.head.created,
+            "model": self.head.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+            "usage": usage(&self.usage),
+        })
+    }
+
+    fn failure(&self, message: String, status: Option<u16>) -> Failure {
+        Failure { message, status, may_be_retried: !self.has_run_tools }
+    }
+}
+
+/// Returns an error as these clients read it.
+pub(crate) fn error(message: &str, kind: &str, code: Option<&str>) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+}
+
+/// Returns the calls that the client is to answer.
+fn client_calls(waiting: &[WaitingCall]) -> impl Iterator<Item = Value> {
+    let calls = waiting.iter().filter(|call| call.kind == WaitingKind::Result);
+    calls.map(|call| {
+        let function = json!({"name": call.name, "arguments": call.input.to_string()});
+        json!({"id": call.call_id, "type": "function", "function": function})
+    })
+}
+
+fn completion_id(run: u64) -> String {
+    format!("chatcmpl-{run}")
+}
+
+fn comment(text: &str, out: &mut Vec<u8>) {
+    Frame::write_comment(text, out);
+}
+
+/// Returns the word for a reason; clients know no others.
+fn finish_reason(reason: &FinishReason, has_calls: bool) -> &'static str {
+    match reason {
+        _ if has_calls => "tool_calls",
+        FinishReason::ContentFilter | FinishReason::Refusal => "content_filter",
+        reason if reason.is_length() || reason.is_limit() => "length",
+        _ => "stop",
+    }
+}
+
+fn usage(usage: &Usage) -> Value {
+    let (prompt, completion) =
+        (usage.prompt_tokens.unwrap_or_default(), usage.completion_tokens.unwrap_or_default());
+    let total = usage.total().unwrap_or(prompt + completion);
+    let mut counts = Map::new();
+    counts.insert("prompt_tokens".to_owned(), prompt.into());
+    counts.insert("completion_tokens".to_owned(), completion.into());
+    counts.insert("total_tokens".to_owned(), total.into());
+    if let Some(cached) = usage.cached_tokens {
+        counts.insert("prompt_tokens_details".to_owned(), json!({"cached_tokens": cached}));
+    }
+    if let Some(reasoning) = usage.reasoning_tokens {
+        let details = json!({"reasoning_tokens": reasoning});
+        counts.insert("completion_tokens_details".to_owned(), details);
+    }
+    Value::Object(counts)
+}

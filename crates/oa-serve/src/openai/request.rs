@@ -1,0 +1,221 @@
+//! Requests of OpenAI's clients: a completion's request in, a history out.
+
+use std::hash::{BuildHasher, RandomState};
+
+use oa_tools::FnTool;
+use oa_types::{
+    ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::Refusal;
+use crate::front::{ClientResult, FrontTurn, client_tool};
+use crate::limits::ServeLimits;
+
+/// A request. Sampling is the agent's business, so its parameters are accepted and ignored, like all other members.
+#[derive(Deserialize)]
+struct Body {
+    model: String,
+    messages: Vec<WireMessage>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    tools: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct WireMessage {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    tool_calls: Option<Vec<Value>>,
+    tool_call_id: Option<String>,
+}
+
+/// A request for a completion.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub(crate) model: String,
+    pub(crate) is_stream: bool,
+    pub(crate) includes_usage: bool,
+    pub(crate) tools: Vec<FnTool>,
+    pub(crate) turn: FrontTurn,
+    /// The messages before the answer.
+    pub(crate) asked: u64,
+    /// The messages before the calls that the client has just answered, and the ids of these calls.
+    pub(crate) answered: Option<(u64, Vec<String>)>,
+}
+
+/// Reads a request. `hasher` names messages.
+pub(crate) fn read(
+    body: &[u8],
+    limits: &ServeLimits,
+    hasher: &RandomState,
+) -> Result<Completion, Refusal> {
+    let body: Body = serde_json::from_slice(body)
+        .map_err(|error| Refusal::bad_request(format!("this is no request: {error}")))?;
+    if body.messages.len() > limits.messages {
+        let message = format!("a request has at most {} messages", limits.messages);
+        return Err(Refusal::too_large(message));
+    }
+    let tools = body.tools.unwrap_or_default();
+    if tools.len() > limits.tools {
+        return Err(Refusal::too_large(format!("a request has at most {} tools", limits.tools)));
+    }
+    let mut history = Vec::new();
+    for message in body.messages {
+        history.extend(read_message(message, limits)?);
+    }
+    let asked = hasher.hash_one(text_of(&history));
+    let mut turn = FrontTurn::default();
+    let mut answered = None;
+    // Instructions may stand behind the prompt, too.
+    let is_said = |message: &Message| message.role != MessageRole::System;
+    match history.iter().rposition(is_said).map(|place| (place, history[place].role)) {
+        Some((place, MessageRole::User)) => turn.prompt = Some(history.remove(place)),
+        Some((place, MessageRole::Tool)) => {
+            let results = history[..=place].iter().rev();
+            let results = results.take_while(|message| message.role == MessageRole::Tool);
+            for block in results.flat_map(|message| &message.content) {
+                if let ContentBlock::ToolResult(block) = block {
+                    turn.answers.results.push(ClientResult {
+                        call_id: block.tool_use_id.clone(),
+                        content: block.content.clone(),
+                        is_error: false,
+                    });
+                }
+            }
+            let mut ids: Vec<_> =
+                turn.answers.results.iter().map(|result| result.call_id.clone()).collect();
+            ids.sort();
+            let calls = (place + 1).checked_sub(ids.len() + 1);
+            answered = calls.map(|calls| (hasher.hash_one(text_of(&history[..calls])), ids));
+        }
+        _ => {
+            let message = "the last message must be the user's or the result of a tool";
+            return Err(Refusal::bad_request(message));
+        }
+    }
+    turn.history = history;
+    Ok(Completion {
+        model: body.model,
+        is_stream: body.stream.unwrap_or_default(),
+        includes_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
+        tools: tools.into_iter().map(read_tool).collect::<Result<_, _>>()?,
+        turn,
+        asked,
+        answered,
+    })
+}
+
+/// Returns messages as text, by which equal ones are found again.
+fn text_of(messages: &[Message]) -> String {
+    serde_json::to_string(messages).unwrap_or_default()
+}
+
+fn read_tool(tool: Value) -> Result<FnTool, Refusal> {
+    let function = &tool["function"];
+    let Some(name) = function["name"].as_str() else {
+        return Err(Refusal::bad_request(
+            "a tool is {\"type\": \"function\", \"function\": {\"name\", ..}}",
+        ));
+    };
+    let description = function["description"].as_str().unwrap_or_default();
+    Ok(client_tool(name.to_owned(), description.to_owned(), function["parameters"].clone()))
+}
+
+fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Message>, Refusal> {
+    let calls = message.tool_calls.unwrap_or_default();
+    if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
+        || calls.len() > limits.parts
+    {
+        return Err(Refusal::too_large(format!("a message has at most {} parts", limits.parts)));
+    }
+    Ok(match &*message.role {
+        "system" | "developer" => {
+            let text = text(&message.content);
+            (!text.is_empty()).then(|| Message::system(text))
+        }
+        "user" => {
+            let content = user_content(&message.content);
+            if content.is_empty() {
+                return Err(Refusal::bad_request("a message of the user has no content"));
+            }
+            Some(Message::user_with_blocks(content))
+        }
+        "assistant" => {
+            let text = without_thinking(&text(&message.content));
+            let mut content: Vec<ContentBlock> = Vec::new();
+            if !text.is_empty() {
+                content.push(TextBlock::new(text).into());
+            }
+            content.extend(calls.iter().filter_map(call).map(ContentBlock::from));
+            (!content.is_empty()).then(|| Message::assistant(content))
+        }
+        "tool" | "function" => {
+            let Some(id) = message.tool_call_id else {
+                return Err(Refusal::bad_request("a message of a tool has no tool_call_id"));
+            };
+            Some(Message::tool(ToolResultBlock::new(id, text(&message.content).into())))
+        }
+        role => return Err(Refusal::bad_request(format!("there is no role {role:?}"))),
+    })
+}
+
+fn call(call: &Value) -> Option<ToolUseBlock> {
+    let function = &call["function"];
+    let arguments = function["arguments"].as_str().unwrap_or_default();
+    // The arguments of a call that broke off are no object.
+    let input = serde_json::from_str(arguments).ok().filter(Value::is_object);
+    let input = input.unwrap_or_else(|| json!({}));
+    Some(ToolUseBlock::new(call["id"].as_str()?, function["name"].as_str()?, input))
+}
+
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// Returns the content of the user. Adjacent texts are one.
+fn user_content(content: &Value) -> Vec<ContentBlock> {
+    let mut blocks: Vec<ContentBlock> = Vec::new();
+    let parts = match content {
+        Value::Array(parts) => &**parts,
+        content => std::slice::from_ref(content),
+    };
+    for part in parts {
+        let text = part.as_str().or_else(|| part["text"].as_str());
+        match (blocks.last_mut(), text) {
+            (Some(ContentBlock::Text(last)), Some(text)) => last.text.push_str(text),
+            (_, Some("")) => {}
+            (_, Some(text)) => blocks.push(TextBlock::new(text).into()),
+            (_, None) => {
+                let url = part["image_url"]["url"].as_str();
+                blocks.extend(
+                    url.and_then(|url| ImageBlock::from_url(url).ok()).map(ContentBlock::from),
+                );
+            }
+        }
+    }
+    blocks
+}
+
+/// Removes thinking that a front end has put before the text: a model should not read what it thought.
+fn without_thinking(text: &str) -> String {
+    let mut rest = text;
+    while let Some(thinking) = rest.trim_start().strip_prefix("<think>") {
+        match thinking.split_once("</think>") {
+            Some((_, after)) => rest = after.trim_start(),
+            None => return String::new(),
+        }
+    }
+    rest.to_owned()
+}

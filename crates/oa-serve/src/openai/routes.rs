@@ -1,0 +1,147 @@
+//! Routes of models and completions.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use oa_client::AgentOptions;
+use serde_json::{Value, json};
+
+use crate::conversations::now;
+use crate::error::Refusal;
+use crate::fronts::{FrontRequest, FrontRun};
+use crate::openai::encoder::{Chunks, Failure, Head, Whole, error};
+use crate::openai::request;
+use crate::run::Policy;
+use crate::served::Served;
+use crate::stream::event_stream;
+
+pub(crate) fn routes() -> Router<Served> {
+    Router::new()
+        .route("/models", get(models))
+        .route("/models/{*id}", get(model))
+        .route("/chat/completions", post(complete))
+        .fallback(nothing_here)
+}
+
+/// An error as these clients read it.
+enum CompletionError {
+    Failed(Failure),
+    Refused(Refusal),
+    UnknownModel(String),
+}
+
+impl From<Refusal> for CompletionError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl IntoResponse for CompletionError {
+    fn into_response(self) -> Response {
+        let (status, body, may_be_retried) = match self {
+            Self::Failed(failure) => {
+                let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
+                // The client is not to blame for what the agent asks of its model, but may try again later.
+                let status = status
+                    .filter(|status| {
+                        *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+                    })
+                    .unwrap_or(StatusCode::BAD_GATEWAY);
+                (status, error(&failure.message, "server_error", None), failure.may_be_retried)
+            }
+            Self::Refused(refusal) => {
+                let kind = if refusal.status.is_server_error() {
+                    "server_error"
+                } else {
+                    "invalid_request_error"
+                };
+                (refusal.status, error(&refusal.message, kind, None), true)
+            }
+            Self::UnknownModel(model) => {
+                let message = format!("there is no model {model:?}");
+                let body = error(&message, "invalid_request_error", Some("model_not_found"));
+                (StatusCode::NOT_FOUND, body, true)
+            }
+        };
+        let mut response = (status, Json(body)).into_response();
+        if !may_be_retried {
+            response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+        response
+    }
+}
+
+async fn nothing_here() -> CompletionError {
+    Refusal::not_found("nothing is at this path").into()
+}
+
+fn entry(served: &Served, id: &str) -> Value {
+    json!({"id": id, "object": "model", "created": served.created, "owned_by": "open-agent"})
+}
+
+async fn models(State(served): State<Served>) -> Json<Value> {
+    let mut data = vec![entry(&served, &served.name)];
+    if let Some((id, _)) = &served.housekeeping {
+        data.push(entry(&served, id));
+    }
+    Json(json!({"object": "list", "data": data}))
+}
+
+async fn model(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, CompletionError> {
+    find(&served, &id)?;
+    Ok(Json(entry(&served, &id)))
+}
+
+/// Returns the agent behind a model's id; `None` for the one that is served.
+fn find(served: &Served, model: &str) -> Result<Option<AgentOptions>, CompletionError> {
+    match &served.housekeeping {
+        _ if *model == *served.name => Ok(None),
+        Some((id, agent)) if *model == **id => Ok(Some(agent.clone())),
+        _ => Err(CompletionError::UnknownModel(model.chars().take(100).collect())),
+    }
+}
+
+async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response, CompletionError> {
+    let conversations = &served.conversations;
+    let completion = request::read(&body, conversations.limits(), conversations.hasher())?;
+    let agent = find(&served, &completion.model)?;
+    // A closed connection stops the run, and nobody can be asked.
+    let policy = Policy { unread: Duration::ZERO, denies_approvals: true };
+    let request = FrontRequest {
+        turn: completion.turn,
+        denied: Vec::new(),
+        tools: Some(completion.tools),
+        agent,
+        continues: None,
+        policy,
+    };
+    let run = conversations.run_completion(completion.asked, completion.answered, request).await?;
+    let head = Head { model: completion.model, created: now() / 1_000 };
+    if completion.is_stream {
+        let encoder = Chunks::new(head, completion.includes_usage);
+        return Ok(event_stream(&served, run.viewer, encoder));
+    }
+    match whole(run, Whole::new(head)).await {
+        Ok(completion) => Ok(Json(completion).into_response()),
+        Err(failure) => Err(CompletionError::Failed(failure)),
+    }
+}
+
+async fn whole(mut run: FrontRun, mut whole: Whole) -> Result<Value, Failure> {
+    loop {
+        while let Some(view) = run.viewer.read() {
+            if let Some(completion) = whole.read(view) {
+                return completion;
+            }
+        }
+        run.viewer.changed().await;
+    }
+}

@@ -1,0 +1,120 @@
+//! The web page: files that are part of the program.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::Router;
+use axum::extract::OriginalUri;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+/// Nothing comes from elsewhere, and no text becomes markup or a script. Images of conversations are in their data.
+const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'self'; form-action 'none'; \
+    frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+const INDEX: &str = include_str!("page/index.html");
+/// In the page, where its other files are.
+const BASE: &str = r#"<base href="./">"#;
+
+macro_rules! files {
+    ($($name:literal $kind:ident,)*) => {
+        &[$((concat!("/", $name), $kind, include_str!(concat!("page/", $name)))),*]
+    };
+}
+
+/// Path, content type and text of each file beside the page itself.
+const FILES: &[(&str, &str, &str)] = files![
+    "announcer.js" SCRIPT,
+    "api.js" SCRIPT,
+    "app.js" SCRIPT,
+    "attachments.js" SCRIPT,
+    "call.js" SCRIPT,
+    "card.js" SCRIPT,
+    "code.js" SCRIPT,
+    "colors.css" CSS,
+    "composer.js" SCRIPT,
+    "conversation.js" SCRIPT,
+    "dialogs.js" SCRIPT,
+    "element.js" SCRIPT,
+    "entries.css" CSS,
+    "feed.js" SCRIPT,
+    "figure.js" SCRIPT,
+    "icon.svg" SVG,
+    "inline.js" SCRIPT,
+    "layout.css" CSS,
+    "markdown.js" SCRIPT,
+    "meters.js" SCRIPT,
+    "notice.js" SCRIPT,
+    "picture.js" SCRIPT,
+    "prose.js" SCRIPT,
+    "question.js" SCRIPT,
+    "scroller.js" SCRIPT,
+    "sidebar.js" SCRIPT,
+    "sse.js" SCRIPT,
+    "syntax.js" SCRIPT,
+    "text.js" SCRIPT,
+    "theme.js" SCRIPT,
+    "thread.js" SCRIPT,
+    "transcript.js" SCRIPT,
+    "value.js" SCRIPT,
+];
+
+/// Returns the routes of the page, which need no token: they hold nothing but the page itself.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let index = |OriginalUri(uri): OriginalUri, headers: HeaderMap| async move {
+        let page = INDEX.replacen(BASE, &base(uri.path()), 1);
+        file(HTML, page, &headers)
+    };
+    FILES.iter().fold(Router::new().route("/", get(index)), |router, &(path, kind, text)| {
+        router.route(path, get(move |headers: HeaderMap| async move { file(kind, text, &headers) }))
+    })
+}
+
+/// Returns the element that says where the other files are, for a page at this path.
+///
+/// Nested into an application, the page may be at `/agent`, without a slash at its end: then they are not beside it but
+/// below it. A relative address holds behind a proxy that changes the path, too.
+fn base(path: &str) -> String {
+    let segment = path.rsplit('/').next().unwrap_or_default();
+    if segment.is_empty() {
+        return BASE.to_owned();
+    }
+    let segment = segment.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+    format!(r#"<base href="./{segment}/">"#)
+}
+
+fn file<T>(kind: &'static str, text: T, request: &HeaderMap) -> Response
+where
+    T: AsRef<str> + IntoResponse,
+{
+    let mut hasher = DefaultHasher::new();
+    text.as_ref().hash(&mut hasher);
+    let tag = format!("\"{:016x}\"", hasher.finish());
+    let is_known = request
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|tags| tags.to_str().ok())
+        .any(|tags| tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag));
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { text.into_response() };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // A browser asks each time whether its copy is current: a new version is seen at once.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    response
+}

@@ -1,0 +1,312 @@
+// The page: opens conversations, passes events to their state, and shows the state once a frame.
+
+import { Announcer } from "./announcer.js";
+import * as api from "./api.js";
+import { Composer } from "./composer.js";
+import { callsWithoutResult, empty, load, reduce, waitingCalls } from "./conversation.js";
+import { askToken, showShortcuts } from "./dialogs.js";
+import { element, setText } from "./element.js";
+import { Feed } from "./feed.js";
+import { Meters } from "./meters.js";
+import { Scroller } from "./scroller.js";
+import { Drawer, Sidebar } from "./sidebar.js";
+import * as theme from "./theme.js";
+import { Transcript } from "./transcript.js";
+
+const find = (id) => document.getElementById(id);
+
+class App {
+  #agent = { name: "Agent", model: "", tools: [], context_window: null };
+  #state = empty();
+  #feed = null;
+  #link = "connecting";
+  #opened = 0; // counts conversations that were opened, so that a late answer is not taken for another's
+  #isLive = false;
+  #isScheduled = false;
+  #isAsking = false;
+  #transcript = null;
+  #announcer = new Announcer(find("announcer"));
+  #meters = new Meters(find("status"));
+  #scroller = new Scroller(find("scroll"), find("to-end"));
+  #drawer = new Drawer(find("sidebar"), find("menu"), find("backdrop"));
+  #composer = new Composer(find("composer"), {
+    prompt: (text, images) => this.#prompt(text, images),
+    steer: (text) => this.#steer(text),
+    stop: () => this.#stop(),
+  });
+  #sidebar = new Sidebar(find("sidebar"), {
+    chosen: () => this.#drawer.close(),
+    renamed: (id, title) => id === this.#state.id && this.#setTitle(title),
+    deleted: (id) => id === this.#state.id && this.#goTo(null),
+    failed: (error) => this.#fail(error),
+  });
+  #actions = {
+    approve: (callId, input) => this.#answer(callId, { answer: "approved" }, () => api.approve(this.#state.id, callId, input)),
+    deny: (callId, reason) => this.#answer(callId, { answer: "denied" }, () => api.deny(this.#state.id, callId, reason)),
+    result: (callId, content, isError) =>
+      this.#answer(callId, { answer: "result", content, is_error: isError }, () => api.result(this.#state.id, callId, content, isError)),
+    answered: () => this.#composer.focus(),
+  };
+
+  async start() {
+    api.takeToken();
+    theme.attach(find("theme"));
+    find("new").addEventListener("click", () => this.#startNew());
+    find("shortcuts").addEventListener("click", showShortcuts);
+    find("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.#composer.focus();
+    });
+    document.addEventListener("keydown", (event) => this.#onKey(event));
+    document.addEventListener("announce", (event) => this.#announcer.say(event.detail));
+    document.addEventListener("visibilitychange", () => !document.hidden && this.#sidebar.refresh());
+    addEventListener("hashchange", () => this.#open(idInAddress()));
+    await this.#connect();
+  }
+
+  async #connect() {
+    try {
+      this.#agent = await api.agent();
+    } catch (error) {
+      if (error.status !== 401) {
+        this.#announce(error.message);
+        setTimeout(() => this.#connect(), 2000);
+        return;
+      }
+      await this.#askToken();
+      await this.#connect();
+      return;
+    }
+    setText(find("agent-name"), this.#agent.name);
+    setText(find("agent-model"), this.#agent.model ?? "");
+    this.#composer.report("");
+    await Promise.all([this.#sidebar.refresh(), this.#open(idInAddress())]);
+    this.#composer.focus();
+  }
+
+  async #askToken() {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    api.setToken(await askToken("This server asks for its access token."));
+    this.#isAsking = false;
+  }
+
+  /** Opens a conversation; null is a new one, which exists once something was sent. */
+  async #open(id) {
+    this.#opened += 1;
+    const opened = this.#opened;
+    this.#feed?.close();
+    this.#feed = null;
+    this.#sidebar.select(id);
+    if (id === null) {
+      this.#show(empty());
+      return;
+    }
+    try {
+      const stored = await api.conversation(id);
+      if (opened === this.#opened) this.#follow(load(stored));
+    } catch (error) {
+      if (opened !== this.#opened) return;
+      if (error.status === 404) {
+        this.#goTo(null);
+        this.#composer.report("This conversation no longer exists.");
+      } else if (error.status === 401) {
+        await this.#askToken();
+        this.#open(id);
+      } else {
+        this.#announce(error.message);
+        setTimeout(() => opened === this.#opened && this.#open(id), 2000);
+      }
+    }
+  }
+
+  /** Shows a state and reads the events that come after it. */
+  #follow(state) {
+    this.#show(state);
+    this.#feed = new Feed(state.id, state.lastEvent, {
+      event: (input) => this.#take(input),
+      state: (link) => {
+        this.#link = link;
+        this.#schedule();
+      },
+      refused: (error) => this.#refused(error),
+    });
+  }
+
+  #show(state) {
+    this.#state = state;
+    this.#link = "open";
+    this.#transcript = new Transcript(this.#actions);
+    this.#isLive = false;
+    find("transcript").replaceChildren(state.id === null ? this.#welcome() : this.#transcript.element);
+    this.#announcer.reset(state);
+    this.#setTitle(state.title);
+    this.#render();
+    this.#isLive = true;
+    this.#scroller.toEnd();
+  }
+
+  #welcome() {
+    const tools = this.#agent.tools.map((tool) => element("li", { text: tool.name, title: tool.description }));
+    return element(
+      "div", { class: "welcome" },
+      element("h2", { text: `Ask ${this.#agent.name}` }),
+      element("p", { text: this.#agent.model ? `Model ${this.#agent.model}` : "" }),
+      tools.length ? element("ul", { class: "tools", "aria-label": "Tools" }, ...tools) : null,
+    );
+  }
+
+  #take(input) {
+    const wasRunning = this.#state.run !== null;
+    this.#state = reduce(this.#state, input);
+    if (this.#state.isStale) {
+      this.#open(this.#state.id);
+      return;
+    }
+    if (wasRunning && this.#state.run === null) this.#readResults().catch((error) => this.#fail(error));
+    if (wasRunning !== (this.#state.run !== null)) this.#sidebar.refresh().then(() => this.#setTitle(this.#sidebar.titleOf(this.#state.id)));
+    this.#schedule();
+  }
+
+  async #refused(error) {
+    if (error.status === 401) {
+      await this.#askToken();
+      this.#open(this.#state.id);
+    } else if (error.status === 404) {
+      this.#goTo(null);
+      this.#sidebar.refresh();
+      this.#composer.report("This conversation was deleted.");
+    } else {
+      this.#fail(error);
+    }
+  }
+
+  #schedule() {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    const render = () => {
+      this.#isScheduled = false;
+      this.#render();
+    };
+    // A hidden page has no frames.
+    if (document.hidden) setTimeout(render, 200);
+    else requestAnimationFrame(render);
+  }
+
+  #render() {
+    const state = this.#state;
+    this.#transcript.update(state.thread, this.#isLive);
+    this.#composer.update({ isRunning: state.run !== null, isWaiting: waitingCalls(state).length > 0 });
+    this.#meters.update(state, this.#agent.context_window, this.#link);
+    this.#announcer.update(state);
+    this.#scroller.follow();
+    document.body.classList.toggle("is-running", state.run !== null);
+  }
+
+  async #prompt(text, images) {
+    if (this.#state.id === null) {
+      const { id } = await api.create();
+      this.#opened += 1;
+      this.#follow({ ...empty(id) });
+      history.pushState(null, "", `${location.pathname}#${encodeURIComponent(id)}`);
+      this.#sidebar.select(id);
+    }
+    this.#scroller.toEnd();
+    await api.prompt(this.#state.id, text, images);
+  }
+
+  async #steer(text) {
+    try {
+      await api.steer(this.#state.id, text);
+    } catch (error) {
+      // The run ended in the meantime, so this is the next prompt.
+      if (error.status !== 409) throw error;
+      await this.#prompt(text, []);
+      return;
+    }
+    this.#take({ event: "steer", data: { text } });
+  }
+
+  async #stop() {
+    try {
+      await api.stop(this.#state.id);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  async #answer(callId, data, send) {
+    try {
+      await send();
+    } catch (error) {
+      // Somebody else was faster, and the events tell what came of it.
+      if (error.status !== 409) throw error;
+      return;
+    }
+    this.#take({ event: "answered", data: { call_id: callId, ...data } });
+  }
+
+  /** Reads the results that other viewers gave. */
+  async #readResults() {
+    const opened = this.#opened;
+    const missing = new Set(callsWithoutResult(this.#state).map((call) => call.callId));
+    if (!missing.size) return;
+    const { messages } = await api.conversation(this.#state.id);
+    if (opened !== this.#opened) return;
+    for (const block of messages.flatMap((message) => message.content)) {
+      if (block.type === "tool_result" && missing.has(block.tool_use_id)) this.#take({ event: "agent", data: { type: "block", data: block } });
+    }
+  }
+
+  #startNew() {
+    this.#goTo(null);
+    this.#drawer.close();
+    this.#composer.focus();
+  }
+
+  #goTo(id) {
+    history.pushState(null, "", id === null ? location.pathname : `${location.pathname}#${encodeURIComponent(id)}`);
+    this.#open(id);
+  }
+
+  #setTitle(title) {
+    const shown = this.#state.id === null ? "New conversation" : title || "New conversation";
+    setText(find("title"), shown);
+    document.title = `${shown} · ${this.#agent.name}`;
+  }
+
+  #fail(error) {
+    if (error.status === 401) this.#askToken().then(() => this.#connect());
+    else this.#announce(error.message);
+  }
+
+  #announce(message) {
+    this.#composer.report(message);
+  }
+
+  #onKey(event) {
+    const isCommand = event.ctrlKey || event.metaKey;
+    if (document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && event.shiftKey) this.#composer.focus();
+    else if (event.key === "Escape" && this.#state.run) this.#stop();
+    else if (isCommand && event.shiftKey && event.code === "KeyO") this.#startNew();
+    else if (isCommand && event.shiftKey && event.code === "KeyS") this.#drawer.toggle();
+    else if (isCommand && event.key === "/") showShortcuts();
+    else if (isCommand && event.key === ".") this.#nextQuestion();
+    else return;
+    event.preventDefault();
+  }
+
+  #nextQuestion() {
+    const questions = [...document.querySelectorAll("[data-question]")];
+    const current = questions.indexOf(document.activeElement);
+    questions[(current + 1) % questions.length]?.focus();
+  }
+}
+
+function idInAddress() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  return id === "" ? null : id;
+}
+
+new App().start();

@@ -1,0 +1,94 @@
+// Images that go with the next prompt. Large ones are made smaller, so that a prompt fits into a request.
+
+import { element, icon } from "./element.js";
+
+const MOST = 6;
+const MOST_BYTES = 3 << 20; // all images of a prompt, as data URLs
+const LARGE = 600 << 10; // a file above this is made smaller
+const EDGE = 1568; // pixels; vision models read no more
+const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+export class Attachments {
+  #images = []; // {name, url}
+  #report;
+
+  /** `report` is told why a file is not taken. */
+  constructor(list, report) {
+    this.list = list;
+    this.#report = report;
+  }
+
+  get urls() {
+    return this.#images.map((image) => image.url);
+  }
+
+  clear() {
+    this.#images = [];
+    this.#show();
+  }
+
+  async add(files) {
+    for (const file of files) {
+      const problem = await this.#take(file);
+      if (problem) this.#report(problem);
+    }
+    this.#show();
+  }
+
+  async #take(file) {
+    const name = file.name || "image";
+    if (!TYPES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image.`;
+    if (this.#images.length >= MOST) return `A prompt has at most ${MOST} images.`;
+    let url;
+    try {
+      url = await dataUrl(file.size > LARGE ? await shrink(file) : file);
+    } catch {
+      return `${name} cannot be read.`;
+    }
+    const total = this.#images.reduce((sum, image) => sum + image.url.length, url.length);
+    if (total > MOST_BYTES) return `${name} is too large.`;
+    this.#images.push({ name, url });
+    return null;
+  }
+
+  #show() {
+    this.list.hidden = this.#images.length === 0;
+    this.list.replaceChildren(...this.#images.map((image, index) => element(
+      "li", {},
+      element("img", { src: image.url, alt: image.name }),
+      element("button", {
+        type: "button", class: "icon-button remove", "aria-label": `Remove ${image.name}`, title: `Remove ${image.name}`,
+        on: {
+          click: () => {
+            this.#images.splice(index, 1);
+            this.#show();
+          },
+        },
+      }, icon("close")),
+    )));
+  }
+}
+
+function dataUrl(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+async function shrink(file) {
+  const bitmap = await createImageBitmap(file);
+  const scale = Math.min(1, EDGE / Math.max(bitmap.width, bitmap.height));
+  const canvas = element("canvas", { width: Math.round(bitmap.width * scale), height: Math.round(bitmap.height * scale) });
+  const context = canvas.getContext("2d");
+  // JPEG has no transparency.
+  context.fillStyle = "#fff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  bitmap.close();
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", 0.85));
+  if (!blob) throw new Error("the image cannot be written");
+  return blob;
+}

@@ -1,0 +1,154 @@
+// The box in which prompts are written: it sends, steers and stops.
+
+import { Attachments } from "./attachments.js";
+import { setAttribute, setText } from "./element.js";
+
+const TALLEST = 240;
+
+export class Composer {
+  #form;
+  #input;
+  #send;
+  #stop;
+  #hint;
+  #file;
+  #attach;
+  #problem;
+  #attachments;
+  #actions;
+  #isRunning = false;
+  #isWaiting = false;
+  #isSending = false;
+
+  /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
+  constructor(root, actions) {
+    // The line for problems is below the form.
+    const find = (selector) => root.parentElement.querySelector(selector);
+    this.#actions = actions;
+    this.#form = root;
+    this.#input = find("#prompt");
+    this.#send = find("#send");
+    this.#stop = find("#stop");
+    this.#hint = find("#composer-hint");
+    this.#file = find("#file");
+    this.#attach = find("#attach");
+    this.#problem = find("#composer-problem");
+    this.#attachments = new Attachments(find("#attachments"), (problem) => this.report(problem));
+    this.#listen();
+  }
+
+  focus() {
+    this.#input.focus();
+  }
+
+  report(problem) {
+    setText(this.#problem, problem);
+    this.#problem.hidden = !problem;
+  }
+
+  /** Shows what sending does now. */
+  update({ isRunning, isWaiting }) {
+    this.#isRunning = isRunning;
+    this.#isWaiting = isWaiting;
+    const label = isRunning ? "Steer" : "Send";
+    setAttribute(this.#send, "aria-label", label);
+    setAttribute(this.#send, "title", `${label} (Enter)`);
+    const hadFocus = document.activeElement === this.#stop;
+    this.#stop.hidden = !isRunning;
+    if (hadFocus && !isRunning) this.focus();
+    this.#attach.disabled = isRunning;
+    setText(this.#hint, this.#hintText());
+    this.#showSend();
+  }
+
+  clear() {
+    this.#input.value = "";
+    this.#attachments.clear();
+    this.report("");
+    this.#fit();
+    this.#showSend();
+  }
+
+  #hintText() {
+    if (this.#isRunning) return "Enter steers the agent · Esc stops it";
+    if (this.#isWaiting) return "Calls above wait for you · a new prompt cancels them";
+    return "Enter sends · Shift+Enter makes a new line · Ctrl+/ lists shortcuts";
+  }
+
+  #listen() {
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#input.addEventListener("input", () => {
+      this.#fit();
+      this.#showSend();
+    });
+    this.#input.addEventListener("keydown", (event) => {
+      // Enter ends the composition of Japanese or Chinese text, and does not send it.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#input.addEventListener("paste", (event) => {
+      const files = [...(event.clipboardData?.files ?? [])];
+      if (!files.length || this.#isRunning) return;
+      event.preventDefault();
+      this.#add(files);
+    });
+    this.#stop.addEventListener("click", () => this.#actions.stop());
+    this.#attach.addEventListener("click", () => this.#file.click());
+    this.#file.addEventListener("change", () => {
+      this.#add([...this.#file.files]);
+      this.#file.value = "";
+      this.focus();
+    });
+    const box = this.#form.parentElement.parentElement;
+    box.addEventListener("dragover", (event) => {
+      if ([...event.dataTransfer.types].includes("Files")) event.preventDefault();
+    });
+    box.addEventListener("drop", (event) => {
+      if (!event.dataTransfer.files.length) return;
+      event.preventDefault();
+      if (!this.#isRunning) this.#add([...event.dataTransfer.files]);
+    });
+  }
+
+  async #add(files) {
+    this.report("");
+    await this.#attachments.add(files);
+    this.#showSend();
+  }
+
+  async #submit() {
+    const text = this.#input.value.trim();
+    const images = this.#attachments.urls;
+    if (this.#isSending || (!text && (!images.length || this.#isRunning))) return;
+    this.#isSending = true;
+    this.report("");
+    this.#showSend();
+    try {
+      if (this.#isRunning) await this.#actions.steer(text);
+      else await this.#actions.prompt(text, images);
+      // What was typed since is kept.
+      if (this.#input.value.trim() === text) this.#input.value = "";
+      if (!this.#isRunning || images.length) this.#attachments.clear();
+      this.#fit();
+    } catch (error) {
+      this.report(error.message);
+    } finally {
+      this.#isSending = false;
+      this.#showSend();
+    }
+  }
+
+  #showSend() {
+    const isEmpty = this.#input.value.trim() === "" && (this.#isRunning || !this.#attachments.urls.length);
+    this.#send.disabled = isEmpty || this.#isSending;
+  }
+
+  #fit() {
+    this.#input.style.height = "auto";
+    this.#input.style.height = `${Math.min(this.#input.scrollHeight, TALLEST)}px`;
+  }
+}

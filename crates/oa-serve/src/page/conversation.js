@@ -1,0 +1,166 @@
+// A conversation as the page shows it. Pure: no network, no clock, no DOM. `load` reads a stored conversation, and
+// `reduce` applies what the server sends; the same inputs give the same state.
+
+import * as calls from "./call.js";
+import * as threads from "./thread.js";
+
+export function empty(id = null) {
+  return {
+    id,
+    title: "",
+    thread: threads.EMPTY,
+    run: null, // {id} while the agent works
+    ended: 0, // runs that have ended since the conversation was opened
+    steering: [], // messages that were steered and are not read yet
+    usage: null, // of the last answer
+    meter: null, // of the answer that arrives: {firstAt, lastAt, tokens}
+    speed: null, // tokens per second
+    lastEvent: null,
+    isStale: false, // events were lost: load the conversation again
+  };
+}
+
+/** Reads a conversation as `GET /api/conversations/{id}` returns it. */
+export function load(stored) {
+  const thread = stored.messages.reduce(threads.addMessage, threads.EMPTY);
+  const state = {
+    ...empty(stored.id),
+    title: stored.title ?? "",
+    thread: stored.running ? { ...thread, phase: "waiting" } : threads.end(withWaiting(thread, stored.waiting)),
+    run: stored.running ? { id: null } : null,
+    usage: stored.usage ?? null,
+    lastEvent: stored.last_event ?? null,
+  };
+  return stored.running ? { ...state, thread: withWaiting(state.thread, stored.waiting) } : state;
+}
+
+const withWaiting = (thread, waiting = []) =>
+  (waiting ?? []).reduce(
+    (to, one) => threads.changeCall(to, one.call_id, one.name, (call) => calls.wait(call, one)),
+    thread,
+  );
+
+/** The calls whose results somebody else gave: they are in the stored conversation. */
+export const callsWithoutResult = (state) =>
+  state.thread.entries.filter((entry) => entry.kind === "call" && entry.state === "done" && entry.result === undefined);
+
+/** The calls that wait for a person, in order. */
+export const waitingCalls = (state) =>
+  state.thread.entries.filter((entry) => entry.kind === "call" && calls.isWaiting(entry));
+
+/**
+ * Applies an input: `{event, data, id, at}`. The events are those of the server (`agent`, `prompt`, `run`, `answered`,
+ * `gap`), and one of this page: `steer`, a message was sent to the running turn.
+ */
+export function reduce(state, input) {
+  const next = apply(state, input);
+  return input.id ? { ...next, lastEvent: input.id } : next;
+}
+
+function apply(state, { event, data, at = null }) {
+  switch (event) {
+    case "agent":
+      return applyAgent(state, data, at);
+    case "prompt": {
+      const images = (data.images ?? []).map((url) => ({ type: "image", url }));
+      const content = [{ type: "text", text: data.text ?? "" }, ...images];
+      return { ...state, thread: threads.addPrompt(state.thread, { content }, false) };
+    }
+    case "run":
+      return applyRun(state, data);
+    case "steer":
+      return { ...state, steering: [...state.steering, data.text] };
+    case "answered":
+      return { ...state, thread: threads.changeCall(state.thread, data.call_id, data.name, (call) => calls.answer(call, data)) };
+    case "gap":
+      return { ...state, isStale: true };
+    default:
+      return state;
+  }
+}
+
+function applyRun(state, data) {
+  if (data.state === "started") {
+    const thread = { ...threads.changeCalls(state.thread, (call) => calls.answer(call)), phase: "waiting" };
+    return { ...state, thread, run: { id: data.run ?? null }, speed: null, meter: null };
+  }
+  let thread = threads.end(withWaiting(state.thread, data.waiting));
+  if (data.state === "failed") {
+    const text = data.error?.message ?? data.error ?? "The run failed.";
+    thread = threads.push(thread, { kind: "notice", level: "error", text: String(text) });
+  }
+  const summary = summarize(state, data);
+  if (summary && !waits(thread)) thread = threads.push(thread, summary);
+  return { ...state, thread, run: null, ended: state.ended + 1, steering: [], meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };
+}
+
+const waits = (thread) => thread.entries.some((entry) => entry.kind === "call" && calls.isWaiting(entry));
+
+/** The last line of an answer: copying it, and what it took. */
+function summarize(state, data) {
+  const last = state.thread.open ?? state.thread.entries.at(-1);
+  if (!last || last.kind === "prompt") return null;
+  const tokens = data.usage?.completion_tokens ?? state.usage?.completion_tokens ?? null;
+  return { kind: "end", tokens, speed: state.speed };
+}
+
+function applyAgent(state, event, at) {
+  const next = { ...state, thread: threads.follow(state.thread, event, at) };
+  switch (event.type) {
+    case "answer_start":
+      next.meter = null;
+      break;
+    case "block":
+      if (event.data.type === "text") measure(next, event.data.text, at);
+      if (event.data.type === "thinking") measure(next, event.data.thinking, at);
+      break;
+    case "tool_use_delta":
+      measure(next, event.data.arguments, at);
+      break;
+    case "answer_end":
+      conclude(next, event.data.usage);
+      break;
+    case "steered": {
+      // Hooks may have changed it, and another viewer may have sent it.
+      const words = event.data.content.map((block) => block.text ?? "").join("");
+      const index = state.steering.indexOf(words);
+      if (index >= 0) next.steering = state.steering.filter((_, place) => place !== index);
+      break;
+    }
+    case "steer_blocked":
+      next.steering = state.steering.slice(1);
+      break;
+  }
+  return next;
+}
+
+/** A guess until usage tells: servers send one token a piece, and a reader that is behind gets several as one. */
+function measure(state, piece, at) {
+  if (at === null || piece === "") return;
+  const tokens = Math.max(1, Math.round(piece.length / 8));
+  if (!state.meter) {
+    // The time before the first piece belongs to reading the prompt.
+    state.meter = { firstAt: at, lastAt: at, tokens: 0 };
+    return;
+  }
+  state.meter = { firstAt: state.meter.firstAt, lastAt: at, tokens: state.meter.tokens + tokens };
+  const seconds = (at - state.meter.firstAt) / 1000;
+  if (seconds >= 0.25) state.speed = state.meter.tokens / seconds;
+}
+
+function conclude(state, usage) {
+  if (!usage) return;
+  state.usage = usage;
+  const time = usage.generation_time;
+  const told = time ? time.secs + time.nanos / 1e9 : 0;
+  const seen = state.meter ? (state.meter.lastAt - state.meter.firstAt) / 1000 : 0;
+  const seconds = told > 0 ? told : seen;
+  if (usage.completion_tokens && seconds >= 0.05) state.speed = usage.completion_tokens / seconds;
+}
+
+/** Tokens in the model's context, as far as known. */
+export function contextUsed(state) {
+  if (!state.usage) return null;
+  const { prompt_tokens: prompt = 0, completion_tokens: completion = 0 } = state.usage;
+  return prompt + completion || state.usage.total_tokens || null;
+}

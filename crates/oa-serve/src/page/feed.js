@@ -1,0 +1,101 @@
+// The events of one conversation. Connects again when the connection is lost, from the last event on.
+
+import { eventsPath, failure, request } from "./api.js";
+import { EventParser } from "./sse.js";
+
+const FIRST_DELAY = 500;
+const LONGEST_DELAY = 8000;
+/** The server sends comments more often than this. */
+const SILENCE = 45000;
+
+export class Feed {
+  #id;
+  #last;
+  #handlers;
+  #abort = null;
+  #isClosed = false;
+  #wake = null;
+  #retry = () => this.#wake?.();
+
+  /**
+   * Handlers: `event({event, data, id, at})`, `state("connecting" | "open" | "lost")`, `refused(error)` for what no
+   * second try mends.
+   */
+  constructor(id, last, handlers) {
+    this.#id = id;
+    this.#last = last;
+    this.#handlers = handlers;
+    addEventListener("online", this.#retry);
+    this.#run();
+  }
+
+  close() {
+    this.#isClosed = true;
+    removeEventListener("online", this.#retry);
+    this.#abort?.abort();
+    this.#wake?.();
+  }
+
+  async #run() {
+    let delay = FIRST_DELAY;
+    this.#handlers.state("connecting");
+    while (!this.#isClosed) {
+      try {
+        await this.#read(() => {
+          delay = FIRST_DELAY;
+          this.#handlers.state("open");
+        });
+      } catch (error) {
+        if (this.#isClosed) return;
+        // 429 and 5xx pass; a wrong token and a deleted conversation do not.
+        if (error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
+          this.close();
+          this.#handlers.refused(error);
+          return;
+        }
+      }
+      if (this.#isClosed) return;
+      this.#handlers.state("lost");
+      await this.#wait(delay);
+      delay = Math.min(delay * 2, LONGEST_DELAY);
+    }
+  }
+
+  #wait(delay) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delay);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async #read(opened) {
+    const abort = new AbortController();
+    this.#abort = abort;
+    let timer = setTimeout(() => abort.abort(), SILENCE);
+    try {
+      const headers = { accept: "text/event-stream" };
+      if (this.#last) headers["last-event-id"] = this.#last;
+      const response = await request(eventsPath(this.#id), { headers, signal: abort.signal });
+      if (!response.ok) throw await failure(response);
+      opened();
+      const parser = new EventParser();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || this.#isClosed) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => abort.abort(), SILENCE);
+        for (const { event, data, id } of parser.push(value)) {
+          if (id) this.#last = id;
+          this.#handlers.event({ event, data: JSON.parse(data), id, at: performance.now() });
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+      abort.abort();
+    }
+  }
+}

@@ -1,0 +1,424 @@
+// The block structure of Markdown, from text that arrives in pieces of any size. Pure.
+//
+// Each line is read once, so the work for a piece does not grow with what came before. A line that is not complete yet
+// is held back only while its first characters leave open what it is: at most `MAX_HELD` characters.
+//
+// Deliberately absent: HTML (it is text), indented code, reference links.
+//
+// The sink builds what is shown. Nodes are whatever it returns:
+//   open(parent, type, attributes) -> node     types: quote, list, item, paragraph, heading, code, table, row, cell, rule
+//   text(node, piece)                          text of a paragraph, heading, code or cell grows
+//   replace(node, text)                        its text was another
+//   rename(node, type, attributes)             a paragraph turns out to be a heading
+//   remove(node)                               a paragraph turns out to be the head of a table
+//   close(node)                                nothing below it changes any more
+
+const MAX_HELD = 1000;
+const MAX_DEPTH = 16;
+const MAX_CELLS = 64;
+const MAX_CLOSING = 64;
+
+const MARKERS = /^[\s>#\-*+_=`~|:.)\d]*$/;
+const CONTAINERS = /^\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?|>\s*)*/;
+const TASK = /^\[[ xX]?\]?$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*(.*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*))?$/;
+const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
+const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( +|\t|$)/;
+const DELIMITER = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+
+export class Markdown {
+  #sink;
+  #root;
+  #containers = []; // {type: "quote" | "list" | "item", node, indent, marker}
+  #leaf = null; // {type: "paragraph" | "heading" | "code" | "table", node, ..}
+  #line = ""; // the beginning of a line that is held back
+  #isInLine = false; // the line was begun, and its rest is text of the leaf
+  #return = ""; // a carriage return at the end of a piece, which a line feed may follow
+
+  constructor(sink, root) {
+    this.#sink = sink;
+    this.#root = root;
+  }
+
+  write(piece) {
+    const whole = this.#return + piece;
+    this.#return = whole.endsWith("\r") ? "\r" : "";
+    const lines = (this.#return ? whole.slice(0, -1) : whole).split(/\r?\n/);
+    for (let index = 0; index < lines.length; index += 1) {
+      const isComplete = index < lines.length - 1;
+      const text = lines[index];
+      if (this.#isInLine) {
+        this.#continueLine(text);
+        if (isComplete) this.#endLine();
+      } else {
+        this.#line += text;
+        if (isComplete) {
+          const line = this.#line;
+          this.#line = "";
+          this.#readLine(line, true);
+        } else if (this.#line !== "" && this.#isDecided(this.#line)) {
+          const line = this.#line;
+          this.#line = "";
+          this.#isInLine = this.#readLine(line, false);
+        }
+      }
+    }
+  }
+
+  /** The text is complete. */
+  end() {
+    if (this.#isInLine) this.#endLine();
+    if (this.#line !== "") {
+      const line = this.#line;
+      this.#line = "";
+      this.#readLine(line, true);
+    }
+    this.#closeLeaf();
+    while (this.#containers.length) this.#closeContainer();
+  }
+
+  /** Says whether the beginning of a line tells what the line is. */
+  #isDecided(line) {
+    if (line.length > MAX_HELD) return true;
+    if (this.#leaf?.type === "code") {
+      if (/^[\s>]*[`~]*\s*$/.test(line)) return false;
+      // Otherwise it is code, unless it is outside of the item or the quote.
+      if (this.#containers.reduce((rest, one) => (rest === null ? null : continueContainer(one, rest)), line) !== null) return true;
+    }
+    const rest = line.replace(CONTAINERS, "");
+    return !MARKERS.test(rest) && !FENCE.test(rest) && !TASK.test(rest);
+  }
+
+  /** The rest of a line that was begun. */
+  #continueLine(text) {
+    const leaf = this.#leaf;
+    if (!leaf || text === "") return;
+    if (leaf.type === "table") return this.#growRow(text);
+    if (leaf.type === "heading") return this.#growHeading(text, false);
+    if (leaf.type === "paragraph") leaf.lastLine += text;
+    this.#sink.text(leaf.node, text);
+  }
+
+  /** Number signs at the end of a heading are not shown, and none is until it is known not to be at the end. */
+  #growHeading(text, isComplete) {
+    const leaf = this.#leaf;
+    const all = leaf.held + text;
+    const closing = (leaf.isEmpty ? /(?:(?:^|\s+)#+\s*|\s+)$/ : /(?:\s+#+\s*|\s+)$/).exec(all.slice(-MAX_CLOSING));
+    leaf.held = closing ? closing[0] : "";
+    const shown = leaf.held ? all.slice(0, -leaf.held.length) : all;
+    if (shown) {
+      leaf.isEmpty = false;
+      this.#sink.text(leaf.node, shown);
+    }
+    if (isComplete) this.#closeLeaf();
+  }
+
+  #endLine() {
+    this.#isInLine = false;
+    const leaf = this.#leaf;
+    if (leaf?.type === "heading") this.#growHeading("", true);
+    else if (leaf?.type === "code") leaf.pending = "\n";
+    else if (leaf?.type === "table") this.#endRow();
+  }
+
+  /** Reads a line, or its decided beginning, whose rest is text of the leaf: then returns true. */
+  #readLine(line, isComplete) {
+    let rest = line;
+    let matched = 0;
+    for (const container of this.#containers) {
+      const after = continueContainer(container, rest);
+      if (after === null) break;
+      rest = after;
+      matched += 1;
+    }
+    const isBlank = rest.trim() === "";
+    const hasAll = matched === this.#containers.length;
+
+    if (this.#leaf?.type === "code" && hasAll) return this.#readCode(rest, isComplete);
+    if (isBlank) {
+      this.#readBlank(matched);
+      return false;
+    }
+    const isHeadOfTable = isComplete && hasAll && this.#leaf?.type === "paragraph" && rest.includes("|");
+    if (isHeadOfTable && this.#endsParagraph(rest)) return false;
+    // A paragraph goes on without the markers of its containers.
+    const isLazy = !hasAll && this.#leaf?.type === "paragraph" && !beginsBlock(rest, true);
+    if (!isLazy) {
+      if (!hasAll) this.#leaveFrom(matched);
+      rest = this.#openContainers(rest);
+    }
+    return this.#readLeaf(rest, isComplete);
+  }
+
+  #readBlank(matched) {
+    const leaf = this.#leaf;
+    if (leaf?.type === "code") {
+      // A quote ends here; an item may go on.
+      this.#leaveFrom(matched);
+      return;
+    }
+    if (leaf) this.#closeLeaf();
+    const quote = this.#containers.findIndex((one, index) => index >= matched && one.type === "quote");
+    if (quote >= 0) this.#leaveFrom(quote);
+  }
+
+  /** Closes the containers from this one on. */
+  #leaveFrom(depth) {
+    this.#closeLeaf();
+    while (this.#containers.length > depth) this.#closeContainer();
+  }
+
+  #closeContainer() {
+    const container = this.#containers.pop();
+    this.#sink.close(container.node);
+  }
+
+  #closeLeaf() {
+    const leaf = this.#leaf;
+    if (!leaf) return;
+    this.#leaf = null;
+    this.#sink.close(leaf.node);
+  }
+
+  #parent() {
+    return this.#containers.at(-1)?.node ?? this.#root;
+  }
+
+  #openContainers(line) {
+    let rest = line;
+    for (;;) {
+      const top = this.#containers.at(-1);
+      const item = RULE.test(rest) ? null : ITEM.exec(rest);
+      const isItem = item && this.#mayBegin(item, rest);
+      // What is no item ends the list.
+      if (top?.type === "list" && !(isItem && top.marker === markerOf(item[2]))) {
+        this.#closeLeaf();
+        this.#closeContainer();
+        continue;
+      }
+      const isFull = this.#containers.length >= MAX_DEPTH;
+      const quote = /^ {0,3}> ?/.exec(rest);
+      if (quote && !isFull) {
+        this.#closeLeaf();
+        this.#containers.push({ type: "quote", node: this.#sink.open(this.#parent(), "quote", {}) });
+        rest = rest.slice(quote[0].length);
+      } else if (isItem && !isFull) {
+        this.#closeLeaf();
+        rest = this.#openItem(item, rest);
+      } else {
+        return rest;
+      }
+    }
+  }
+
+  #mayBegin(item, line) {
+    if (this.#leaf?.type !== "paragraph") return true;
+    // Inside of a paragraph, only what looks like the begin of a list: `1.` and not an empty item.
+    const isFirst = !/^\d/.test(item[2]) || Number.parseInt(item[2], 10) === 1 || this.#isInList();
+    return isFirst && line.slice(item[0].length).trim() !== "";
+  }
+
+  #isInList() {
+    return this.#containers.at(-1)?.type === "list" || this.#containers.at(-1)?.type === "item";
+  }
+
+  #openItem(item, line) {
+    const marker = markerOf(item[2]);
+    const isOrdered = marker === "." || marker === ")";
+    if (this.#containers.at(-1)?.type !== "list") {
+      const attributes = isOrdered ? { isOrdered, start: Number.parseInt(item[2], 10) } : { isOrdered };
+      this.#containers.push({ type: "list", marker, node: this.#sink.open(this.#parent(), "list", attributes) });
+    }
+    let rest = line.slice(item[0].length);
+    // Five spaces and more after the marker belong to the text.
+    const padding = item[3].length > 4 || item[3] === "" || item[3] === "\t" ? 1 : item[3].length;
+    if (item[3].length > 4) rest = rest.trimStart();
+    const indent = item[1].length + item[2].length + padding;
+    const task = /^\[([ xX])\](?:\s+|$)/.exec(rest);
+    const attributes = task ? { isDone: task[1] !== " " } : {};
+    if (task) rest = rest.slice(task[0].length);
+    this.#containers.push({ type: "item", indent, node: this.#sink.open(this.#parent(), "item", attributes) });
+    return rest;
+  }
+
+  #readCode(line, isComplete) {
+    const leaf = this.#leaf;
+    const fence = isComplete && /^ {0,3}(`{3,}|~{3,})\s*$/.exec(line);
+    if (fence && fence[1][0] === leaf.fence[0] && fence[1].length >= leaf.fence.length) {
+      this.#closeLeaf();
+      return false;
+    }
+    let text = line;
+    for (let spaces = leaf.indent; spaces > 0 && text.startsWith(" "); spaces -= 1) text = text.slice(1);
+    this.#sink.text(leaf.node, leaf.pending + text);
+    leaf.pending = isComplete ? "\n" : "";
+    return !isComplete;
+  }
+
+  #readLeaf(line, isComplete) {
+    if (line.trim() === "") return false;
+    const leaf = this.#leaf;
+    if (leaf?.type === "paragraph" && isComplete && this.#endsParagraph(line)) return false;
+    if (leaf?.type === "table") {
+      if (!beginsBlock(line, false)) return this.#readRow(line, isComplete);
+      this.#closeLeaf();
+    }
+    const fence = FENCE.exec(line);
+    if (fence && isComplete && !(fence[1][0] === "`" && fence[2].includes("`"))) {
+      this.#closeLeaf();
+      const indent = line.search(/[`~]/);
+      const language = fence[2].trim().split(/\s/)[0];
+      const node = this.#sink.open(this.#parent(), "code", { language });
+      this.#leaf = { type: "code", node, fence: fence[1], indent, pending: "" };
+      return false;
+    }
+    const heading = HEADING.exec(line);
+    if (heading) {
+      this.#closeLeaf();
+      const node = this.#sink.open(this.#parent(), "heading", { level: heading[1].length });
+      this.#leaf = { type: "heading", node, held: "", isEmpty: true };
+      this.#growHeading(heading[2] ?? "", isComplete);
+      return !isComplete;
+    }
+    if (RULE.test(line) && isComplete) {
+      this.#closeLeaf();
+      this.#sink.close(this.#sink.open(this.#parent(), "rule", {}));
+      return false;
+    }
+    const text = line.trimStart();
+    if (this.#leaf?.type === "paragraph") {
+      this.#sink.text(this.#leaf.node, `\n${text}`);
+      this.#leaf.lines += 1;
+      this.#leaf.before += this.#leaf.lines > 2 ? `\n${this.#leaf.lastLine}` : this.#leaf.lastLine;
+    } else {
+      this.#closeLeaf();
+      this.#leaf = { type: "paragraph", node: this.#sink.open(this.#parent(), "paragraph", {}), lines: 1, before: "" };
+      this.#sink.text(this.#leaf.node, text);
+    }
+    this.#leaf.lastLine = text;
+    return !isComplete;
+  }
+
+  /** A line that makes a heading or a table of the paragraph before it. */
+  #endsParagraph(line) {
+    const leaf = this.#leaf;
+    if (/^ {0,3}=+\s*$/.test(line) || /^ {0,3}-+\s*$/.test(line)) {
+      const level = line.includes("=") ? 1 : 2;
+      this.#sink.rename(leaf.node, "heading", { level });
+      this.#closeLeaf();
+      return true;
+    }
+    if (!DELIMITER.test(line) || !line.includes("|") || !leaf.lastLine.includes("|")) return false;
+    const alignments = cellsOf(line).map(alignmentOf);
+    const head = cellsOf(leaf.lastLine);
+    if (head.length !== alignments.length || head.length > MAX_CELLS) return false;
+    if (leaf.lines > 1) {
+      this.#sink.replace(leaf.node, leaf.before);
+      this.#sink.close(leaf.node);
+    } else {
+      this.#sink.remove(leaf.node);
+    }
+    const node = this.#sink.open(this.#parent(), "table", {});
+    this.#leaf = { type: "table", node, alignments, row: null };
+    this.#openRow(true);
+    for (const cell of head) this.#addCell(cell);
+    this.#endRow();
+    return true;
+  }
+
+  #openRow(isHead) {
+    const node = this.#sink.open(this.#leaf.node, "row", { isHead });
+    this.#leaf.row = { node, isHead, cells: 0, cell: null, text: "" };
+  }
+
+  #addCell(text) {
+    const row = this.#leaf.row;
+    if (row.cells >= this.#leaf.alignments.length) return;
+    const align = this.#leaf.alignments[row.cells];
+    const cell = this.#sink.open(row.node, "cell", { isHead: row.isHead, align });
+    this.#sink.text(cell, text);
+    this.#sink.close(cell);
+    row.cells += 1;
+  }
+
+  #readRow(line, isComplete) {
+    this.#openRow(false);
+    this.#growRow(line);
+    if (isComplete) this.#endRow();
+    return !isComplete;
+  }
+
+  /** Cells are shown when they are complete: a bar in a code span decides where they end. */
+  #growRow(text) {
+    const row = this.#leaf.row;
+    row.text += text;
+  }
+
+  #endRow() {
+    const { row, alignments } = this.#leaf;
+    if (!row.isHead) for (const cell of cellsOf(row.text)) this.#addCell(cell);
+    while (row.cells < alignments.length) this.#addCell("");
+    this.#sink.close(row.node);
+    this.#leaf.row = null;
+  }
+}
+
+/** What is left of a line after the marker of this container; null if the line is not in it. */
+function continueContainer(container, line) {
+  switch (container.type) {
+    case "quote": {
+      const marker = /^ {0,3}> ?/.exec(line);
+      return marker ? line.slice(marker[0].length) : null;
+    }
+    case "item": {
+      if (line.trim() === "") return line;
+      const spaces = line.length - line.trimStart().length;
+      const indent = line.startsWith("\t") ? 4 : spaces;
+      if (indent < container.indent) return null;
+      return line.startsWith("\t") ? line.slice(1) : line.slice(container.indent);
+    }
+    default:
+      return line;
+  }
+}
+
+const markerOf = (marker) => marker.at(-1);
+
+/** Says whether a line begins something that is no text of a paragraph. */
+const beginsBlock = (line, isParagraph) =>
+  FENCE.test(line) || HEADING.test(line) || RULE.test(line) || /^ {0,3}>/.test(line) ||
+  (ITEM.test(line) && (!isParagraph || /\S/.test(line.replace(ITEM, ""))));
+
+function alignmentOf(cell) {
+  const [left, right] = [cell.startsWith(":"), cell.endsWith(":")];
+  return left && right ? "center" : right ? "right" : "left";
+}
+
+/** The cells of a row; a bar after a backslash or in a code span is text. */
+function cellsOf(line) {
+  const cells = [];
+  let cell = "";
+  let ticks = "";
+  const text = line.trim().replace(/^\|/, "");
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text[index];
+    if (character === "\\" && text[index + 1] === "|") {
+      cell += "|";
+      index += 1;
+    } else if (character === "`") {
+      const run = /^`+/.exec(text.slice(index, index + 16))[0];
+      if (ticks === run) ticks = "";
+      else if (ticks === "" && text.indexOf(run, index + run.length) >= 0) ticks = run;
+      cell += run;
+      index += run.length - 1;
+    } else if (character === "|" && ticks === "") {
+      cells.push(cell.trim());
+      cell = "";
+    } else {
+      cell += character;
+    }
+  }
+  if (cell.trim() !== "" || !text.endsWith("|")) cells.push(cell.trim());
+  return cells;
+}

@@ -1,0 +1,33 @@
+// Images in prompts and results.
+
+import { element } from "./element.js";
+
+const INLINE = /^(?:data:image\/(?:png|jpeg|gif|webp|bmp);base64,|blob:)/i;
+
+/** An image whose data is here is shown. Any other is a link: loading it would tell its server about the reader. */
+export function picture(url, alt) {
+  if (INLINE.test(url)) {
+    const image = element("img", { src: url, alt });
+    const button = element("button", { type: "button", class: "picture", "aria-label": `Enlarge: ${alt}` }, image);
+    button.addEventListener("click", () => enlarge(url, alt));
+    return button;
+  }
+  if (/^https?:\/\//i.test(url)) {
+    return element("a", { class: "picture-link", href: url, target: "_blank", rel: "noopener noreferrer nofollow", text: `Image at ${new URL(url).host}` });
+  }
+  return element("span", { class: "hint", text: "An image that cannot be shown" });
+}
+
+export function imageList(urls, label) {
+  const items = urls.map((url, index) => element("li", {}, picture(url, urls.length > 1 ? `${label}, ${index + 1} of ${urls.length}` : label)));
+  return element("ul", { class: "pictures", "aria-label": label }, ...items);
+}
+
+function enlarge(url, alt) {
+  const close = element("button", { type: "button", class: "quiet", text: "Close", on: { click: () => dialog.close() } });
+  const dialog = element("dialog", { class: "viewer", "aria-label": alt }, element("img", { src: url, alt }), close);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,35 @@
+// Follows the end of the conversation while the reader is there.
+
+const NEAR = 48;
+
+export class Scroller {
+  #box;
+  #button;
+  #isAtEnd = true;
+
+  constructor(box, button) {
+    this.#box = box;
+    this.#button = button;
+    box.addEventListener("scroll", () => this.#look(), { passive: true });
+    button.addEventListener("click", () => this.toEnd());
+    // Images, unfolded cards and the keyboard of a phone change sizes.
+    new ResizeObserver(() => this.follow()).observe(box);
+    new ResizeObserver(() => this.follow()).observe(box.firstElementChild);
+  }
+
+  #look() {
+    this.#isAtEnd = this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight < NEAR;
+    this.#button.hidden = this.#isAtEnd;
+  }
+
+  follow() {
+    if (this.#isAtEnd) this.#box.scrollTop = this.#box.scrollHeight;
+    else this.#look();
+  }
+
+  toEnd() {
+    this.#isAtEnd = true;
+    this.#button.hidden = true;
+    this.#box.scrollTop = this.#box.scrollHeight;
+  }
+}

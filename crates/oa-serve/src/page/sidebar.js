@@ -1,0 +1,196 @@
+// The list of conversations.
+
+import * as api from "./api.js";
+import { confirm } from "./dialogs.js";
+import { element, iconButton, setAttribute } from "./element.js";
+import { ago } from "./figure.js";
+
+const UNTITLED = "New conversation";
+
+export class Sidebar {
+  #list;
+  #more;
+  #conversations = [];
+  #next = null;
+  #current = null;
+  #editing = null;
+  #handlers;
+
+  /** Handlers: `renamed(id, title)`, `deleted(id)`, `failed(error)`, `chosen()`. */
+  constructor(root, handlers) {
+    this.#list = root.querySelector("#conversations");
+    this.#more = root.querySelector("#more");
+    this.#handlers = handlers;
+    this.#more.addEventListener("click", () => this.#loadMore());
+  }
+
+  /** Reads the first page again; pages that were opened below it stay. */
+  async refresh() {
+    try {
+      const page = await api.conversations();
+      const fresh = new Set(page.conversations.map((one) => one.id));
+      const isPaged = this.#conversations.length > page.conversations.length && page.next;
+      const rest = isPaged ? this.#conversations.filter((one) => !fresh.has(one.id)) : [];
+      this.#conversations = [...page.conversations, ...rest];
+      if (!isPaged) this.#next = page.next;
+      this.#show();
+    } catch (error) {
+      this.#handlers.failed(error);
+    }
+  }
+
+  select(id) {
+    this.#current = id;
+    this.#show();
+  }
+
+  titleOf(id) {
+    return this.#conversations.find((one) => one.id === id)?.title || UNTITLED;
+  }
+
+  async #loadMore() {
+    try {
+      const page = await api.conversations(this.#next);
+      const first = page.conversations[0]?.id;
+      const known = new Set(this.#conversations.map((one) => one.id));
+      this.#conversations.push(...page.conversations.filter((one) => !known.has(one.id)));
+      this.#next = page.next;
+      this.#show();
+      if (first) this.#focusOn(first, "a");
+    } catch (error) {
+      this.#handlers.failed(error);
+    }
+  }
+
+  #focusOn(id, selector) {
+    this.#list.querySelector(`[data-id="${CSS.escape(id)}"] ${selector}`)?.focus();
+  }
+
+  #show() {
+    // A title that is being written is not taken away.
+    if (this.#editing) return;
+    const focused = this.#list.contains(document.activeElement) ? document.activeElement : null;
+    const place = focused && { id: focused.closest("li").dataset.id, action: focused.dataset.action };
+    const now = Date.now();
+    this.#list.replaceChildren(...this.#conversations.map((one) => this.#row(one, now)));
+    this.#more.hidden = !this.#next;
+    if (place) this.#focusOn(place.id, `[data-action="${place.action}"]`);
+  }
+
+  #row(one, now) {
+    const title = one.title || UNTITLED;
+    const isCurrent = one.id === this.#current;
+    const link = element(
+      "a",
+      {
+        href: `${location.pathname}#${encodeURIComponent(one.id)}`, title, "data-action": "open", "aria-current": isCurrent ? "page" : null,
+        on: { click: () => this.#handlers.chosen() },
+      },
+      element("span", { class: "title", text: title }),
+      element("span", { class: "when", text: one.running ? "working" : ago(one.updated_at, now) }),
+    );
+    return element(
+      "li", { "data-id": one.id, class: one.running ? "is-running" : null },
+      link,
+      iconButton("edit", `Rename ${title}`, () => this.#rename(one), { "data-action": "rename" }),
+      iconButton("trash", `Delete ${title}`, () => this.#delete(one), { "data-action": "delete" }),
+    );
+  }
+
+  #rename(one) {
+    const row = this.#list.querySelector(`[data-id="${CSS.escape(one.id)}"]`);
+    const input = element("input", { type: "text", "aria-label": "Title", maxlength: "200", class: "rename" });
+    input.value = one.title ?? "";
+    this.#editing = one.id;
+    const end = async (isKept) => {
+      if (this.#editing !== one.id) return;
+      this.#editing = null;
+      const title = input.value.trim();
+      const hadFocus = document.activeElement === input;
+      if (isKept && title && title !== one.title) {
+        try {
+          await api.rename(one.id, title);
+          one.title = title;
+          this.#handlers.renamed(one.id, title);
+        } catch (error) {
+          this.#handlers.failed(error);
+        }
+      }
+      this.#show();
+      if (hadFocus) this.#focusOn(one.id, '[data-action="rename"]');
+    };
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") end(true);
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        end(false);
+      }
+    });
+    input.addEventListener("blur", () => end(true));
+    row.replaceChildren(input);
+    input.focus();
+    input.select();
+  }
+
+  async #delete(one) {
+    const title = one.title || UNTITLED;
+    if (!(await confirm(`Delete "${title}"? This cannot be undone.`, "Delete"))) return;
+    try {
+      await api.remove(one.id);
+    } catch (error) {
+      if (error.status !== 404) {
+        this.#handlers.failed(error);
+        return;
+      }
+    }
+    const index = this.#conversations.findIndex((other) => other.id === one.id);
+    this.#conversations.splice(index, 1);
+    this.#show();
+    const neighbor = this.#conversations[Math.min(index, this.#conversations.length - 1)];
+    if (neighbor) this.#focusOn(neighbor.id, "a");
+    this.#handlers.deleted(one.id);
+  }
+}
+
+/** On narrow screens the list is a drawer. */
+export class Drawer {
+  #root;
+  #button;
+  #narrow = matchMedia("(max-width: 859px)");
+
+  constructor(root, button, backdrop) {
+    this.#root = root;
+    this.#button = button;
+    button.addEventListener("click", () => this.toggle());
+    backdrop.addEventListener("click", () => this.close());
+    root.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.#narrow.matches) {
+        event.stopPropagation();
+        this.close();
+        button.focus();
+      }
+    });
+    this.#narrow.addEventListener("change", () => this.#set(!this.#narrow.matches));
+    this.#set(!this.#narrow.matches);
+  }
+
+  toggle() {
+    const isOpen = document.body.dataset.drawer !== "open";
+    this.#set(isOpen);
+    if (isOpen && this.#narrow.matches) this.#root.querySelector("button, a")?.focus();
+    else if (!isOpen) this.#button.focus();
+  }
+
+  /** Closes it where it covers the conversation. */
+  close() {
+    if (this.#narrow.matches) this.#set(false);
+  }
+
+  #set(isOpen) {
+    document.body.dataset.drawer = isOpen ? "open" : "closed";
+    setAttribute(this.#button, "aria-expanded", String(isOpen));
+    this.#root.inert = !isOpen;
+    // What the drawer covers is out of reach while it is open.
+    document.querySelector("main").inert = isOpen && this.#narrow.matches;
+  }
+}

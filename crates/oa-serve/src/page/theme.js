@@ -1,0 +1,30 @@
+// Light and dark: as the system has it, or as the reader chose.
+
+import { icon, setAttribute } from "./element.js";
+
+const KEY = "oa-theme";
+const CHOICES = ["system", "light", "dark"];
+const ICONS = { system: "system", light: "sun", dark: "moon" };
+
+function stored() {
+  const choice = localStorage.getItem(KEY);
+  return CHOICES.includes(choice) ? choice : "system";
+}
+
+function apply(choice, button) {
+  setAttribute(document.documentElement, "data-theme", choice === "system" ? null : choice);
+  const label = `Colors: ${choice}`;
+  setAttribute(button, "aria-label", label);
+  setAttribute(button, "title", label);
+  button.replaceChildren(icon(ICONS[choice]));
+}
+
+/** Makes the button go through the choices. */
+export function attach(button) {
+  apply(stored(), button);
+  button.addEventListener("click", () => {
+    const next = CHOICES[(CHOICES.indexOf(stored()) + 1) % CHOICES.length];
+    localStorage.setItem(KEY, next);
+    apply(next, button);
+  });
+}

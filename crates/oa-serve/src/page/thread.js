@@ -1,0 +1,192 @@
+// A thread of entries: what one agent said and did, in order. Pure: `follow` returns a new thread and shares what did
+// not change, so whoever shows it compares entries by identity.
+//
+// Entries: prompt, text, thinking, call, notice, end. `open` is the text or thinking that still grows; it comes after
+// all `entries`.
+
+import * as calls from "./call.js";
+import { noticeOf, noticeOfFinish } from "./notice.js";
+import * as text from "./text.js";
+
+export const EMPTY = Object.freeze({
+  entries: Object.freeze([]),
+  open: null,
+  places: Object.freeze({}), // call id -> index in `entries`
+  written: Object.freeze([]), // call ids of the answer that arrives, by their index in it
+  next: 1,
+  phase: "idle", // idle, waiting, reading, thinking, writing, calling
+  progress: null,
+  answerFrom: null, // index of the first entry of the answer that arrives
+});
+
+const MAX_DEPTH = 8;
+
+export function push(thread, entry) {
+  const closed = close(thread);
+  const id = closed.next;
+  return { ...closed, entries: [...closed.entries, { id, ...entry }], next: id + 1 };
+}
+
+/** Ends the text that grows. */
+export function close(thread) {
+  if (!thread.open) return thread;
+  return { ...thread, entries: [...thread.entries, { ...thread.open, isDone: true }], open: null };
+}
+
+export function say(thread, kind, piece, at) {
+  if (piece === "") return thread;
+  if (thread.open?.kind === kind) {
+    return { ...thread, open: { ...thread.open, text: text.append(thread.open.text, piece), lastAt: at } };
+  }
+  const closed = close(thread);
+  const id = closed.next;
+  const open = { id, kind, text: text.of(piece), isDone: false, firstAt: at, lastAt: at };
+  return { ...closed, open, next: id + 1 };
+}
+
+/** Changes a call; one that nobody has announced is added. */
+export function changeCall(thread, callId, name, change) {
+  const place = Object.hasOwn(thread.places, callId) ? thread.places[callId] : undefined;
+  if (place === undefined) {
+    const closed = close(thread);
+    const call = change(calls.create(closed.next, callId, name));
+    const entries = [...closed.entries, call];
+    const places = { ...closed.places, [callId]: closed.entries.length };
+    return { ...closed, entries, places, next: closed.next + 1 };
+  }
+  const changed = change(thread.entries[place]);
+  if (changed === thread.entries[place]) return thread;
+  const entries = thread.entries.slice();
+  entries[place] = changed;
+  return { ...thread, entries };
+}
+
+export function changeCalls(thread, change) {
+  const entries = thread.entries.map((entry) => (entry.kind === "call" ? change(entry) : entry));
+  return { ...thread, entries };
+}
+
+/** The turn is over: nothing grows, and what has not ended never will. */
+export function end(thread) {
+  const abandon = (call) => {
+    const next = calls.abandon(call);
+    return next.thread ? { ...next, thread: end(next.thread) } : next;
+  };
+  return { ...changeCalls(close(thread), abandon), phase: "idle", progress: null, written: [], answerFrom: null };
+}
+
+function writeCall(thread, delta) {
+  if (delta.id !== undefined) {
+    const written = thread.written.slice();
+    written[delta.call] = delta.id;
+    const named = changeCall({ ...thread, written }, delta.id, delta.name, (call) => calls.write(call, delta.arguments));
+    return { ...named, phase: "calling" };
+  }
+  const callId = thread.written[delta.call];
+  if (callId === undefined) return thread;
+  return changeCall(thread, callId, undefined, (call) => calls.write(call, delta.arguments));
+}
+
+/** Adds a block of an answer or of a message. */
+export function addBlock(thread, block, at) {
+  switch (block.type) {
+    case "text":
+      return { ...say(thread, "text", block.text, at), phase: "writing" };
+    case "thinking":
+      return { ...say(thread, "thinking", block.thinking, at), phase: "thinking" };
+    case "image":
+      return push(thread, { kind: "image", url: block.url });
+    case "tool_use":
+      return changeCall(thread, block.id, block.name, (call) => calls.complete(call, block));
+    case "tool_use_error": {
+      const callId = block.id ?? `unnamed-${thread.next}`;
+      return changeCall(thread, callId, block.name, (call) => calls.fail(call, block));
+    }
+    case "tool_result":
+      return changeCall(thread, block.tool_use_id, block.name, (call) => calls.result(call, block));
+    default:
+      return thread;
+  }
+}
+
+/** An answer of which we saw only the end is shown as it went into history. */
+function addUnseen(thread, message, at) {
+  const shown = new Set(["text", "thinking"]);
+  return message.content.filter((block) => shown.has(block.type)).reduce((to, block) => addBlock(to, block, at), thread);
+}
+
+export function addPrompt(thread, message, isSteered) {
+  const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
+  const words = content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+  const images = content.filter((block) => block.type === "image").map((block) => block.url);
+  return push(thread, { kind: "prompt", text: words, images, isSteered });
+}
+
+/** Applies an `AgentEvent`. `at` is when it arrived, in milliseconds. */
+export function follow(thread, event, at, depth = 0) {
+  const { data } = event;
+  switch (event.type) {
+    case "answer_start": {
+      const closed = close(thread);
+      const answerFrom = closed.entries.length;
+      return { ...closed, phase: "waiting", progress: null, written: [], answerFrom };
+    }
+    case "prompt_progress":
+      return { ...thread, phase: "reading", progress: data };
+    case "block":
+      return addBlock({ ...thread, progress: null }, data, at);
+    case "tool_use_delta":
+      return writeCall({ ...thread, progress: null }, data);
+    case "answer_end": {
+      const seen = thread.answerFrom === null ? addUnseen(close(thread), data, at) : close(thread);
+      return { ...seen, phase: "waiting", progress: null, answerFrom: null };
+    }
+    case "call_denied":
+      return changeCall(thread, data.call_id, data.tool_name, (call) => calls.deny(call, data));
+    case "tool": {
+      if (data.call_id === undefined) return thread;
+      const changed = changeCall(thread, data.call_id, data.tool_name, (call) => calls.follow(call, data));
+      const isCalling = changed.entries.some((entry) => entry.kind === "call" && entry.state === "running");
+      return { ...changed, phase: isCalling ? "calling" : "waiting" };
+    }
+    case "nested":
+      return depth >= MAX_DEPTH ? thread : followNested(thread, data, at, depth);
+    case "steered":
+      return addPrompt(thread, data, true);
+    case "turn_end": {
+      const notice = noticeOfFinish(data);
+      const ended = end(thread);
+      return notice ? push(ended, notice) : ended;
+    }
+    default: {
+      const notice = noticeOf(event);
+      return notice ? push(thread, notice) : thread;
+    }
+  }
+}
+
+function followNested(thread, nested, at, depth) {
+  return changeCall(thread, nested.call_id, nested.agent, (call) => {
+    const inner = follow(call.thread ?? EMPTY, nested.event, at, depth + 1);
+    return inner === call.thread ? call : { ...call, agent: nested.agent, thread: inner };
+  });
+}
+
+/** Applies the messages of a stored conversation. */
+export function addMessage(thread, message) {
+  switch (message.role) {
+    case "user":
+      return addPrompt(thread, message, false);
+    case "assistant":
+    case "tool": {
+      const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
+      const added = close(content.reduce((to, block) => addBlock(to, block, null), thread));
+      const idle = { ...added, phase: "idle" };
+      if (message.interrupted) return push(idle, noticeOfFinish("interrupted"));
+      const isLast = message.role === "assistant" && !content.some((block) => block.type.startsWith("tool_use"));
+      return isLast ? push(idle, { kind: "end", tokens: null, speed: null }) : idle;
+    }
+    default:
+      return thread;
+  }
+}

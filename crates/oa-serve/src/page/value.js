@@ -1,0 +1,43 @@
+// JSON values for reading: arguments and results of calls.
+
+import { element } from "./element.js";
+
+const SHOWN = 20000;
+
+/** A string as it is, anything else as indented JSON. */
+export const written = (value) => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
+
+/** One short line of a call's input. */
+export function summary(input) {
+  if (input === undefined || input === null) return "";
+  if (typeof input !== "object") return String(input).slice(0, 160);
+  const parts = Object.entries(input).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    return `${name}: ${(text ?? "").slice(0, 80)}`;
+  });
+  return parts.join(", ").replace(/\s+/g, " ").slice(0, 160);
+}
+
+/** The value in a box that scrolls; a long one is shown in full only on request. */
+export function valueBox(value, label) {
+  const text = written(value);
+  const box = element("pre", { class: "value", tabindex: "0", role: "region", "aria-label": label });
+  if (text.length <= SHOWN) {
+    box.textContent = text;
+    return box;
+  }
+  box.textContent = `${text.slice(0, SHOWN)}…`;
+  const more = element("button", {
+    type: "button",
+    class: "quiet",
+    text: `Show all ${Math.ceil(text.length / 1000).toLocaleString("en-US")} kB`,
+    on: {
+      click: () => {
+        box.textContent = text;
+        more.remove();
+        box.focus();
+      },
+    },
+  });
+  return element("div", {}, box, more);
+}

@@ -1,0 +1,253 @@
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use oa_client::{AgentOptions, Client};
+use oa_session::{MemoryStore, SessionStore};
+use oa_tools::Tool;
+use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
+
+use crate::conversations::{Conversations, now};
+use crate::guard::{self, Access};
+use crate::limits::ServeLimits;
+use crate::served::Served;
+use crate::{ag_ui, ai_sdk, native, openai, page};
+
+/// An agent to be served over HTTP: the agent, and the options of the server.
+///
+/// ```
+/// use oa_client::{AgentOptions, Client};
+/// use oa_serve::AgentServer;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = AgentOptions::builder().model("qwen3:8b").build()?;
+/// let server = AgentServer::new(agent).name("Helper").bearer_token("a long secret");
+/// let app: axum::Router = server.router(); // or: server.serve("127.0.0.1:8080").await?
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server does nothing until it is served"]
+pub struct AgentServer {
+    agent: AgentOptions,
+    name: String,
+    store: Arc<dyn SessionStore>,
+    limits: ServeLimits,
+    access: Access,
+    context_window: Option<u64>,
+    housekeeping: Option<String>,
+    allows_anyone: bool,
+}
+
+impl AgentServer {
+    /// Creates a server that keeps conversations in memory, without a token, for pages of its own origin alone.
+    pub fn new(agent: AgentOptions) -> Self {
+        Self {
+            agent,
+            name: "agent".to_owned(),
+            store: Arc::new(MemoryStore::new()),
+            limits: ServeLimits::default(),
+            access: Access::default(),
+            context_window: None,
+            housekeeping: None,
+            allows_anyone: false,
+        }
+    }
+
+    /// Sets the name of the agent, as front ends show it. `agent` by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets where conversations are stored. In memory by default, so they end with the process.
+    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Sets the token that each request must bring as `authorization: Bearer TOKEN`. None by default.
+    ///
+    /// The page itself needs none, since it holds no data; its requests do.
+    pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
+        self.access.set_token(token.into());
+        self
+    }
+
+    /// Allows pages of another origin, such as `https://app.example.com`, to use this server. None by default.
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.access.allow_origin(origin.into());
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: ServeLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Tells front ends the size of the model's context window in tokens, for a meter.
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.context_window = Some(tokens);
+        self
+    }
+
+    /// Offers OpenAI clients a second model of this id: the agent's model without its tools and its system prompt.
+    ///
+    /// Front ends such as Open WebUI and LibreChat send prompts for titles, tags and follow-ups to the model of the chat
+    /// unless another is set; an agent would answer them with its tools. None by default.
+    pub fn housekeeping_model(mut self, id: impl Into<String>) -> Self {
+        self.housekeeping = Some(id.into());
+        self
+    }
+
+    /// Allows [`serve`](Self::serve) to listen on addresses that other machines reach without a
+    /// [`bearer_token`](Self::bearer_token): for a server behind a proxy that asks for a password.
+    pub fn allow_anyone(mut self, allow: bool) -> Self {
+        self.allows_anyone = allow;
+        self
+    }
+
+    /// Returns the routes, to be served alone or nested into an application.
+    pub fn router(self) -> Router {
+        self.into_parts().0
+    }
+
+    /// Returns the routes, and the conversations behind them: [`Conversations::shutdown`] lets runs end.
+    pub fn into_parts(self) -> (Router, Conversations) {
+        let Self { agent, name, store, limits, access, context_window, housekeeping, .. } = self;
+        let body_bytes = limits.body_bytes;
+        let housekeeping =
+            housekeeping.and_then(|id| Some((Arc::from(id), without_tools(&agent)?)));
+        let conversations = Conversations::new(agent, store, limits);
+        let served = Served {
+            name: name.into(),
+            context_window,
+            conversations: conversations.clone(),
+            housekeeping,
+            created: now() / 1_000,
+        };
+        let cors = access.cors();
+        let access = Arc::new(access);
+        let router = Router::new()
+            .nest("/api", native::routes())
+            .nest("/api/chat", ai_sdk::routes())
+            .nest("/ag-ui", ag_ui::routes())
+            .nest("/v1", openai::routes())
+            .route_layer(map_response(guard::json_errors))
+            .route_layer(from_fn(guard::json_bodies))
+            .route_layer(from_fn_with_state(access, guard::check))
+            .merge(page::routes())
+            .layer(DefaultBodyLimit::max(body_bytes))
+            .with_state(served);
+        // Preflight requests bring no token, so they are answered before it is asked for.
+        let router = match cors {
+            Some(cors) => router.layer(cors),
+            None => router,
+        };
+        (router, conversations)
+    }
+
+    /// Serves on an address until the process is asked to end: by Ctrl-C, and on Unix by `SIGTERM`. Then no more
+    /// connections are taken and runs end within [`ServeLimits::shutdown`].
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for an address that other machines reach, without a [token](Self::bearer_token); what the
+    /// system says about the address.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the listener; runs in progress go on as long as the runtime does.
+    pub async fn serve(self, addr: impl ToSocketAddrs) -> io::Result<()> {
+        let addrs: Vec<SocketAddr> = lookup_host(addr).await?.collect();
+        let listener = TcpListener::bind(&*addrs).await?;
+        self.serve_until(listener, shutdown_signal()).await
+    }
+
+    /// Serves on a listener until `shutdown` completes; otherwise like [`serve`](Self::serve).
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`serve`](Self::serve).
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let addr = listener.local_addr()?;
+        let is_local = addr.ip().to_canonical().is_loopback();
+        if !is_local && !self.access.has_token() && !self.allows_anyone {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{addr} is reachable from other machines: set a bearer token, or listen on 127.0.0.1"
+                ),
+            ));
+        }
+        let mut server = self;
+        if is_local {
+            server.access.only_local_hosts();
+        }
+        let (router, conversations) = server.into_parts();
+        let closing = conversations.clone();
+        let (ended, end) = tokio::sync::oneshot::channel();
+        axum::serve(listener, router)
+            .with_graceful_shutdown(async move {
+                shutdown.await;
+                tokio::spawn(async move {
+                    closing.shutdown().await;
+                    let _ = ended.send(());
+                });
+            })
+            .await?;
+        // Runs whose readers have left may still be at work.
+        let _ = end.await;
+        Ok(())
+    }
+}
+
+/// Returns the agent's model without the agent: no tools, no system prompt.
+fn without_tools(agent: &AgentOptions) -> Option<AgentOptions> {
+    let mut client = Client::new(agent.clone()).ok()?;
+    client.set_tools(Vec::<Arc<dyn Tool>>::new()).ok()?;
+    client.set_system_prompt("").ok()?;
+    Some(client.options().clone())
+}
+
+/// Waits for Ctrl-C, or on Unix for `SIGTERM`.
+async fn shutdown_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+impl fmt::Debug for AgentServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentServer")
+            .field("name", &self.name)
+            .field("agent", &self.agent)
+            .field("store", &self.store)
+            .field("limits", &self.limits)
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}

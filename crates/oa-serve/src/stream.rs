@@ -1,0 +1,67 @@
+//! Event streams as responses.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use oa_sse::Frame;
+use tokio::time::sleep;
+
+use crate::conversation::Viewer;
+use crate::encoder::Encoder;
+use crate::run::Phase;
+use crate::served::Served;
+
+/// The most bytes that are joined into one piece of the body.
+const PIECE: usize = 64 << 10;
+
+/// Returns a response with the events that a viewer reads, in the words of a protocol, and comments while there are
+/// none. It ends when the protocol says so, when the conversation is deleted, or when the server shuts down and nothing
+/// runs.
+pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encoder) -> Response {
+    let keep_alive = served.conversations.limits().keep_alive;
+    let state = (viewer, encoder, served.conversations.phase(), true);
+    let body =
+        stream::unfold(state, move |(mut viewer, mut encoder, mut phase, is_first)| async move {
+            let mut out = Vec::new();
+            if is_first {
+                // The head is on its way at once.
+                Frame::write_comment("open", &mut out);
+            }
+            loop {
+                while out.len() < PIECE
+                    && !encoder.is_over()
+                    && let Some(view) = viewer.read()
+                {
+                    encoder.write(view, &mut out);
+                }
+                if !out.is_empty() {
+                    let piece = Ok::<_, Infallible>(Bytes::from(out));
+                    return Some((piece, (viewer, encoder, phase, false)));
+                }
+                let conversation = viewer.conversation();
+                let is_closing = *phase.borrow_and_update() != Phase::Open;
+                if encoder.is_over()
+                    || conversation.is_deleted()
+                    || is_closing && !conversation.is_running() && viewer.is_at_end()
+                {
+                    return None;
+                }
+                tokio::select! {
+                    () = viewer.changed() => {}
+                    _ = phase.changed() => {}
+                    () = sleep(keep_alive) => encoder.keep_alive(&mut out),
+                }
+            }
+        });
+    let mut response = Response::new(Body::from_stream(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

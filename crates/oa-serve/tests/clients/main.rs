@@ -1,0 +1,100 @@
+//! Real clients of three protocols against a served agent: the libraries that front ends use, not imitations of them.
+//!
+//! The libraries come from npm and PyPI; in CI on Linux they must be there. `README.md` is the contract.
+
+mod agent;
+mod model;
+
+use std::process::Output;
+
+use oa_serve::AgentServer;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+use crate::agent::{CallCounts, agent, check_route};
+
+const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/clients");
+const INSTALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/install.sh");
+
+/// Installs the clients once; false, after one line on standard error, where that cannot be and it is not required.
+async fn are_installed() -> bool {
+    static INSTALLED: OnceCell<Result<(), String>> = OnceCell::const_new();
+    let installed = INSTALLED.get_or_init(install).await;
+    services::or_skip(installed.clone().map_err(services::Unavailable::Missing)).is_some()
+}
+
+async fn install() -> Result<(), String> {
+    for (program, what) in [("node", "Node"), ("npm", "npm"), ("python3", "Python")] {
+        let version = Command::new(program).arg("--version").output().await;
+        if !version.is_ok_and(|output| output.status.success()) {
+            return Err(format!("the clients of agents need {what}, which is not installed"));
+        }
+    }
+    let mut install = Command::new(INSTALL);
+    // Without the registry, npm would try for six minutes.
+    install.env("npm_config_fetch_retries", "1").env("npm_config_fetch_timeout", "20000");
+    let output =
+        install.arg(FOLDER).output().await.map_err(|error| format!("{INSTALL}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("the clients of agents cannot be installed: {}", said.trim()))
+}
+
+/// Serves an agent on a free port, and returns its URL.
+async fn served(has_color: bool) -> String {
+    let counts = CallCounts::default();
+    let (router, conversations) = AgentServer::new(agent(has_color, &counts)).into_parts();
+    let router = router.merge(check_route(conversations, counts));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|error| panic!("{error}"));
+    let addr = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{addr}")
+}
+
+/// Runs a check against a server.
+async fn check(program: &str, script: &str, url: &str, scenarios: usize) {
+    let mut check = Command::new(program);
+    check.current_dir(FOLDER).args([script, url]).env("VERBOSE", "1").kill_on_drop(true);
+    if let Ok(only) = std::env::var("OPEN_AGENT_SCENARIOS") {
+        check.args(["--only", &only]);
+    }
+    let Output { status, stdout, stderr } =
+        check.output().await.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{stdout}{stderr}");
+    let passed = stdout.lines().filter(|line| line.starts_with("ok ")).count();
+    if std::env::var("OPEN_AGENT_SCENARIOS").is_err() {
+        assert_eq!(passed, scenarios, "scenarios that passed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ai_sdk() {
+    if are_installed().await {
+        check("node", "check-ai-sdk.mjs", &served(true).await, 33).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ag_ui() {
+    if are_installed().await {
+        check("node", "check-ag-ui.mjs", &served(false).await, 30).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openai() {
+    if are_installed().await {
+        check("node", "check-openai.mjs", &served(false).await, 25).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openai_python() {
+    if are_installed().await {
+        check("venv/bin/python", "check_openai.py", &served(false).await, 5).await;
+    }
+}

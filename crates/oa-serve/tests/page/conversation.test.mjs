@@ -1,0 +1,204 @@
+// Laws of the state of a conversation. Run: node --test crates/oa-serve/tests/page/*.test.mjs
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { STATES, hasEnded, isWaiting } from "../../src/page/call.js";
+import { callsWithoutResult, contextUsed, empty, load, reduce, waitingCalls } from "../../src/page/conversation.js";
+import { append, EMPTY, of, read } from "../../src/page/text.js";
+import { EVERYTHING } from "./stream.mjs";
+
+/** A state as plain data: texts are read. */
+function plain(value) {
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object") return value;
+  if (Array.isArray(value.list)) return read(value);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+}
+
+function checkThread(thread, isRunning) {
+  const all = thread.open ? [...thread.entries, thread.open] : thread.entries;
+  const ids = all.map((entry) => entry.id);
+  assert.deepEqual(ids, [...new Set(ids)], "ids of entries are unique");
+  assert.ok(ids.every((id) => id < thread.next));
+  const calls = all.filter((entry) => entry.kind === "call");
+  assert.equal(calls.length, Object.keys(thread.places).length, "each call is there once");
+  for (const call of calls) {
+    assert.ok(STATES.includes(call.state));
+    assert.equal(thread.entries[thread.places[call.callId]], call);
+    if (!isRunning) assert.ok(hasEnded(call) || isWaiting(call) || call.state === "ready", `${call.callId} is ${call.state}`);
+    if (call.state === "done") assert.equal(call.isError, false);
+    assert.ok(call.lines.length <= 200);
+    if (call.thread) checkThread(call.thread, isRunning);
+  }
+  for (const entry of thread.entries) if (entry.kind === "text" || entry.kind === "thinking") assert.equal(entry.isDone, true);
+  if (!isRunning) {
+    assert.equal(thread.open, null);
+    assert.equal(thread.progress, null);
+    assert.equal(thread.phase, "idle");
+  }
+}
+
+function check(state) {
+  checkThread(state.thread, state.run !== null);
+  assert.ok(state.speed === null || (Number.isFinite(state.speed) && state.speed >= 0));
+}
+
+function* shuffles(seed, count) {
+  let random = seed;
+  const next = (below) => {
+    random = (Math.imul(random, 1103515245) + 12345) >>> 0;
+    return Math.floor((random / 2 ** 32) * below);
+  };
+  for (let round = 0; round < count; round += 1) {
+    const inputs = [];
+    for (let length = next(120); length > 0; length -= 1) inputs.push(EVERYTHING[next(EVERYTHING.length)]);
+    yield inputs;
+  }
+}
+
+test("every prefix of a stream gives a valid state", () => {
+  let state = empty("a");
+  check(state);
+  for (const input of EVERYTHING) {
+    // An agent works only in a run: the first input begins one.
+    state = reduce(state, input);
+    if (state.run !== null) check(state);
+    else checkThread({ ...state.thread, phase: "idle" }, false);
+  }
+});
+
+test("replay gives the same state", () => {
+  const whole = EVERYTHING.reduce(reduce, empty("a"));
+  for (let cut = 0; cut <= EVERYTHING.length; cut += 1) {
+    const head = EVERYTHING.slice(0, cut).reduce(reduce, empty("a"));
+    const before = JSON.stringify(plain(head));
+    assert.deepEqual(plain(EVERYTHING.slice(cut).reduce(reduce, head)), plain(whole));
+    assert.equal(JSON.stringify(plain(head)), before, "an older state does not change");
+  }
+});
+
+test("events in any order and number give a valid thread", () => {
+  for (const inputs of shuffles(7, 400)) {
+    let state = reduce(empty("a"), { event: "run", data: { run: 1, state: "started" } });
+    for (const input of inputs) {
+      state = reduce(state, input);
+      const { entries, places, next } = state.thread;
+      assert.equal(entries.filter((entry) => entry.kind === "call").length, Object.keys(places).length);
+      assert.ok(entries.every((entry) => entry.id < next));
+    }
+    check(reduce(state, { event: "run", data: { run: 1, state: "ended" } }));
+  }
+});
+
+test("pieces of text that arrive joined give the same text", () => {
+  const say = (words) => ({ event: "agent", data: { type: "block", data: { type: "text", text: words } }, at: 1 });
+  const apart = ["a", "bc", "", "d"].map(say).reduce(reduce, empty());
+  const joined = reduce(empty(), say("abcd"));
+  assert.equal(read(apart.thread.open.text), read(joined.thread.open.text));
+});
+
+test("a stream shows what happened", () => {
+  const at = (label, upTo) => {
+    const index = EVERYTHING.findIndex(upTo);
+    assert.ok(index >= 0, label);
+    return EVERYTHING.slice(0, index + 1).reduce(reduce, empty("a"));
+  };
+  const call = (state, id) => state.thread.entries[state.thread.places[id]];
+  const waiting = at("waiting", ({ data }) => data.waiting);
+  assert.deepEqual(waitingCalls(waiting).map((one) => [one.callId, one.state, one.input]), [["d1", "approval", { path: "b" }], ["d2", "answer", { question: "?" }]]);
+  const whole = EVERYTHING.reduce(reduce, empty("a"));
+  assert.equal(call(whole, "c1").state, "done");
+  assert.equal(read(call(whole, "c1").written), '{"q": 1}');
+  assert.deepEqual(call(whole, "c1").lines.map((line) => line.level), ["warn", "warn", "info"]);
+  assert.equal(call(whole, "c1").images.length, 1);
+  assert.equal(call(whole, "c2").state, "denied");
+  assert.equal(call(whole, "c3").state, "failed");
+  assert.equal(call(whole, "c4").state, "invalid");
+  assert.equal(call(whole, "d1").state, "stopped");
+  const inner = call(whole, "c3").thread;
+  assert.equal(read(inner.entries[0].text), "I found ");
+  assert.equal(read(inner.entries[1].thread.entries[0].text), "deep");
+  assert.equal(inner.entries[1].state, "stopped");
+  assert.equal(whole.speed === null || whole.speed > 0, true);
+  assert.equal(contextUsed(whole), 160);
+  assert.equal(whole.isStale, true);
+  assert.equal(whole.run, null);
+  const texts = whole.thread.entries.filter((entry) => entry.kind === "notice").map((entry) => entry.text);
+  assert.ok(texts.includes("Stopped."));
+  assert.ok(texts.includes("the connection broke"));
+});
+
+test("tokens per second come from the server's time if it tells", () => {
+  const end = EVERYTHING.findIndex(({ data }) => data.data?.usage?.generation_time);
+  assert.equal(EVERYTHING.slice(0, end + 1).reduce(reduce, empty()).speed, 20);
+});
+
+test("a stored conversation shows the same as its events", () => {
+  const messages = [
+    { role: "system", content: [{ type: "text", text: "no" }] },
+    { role: "user", content: [{ type: "text", text: "Hi" }, { type: "image", url: "data:image/png;base64,aGk=" }] },
+    { role: "assistant", content: [{ type: "thinking", thinking: "Hm" }, { type: "text", text: "Yes" }, { type: "tool_use", id: "1", name: "add", input: { a: 1 } }] },
+    { role: "tool", content: [{ type: "tool_result", tool_use_id: "1", content: 3 }] },
+    { role: "assistant", content: [{ type: "text", text: "3" }] },
+  ];
+  const state = load({ id: "x", title: "T", messages, running: false, waiting: [], last_event: "5-9" });
+  check(state);
+  assert.deepEqual(state.thread.entries.map((entry) => entry.kind), ["prompt", "thinking", "text", "call", "text", "end"]);
+  assert.deepEqual(state.thread.entries[3].result, 3);
+  assert.equal(state.lastEvent, "5-9");
+});
+
+test("a conversation loaded in mid-run goes on with the events that follow", () => {
+  const user = { role: "user", content: [{ type: "text", text: "Hi" }] };
+  const calls = { role: "assistant", content: [{ type: "tool_use", id: "1", name: "add", input: {} }] };
+  const loaded = load({ id: "x", title: "", messages: [user, calls], running: true, waiting: [], last_event: "5-3" });
+  check(loaded);
+  assert.equal(loaded.thread.entries[1].state, "ready");
+  const next = [
+    { event: "agent", id: "5-4", at: 5, data: { type: "tool", data: { type: "tool_call_start", call_id: "1", tool_name: "add", input: {} } } },
+    { event: "agent", id: "5-5", at: 6, data: { type: "answer_start" } },
+    { event: "agent", id: "5-6", at: 7, data: { type: "block", data: { type: "text", text: "So" } } },
+  ].reduce(reduce, loaded);
+  check(next);
+  assert.equal(next.thread.entries[1].state, "running");
+  assert.equal(next.lastEvent, "5-6");
+});
+
+test("a stored conversation that waits can be answered", () => {
+  const messages = [{ role: "user", content: [] }, { role: "assistant", content: [{ type: "tool_use", id: "1", name: "rm", input: { a: 1 } }] }];
+  const state = load({ id: "x", messages, running: false, waiting: [{ call_id: "1", name: "rm", input: { a: 1 }, kind: "approval" }] });
+  check(state);
+  assert.equal(waitingCalls(state).length, 1);
+  const answered = (data) => reduce(state, { event: "answered", data: { call_id: "1", ...data } });
+  for (const [data, wanted] of [[{ answer: "denied" }, "denied"], [{ answer: "approved" }, "ready"], [{ answer: "result" }, "done"], [{ answer: "result", content: "x", is_error: true }, "failed"]]) {
+    const next = answered(data);
+    assert.equal(waitingCalls(next).length, 0);
+    assert.equal(next.thread.entries[1].state, wanted);
+    assert.deepEqual(reduce(next, { event: "answered", data: { call_id: "1", answer: data.answer } }), next, "twice is once");
+  }
+  assert.deepEqual(callsWithoutResult(answered({ answer: "result" })).map((call) => call.callId), ["1"]);
+  assert.equal(callsWithoutResult(answered({ answer: "result", content: "x" })).length, 0);
+  const refused = reduce(answered({ answer: "denied" }), {
+    event: "agent", at: 1, data: { type: "block", data: { type: "tool_use_error", id: "1", name: "rm", error: "permission denied: no", raw_data: "" } },
+  });
+  assert.equal(refused.thread.entries[1].state, "denied", "the error of a denied call changes nothing");
+});
+
+test("an answer of which only the end was seen is shown whole", () => {
+  const loaded = load({ id: "x", messages: [], running: true, waiting: [], last_event: null });
+  const content = [{ type: "text", text: "All of it" }];
+  const state = reduce(loaded, { event: "agent", at: 1, data: { type: "answer_end", data: { content, finish_reason: "stop" } } });
+  assert.equal(read(state.thread.open.text), "All of it");
+});
+
+test("an append costs the piece and leaves older versions alone", () => {
+  let text = EMPTY;
+  for (let index = 0; index < 1000; index += 1) text = append(text, "ab");
+  const [left, right] = [append(text, "x"), append(text, "y")];
+  assert.equal(read(text).length, 2000);
+  assert.equal(read(left).at(-1), "x");
+  assert.equal(read(right).at(-1), "y");
+  assert.equal(read(left, 1000), "x");
+  assert.equal(left.list, text.list, "the newest version shares its list");
+  assert.equal(read(of("q")), "q");
+});

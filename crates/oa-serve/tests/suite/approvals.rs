@@ -1,0 +1,110 @@
+//! Calls that wait for a person: for a yes, a no, or a result from outside.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use oa_session::{MemoryStore, SessionStore};
+use serde_json::json;
+
+use crate::app::{App, Event, text};
+
+fn waiting(events: &[Event]) -> Vec<String> {
+    let end = events.last().expect("a run ends");
+    let calls = end.data["waiting"].as_array().cloned().unwrap_or_default();
+    calls.iter().filter_map(|call| Some(call["call_id"].as_str()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn an_approved_call_runs_once() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[delete]").await;
+    let run = events.run().await;
+    assert_eq!(run.last().expect("a run ends").data["finish_reason"], "approval_pending");
+    let [call] = &*waiting(&run) else { panic!("one call waits") };
+    let (_, now) = app.get(&path).await;
+    assert_eq!(now["waiting"][0]["kind"], "approval");
+    assert_eq!(now["waiting"][0]["input"], json!({"path": "notes.txt"}));
+
+    let (status, _) = app.post(&format!("{path}/calls/{call}/result"), json!({"content": 1})).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    let answer = format!("{path}/calls/{call}/approve");
+    assert_eq!(app.post(&answer, json!({})).await.0, StatusCode::ACCEPTED);
+    assert_ne!(app.post(&answer, json!({})).await.0, StatusCode::ACCEPTED);
+    let answered = events.next().await.expect("viewers are told");
+    assert_eq!(answered.kind, "answered");
+    assert_eq!(answered.data, json!({"call_id": call, "answer": "approved"}));
+    let run = events.run().await;
+    let started = run.iter().filter(|event| event.data["data"]["type"] == "tool_call_start");
+    assert_eq!(started.count(), 1);
+    assert!(text(&run).contains("notes.txt"));
+    assert_eq!(app.post(&answer, json!({})).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_approval_may_change_the_input_if_it_is_valid() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[delete]").await;
+    let call = waiting(&events.run().await).remove(0);
+    let answer = format!("{path}/calls/{call}/approve");
+    assert_eq!(app.post(&answer, json!({"input": {"path": 1}})).await.0, StatusCode::BAD_REQUEST);
+    let (status, _) = app.post(&answer, json!({"input": {"path": "b.txt"}})).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert!(text(&events.run().await).contains("b.txt"));
+}
+
+#[tokio::test]
+async fn a_denied_call_does_not_run() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[delete]").await;
+    let call = waiting(&events.run().await).remove(0);
+    let (status, _) =
+        app.post(&format!("{path}/calls/{call}/deny"), json!({"reason": "keep it"})).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let run = events.run().await;
+    assert!(!run.iter().any(|event| event.data["data"]["type"] == "tool_call_start"));
+    assert!(text(&run).contains("keep it"));
+}
+
+#[tokio::test]
+async fn a_turn_goes_on_once_all_calls_are_answered_also_after_a_restart() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[both]").await;
+    let calls = waiting(&events.run().await);
+    assert_eq!(calls.len(), 2);
+
+    let app = App::new(|server| server.store(store));
+    let (_, now) = app.get(&path).await;
+    assert_eq!(now["waiting"].as_array().map(Vec::len), Some(2));
+    let mut events = app.view(&path, None).await;
+    let result = format!("{path}/calls/{}/result", calls[1]);
+    assert_eq!(app.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(events.next().await.expect("viewers are told").kind, "answered");
+    assert_eq!(app.post(&result, json!({"content": "red"})).await.0, StatusCode::CONFLICT);
+    let approve = format!("{path}/calls/{}/approve", calls[0]);
+    assert_eq!(app.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    let run = events.run().await;
+    assert!(text(&run).contains("teal"), "{}", text(&run));
+    assert_eq!(app.get(&path).await.1["waiting"], json!([]));
+}
+
+#[tokio::test]
+async fn a_prompt_instead_of_an_answer_goes_on() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[delete]").await;
+    let call = waiting(&events.run().await).remove(0);
+    app.prompt(&path, "never mind").await;
+    assert_eq!(text(&events.run().await), "You said: never mind");
+    let (status, _) = app.post(&format!("{path}/calls/{call}/approve"), json!({})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}

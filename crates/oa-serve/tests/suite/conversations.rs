@@ -1,0 +1,179 @@
+//! Conversations by id: created, prompted, listed, renamed, deleted, and kept in a store.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use oa_session::{MemoryStore, SessionStore};
+use serde_json::json;
+
+use crate::app::{App, text};
+
+#[tokio::test]
+async fn a_conversation_keeps_its_messages() {
+    let app = App::new(|server| server.name("Helper").context_window(8_192));
+    let (_, agent) = app.get("/api/agent").await;
+    assert_eq!(agent["name"], "Helper");
+    assert_eq!(agent["model"], "scripted");
+    assert_eq!(agent["context_window"], 8_192);
+    assert_eq!(agent["tools"][2]["external"], true);
+
+    let path = app.create().await;
+    let (_, empty) = app.get(&path).await;
+    assert_eq!(empty["messages"], json!([]));
+    assert_eq!(empty["last_event"], json!(null));
+
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "Hello there").await;
+    let run = events.run().await;
+    assert_eq!(run[0].kind, "prompt");
+    assert_eq!(run[0].data, json!({"text": "Hello there", "images": []}));
+    assert_eq!(run[1].data["state"], "started");
+    assert_eq!(text(&run), "You said: Hello there");
+    let end = run.last().expect("a run ends");
+    assert_eq!(end.data["state"], "ended");
+    assert_eq!(end.data["finish_reason"], "stop");
+    assert!(end.data["usage"]["completion_tokens"].is_u64());
+
+    let (_, now) = app.get(&path).await;
+    assert_eq!(now["title"], "Hello there");
+    assert_eq!(now["running"], false);
+    assert_eq!(now["last_event"], end.id.as_str());
+    assert_eq!(now["messages"][1]["content"][0]["text"], "You said: Hello there");
+
+    app.prompt(&path, "Again").await;
+    assert_eq!(text(&events.run().await), "You said: Again");
+    let (_, list) = app.get("/api/conversations").await;
+    assert_eq!(list["conversations"][0]["message_count"], 4);
+    assert_eq!(list["next"], json!(null));
+}
+
+#[tokio::test]
+async fn conversations_outlive_the_server() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "Hello").await;
+    let seen = events.run().await.pop().expect("a run ends").id;
+
+    let app = App::new(|server| server.store(store));
+    let (_, stored) = app.get(&path).await;
+    assert_eq!(stored["messages"].as_array().map(Vec::len), Some(2));
+    // The events are gone, and the viewer is told so.
+    let mut events = app.view(&path, Some(&seen)).await;
+    assert_eq!(events.next().await.expect("an event").kind, "gap");
+    app.prompt(&path, "Again").await;
+    assert_eq!(text(&events.run().await), "You said: Again");
+}
+
+#[tokio::test]
+async fn conversations_are_listed_in_pages_renamed_and_deleted() {
+    let app = App::new(|server| server);
+    let mut paths = Vec::new();
+    for _ in 0..3 {
+        paths.push(app.create().await);
+    }
+    let (_, first) = app.get("/api/conversations?limit=2").await;
+    assert_eq!(first["conversations"].as_array().map(Vec::len), Some(2));
+    let next = first["next"].as_str().expect("another page");
+    let (_, second) = app.get(&format!("/api/conversations?limit=2&after={next}")).await;
+    assert_eq!(second["conversations"].as_array().map(Vec::len), Some(1));
+
+    let (status, body) = app.call(Method::PATCH, &paths[0], json!({"title": "Rain"})).await;
+    assert_eq!((status, &body["title"]), (StatusCode::OK, &json!("Rain")));
+    let (_, named) = app.get(&paths[0]).await;
+    assert_eq!(named["title"], "Rain");
+
+    let (status, _) = app.call(Method::DELETE, &paths[0], json!({})).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert_eq!(app.get(&paths[0]).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(app.call(Method::DELETE, &paths[0], json!({})).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_deleted_conversation_stops_and_its_viewers_end() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[long]").await;
+    while !events.next().await.is_some_and(|event| event.data["type"] == "block") {}
+    let (status, _) = app.call(Method::DELETE, &path, json!({})).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    while events.next().await.is_some() {}
+    assert_eq!(app.conversations.running(), 0);
+    assert_eq!(app.get(&path).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_conversation_has_one_run() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    assert_eq!(
+        app.post(&format!("{path}/steer"), json!({"text": "x"})).await.0,
+        StatusCode::CONFLICT
+    );
+    assert_eq!(app.post(&format!("{path}/stop"), json!({})).await.0, StatusCode::ACCEPTED);
+
+    app.prompt(&path, "[long]").await;
+    let (status, body) = app.post(&format!("{path}/prompt"), json!({"text": "and?"})).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert!(body["error"]["message"].as_str().is_some_and(|message| message.contains("progress")));
+    while !events.next().await.is_some_and(|event| event.data["type"] == "block") {}
+    assert_eq!(app.post(&format!("{path}/stop"), json!({})).await.0, StatusCode::ACCEPTED);
+    let run = events.run().await;
+    assert_eq!(run.last().expect("a run ends").data["finish_reason"], "interrupted");
+    // What was there is kept.
+    let (_, now) = app.get(&path).await;
+    assert_eq!(now["messages"][1]["interrupted"], true);
+    app.prompt(&path, "next").await;
+    assert_eq!(text(&events.run().await), "You said: next");
+}
+
+#[tokio::test]
+async fn a_steered_message_enters_the_run() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[slow]").await;
+    let (status, _) = app.post(&format!("{path}/steer"), json!({"text": "be brief"})).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let run = events.run().await;
+    assert!(run.iter().any(|event| event.data["type"] == "steered"));
+    assert!(text(&run).contains("You said: "), "{}", text(&run));
+}
+
+#[tokio::test]
+async fn a_failed_run_says_why_and_leaves_the_conversation_usable() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[fail]").await;
+    let end = events.run().await.pop().expect("a run ends");
+    assert_eq!(end.data["state"], "failed");
+    assert!(end.data["error"].as_str().is_some_and(|error| error.contains("no such luck")));
+    app.prompt(&path, "next").await;
+    assert_eq!(text(&events.run().await), "You said: next");
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    for (path, body, status) in [
+        (format!("{path}/prompt"), json!({}), StatusCode::BAD_REQUEST),
+        (format!("{path}/prompt"), json!({"text": " "}), StatusCode::BAD_REQUEST),
+        (
+            format!("{path}/prompt"),
+            json!({"text": "x", "images": ["javascript:1"]}),
+            StatusCode::BAD_REQUEST,
+        ),
+        ("/api/conversations/none/prompt".to_owned(), json!({"text": "x"}), StatusCode::NOT_FOUND),
+        (format!("{path}/calls/x/approve"), json!({}), StatusCode::NOT_FOUND),
+        (format!("{path}/nothing"), json!({}), StatusCode::NOT_FOUND),
+    ] {
+        let (found, body) = app.post(&path, body).await;
+        assert_eq!(found, status, "{path}");
+        assert!(body["error"]["message"].is_string(), "{path}: {body}");
+    }
+}

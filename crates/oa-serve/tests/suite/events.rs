@@ -1,0 +1,36 @@
+//! Streams of events: several viewers, late ones, and those that lost their connection.
+
+use crate::app::{App, text};
+
+#[tokio::test]
+async fn viewers_see_the_same_also_late_ones() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let (mut first, mut second) = (app.view(&path, None).await, app.view(&path, None).await);
+    app.prompt(&path, "[slow]").await;
+    let (first, second) = (first.run().await, second.run().await);
+    assert_eq!(text(&first), "one two three four");
+    assert_eq!(text(&second), text(&first));
+    let late = app.view(&path, None).await.run().await;
+    assert_eq!(text(&late), text(&first));
+    assert_eq!(late.last(), first.last());
+}
+
+#[tokio::test]
+async fn a_viewer_resumes_after_the_last_event_it_has_seen() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[slow]").await;
+    let mut seen = Vec::new();
+    while text(&seen).is_empty() {
+        seen.push(events.next().await.expect("the run goes on"));
+    }
+    drop(events);
+    let last = seen.last().expect("events were seen").id.clone();
+    seen.extend(app.view(&path, Some(&last)).await.run().await);
+    assert_eq!(text(&seen), "one two three four");
+    let (_, now) = app.get(&path).await;
+    let stored = now["last_event"].as_str().expect("events are stored");
+    assert_eq!(stored, seen.last().expect("events were seen").id);
+}

@@ -1,0 +1,123 @@
+//! Answers that are corrected within their turn, and turns that fail while they are.
+
+use oa_turn::{Action, Answer, Options, Turn};
+use oa_types::{FinishReason, Message};
+
+use crate::rules::{auto, begun, end, lines, manual, shown};
+use crate::{answer, call, malformed, perform, text, told};
+
+#[test]
+fn an_answer_that_was_to_be_the_last_is_corrected_within_the_same_turn() {
+    let mut options = Options::auto();
+    (options.max_turns, options.max_rounds, options.final_text_only) = (Some(1), 1, true);
+    let mut turn = begun(options);
+    assert!(!turn.correct(Message::user("No.")), "there is no answer yet");
+    answer(&mut turn, vec![call("1", "a")]);
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![text("Five.")]);
+    assert!(turn.correct(Message::user("No.")));
+    assert!(!turn.correct(Message::user("No.")), "it goes on already");
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    answer(&mut turn, vec![text("Six.")]);
+    // Of final texts only the last is shown.
+    assert_eq!(shown(&mut turn), (lines(["Six."]), Some(end(FinishReason::Unspecified))));
+    assert_eq!(told(&turn)[3..], ["assistant: Five.", "user: No.", "assistant: Six."]);
+    assert_eq!((turn.turns(), turn.rounds()), (1, 1));
+    assert!(!turn.correct(Message::user("No.")), "the turn is over");
+
+    // The rounds of the turn are used up all the same.
+    let mut turn = begun(options);
+    answer(&mut turn, vec![call("1", "a")]);
+    perform(&mut turn);
+    answer(&mut turn, vec![text("Five.")]);
+    assert!(turn.correct(Message::user("No.")));
+    turn.next_action();
+    answer(&mut turn, vec![call("2", "a")]);
+    assert_eq!(perform(&mut turn), end(FinishReason::MaxToolIterations));
+}
+
+#[test]
+fn after_a_failed_correction_the_same_prompt_asks_again() {
+    for has_begun in [false, true] {
+        let mut turn = manual();
+        answer(&mut turn, vec![text("Five.")]);
+        assert!(turn.correct(Message::user("No.")));
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        if has_begun {
+            turn.begin_answer();
+        }
+        turn.fail();
+        let left = ["user: Go.", "assistant: Five.", "user: No."];
+        assert_eq!((told(&turn), turn.turns()), (lines(left), 0));
+        let mut continued = Turn::restore(turn.snapshot()).unwrap();
+        continued.continue_turn().unwrap();
+        assert_eq!(continued.next_action(), Some(Action::Request { tools: true }));
+        turn.prompt(Message::user("Go.")).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![text("Six.")]);
+        assert_eq!(told(&turn)[..3], left);
+        assert_eq!((told(&turn).len(), turn.turns()), (4, 1));
+    }
+}
+
+#[test]
+fn after_a_lost_call_and_a_failure_the_same_prompt_asks_again() {
+    let mut turn = auto();
+    let mut lost = Answer::new(vec![malformed("1", None)]);
+    lost.finish_reason = FinishReason::ToolCalls;
+    turn.answer(lost);
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    turn.fail();
+    turn.prompt(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let told = told(&turn);
+    assert_eq!((told.len(), &*told[0]), (2, "user: Go."), "{told:?}");
+}
+
+#[test]
+fn no_correction_follows_calls_or_a_limit() {
+    let mut turn = manual();
+    answer(&mut turn, vec![call("1", "a")]);
+    while turn.calls()[0].state == oa_turn::CallState::Undecided {
+        perform(&mut turn);
+    }
+    assert!(!turn.correct(Message::user("No.")), "a call is open");
+
+    let mut options = Options::auto();
+    options.max_tokens = Some(10);
+    let mut turn = begun(options);
+    let mut costly = Answer::new(vec![text("Five.")]);
+    costly.tokens = 10;
+    turn.answer(costly);
+    assert!(!turn.correct(Message::user("No.")), "the tokens are used up");
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+}
+
+/// Typed answers remove what was rejected when the turn is over, also when it has failed.
+#[test]
+fn a_failed_turn_can_be_retried_after_rejected_answers_are_removed() {
+    let mut turn = manual();
+    answer(&mut turn, vec![text("Five.")]);
+    assert!(turn.correct(Message::user("No.")));
+    turn.next_action();
+    turn.begin_answer();
+    turn.fail_with(vec![text("Si")]);
+    let rejected = turn.revisions()[1..].to_vec();
+    let mut other = Turn::restore(turn.snapshot()).unwrap();
+    turn.remove_messages(&rejected).unwrap();
+    assert_eq!(told(&turn), ["user: Go."]);
+    turn.prompt(Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    assert_eq!(told(&turn), ["user: Go."]);
+    // A different prompt follows the broken answer, as after any failure.
+    other.remove_messages(&rejected).unwrap();
+    other.submit(Message::user("Then not.")).unwrap();
+    assert_eq!(told(&other), ["user: Go.", "assistant: Si (interrupted)", "user: Then not."]);
+    // Without the prompt there is nothing to retry.
+    let mut turn = manual();
+    turn.begin_answer();
+    turn.fail();
+    let prompt = turn.revisions().to_vec();
+    turn.remove_messages(&prompt).unwrap();
+    assert!(turn.history().is_empty() && !turn.is_retry(&Message::user("Go.")));
+}
