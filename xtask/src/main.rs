@@ -1,6 +1,7 @@
 //! The workspace's own commands. `cargo xtask` lists them.
 
 mod api;
+mod bench;
 mod ci;
 mod command;
 mod conformance;
@@ -10,6 +11,7 @@ mod fuzz;
 mod layers;
 mod msrv;
 mod package;
+mod publish;
 mod rust;
 mod server;
 mod services;
@@ -34,6 +36,8 @@ cargo xtask COMMAND
 
   api [--write]           the public surface against the committed list
                             --write   writes the list anew
+  bench [--builds]        our client beside others: instructions, memory, size
+                            --builds  also builds each program anew, to time it
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails
@@ -45,6 +49,9 @@ cargo xtask COMMAND
   fuzz                    a short run of each fuzz target
   msrv                    the oldest supported Rust
   package                 every published crate, packed as for its registry
+  publish OPTION          all published crates, each after those that it depends on
+                            --dry-run  packs them, and uploads nothing
+                            --upload   uploads them
   services [start|stop]   the real servers of tests: starts each to see that it runs
                             start        starts them, and prints how programs find them
                             stop         stops these
@@ -71,6 +78,10 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
             print!("{HELP}");
             return Ok(ExitCode::SUCCESS);
         }
+        ["bench", options @ ..] => {
+            bench::run(&Workspace::load()?, options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         ["ci", options @ ..] => return ci::run(ci::Options::parse(options)?),
         ["api"] => api::run,
         ["api", "--write"] => {
@@ -87,6 +98,10 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["fuzz"] => fuzz::run,
         ["msrv"] => msrv::run,
         ["package"] => package::run,
+        ["publish", options @ ..] => {
+            publish::run(&Workspace::load()?, options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         ["services"] => services::run,
         ["services", args @ ..] => return services::dispatch(args),
         ["tidy"] => tidy::run,

@@ -36,3 +36,19 @@ fn every_page_of_the_manual_is_in_its_contents_and_in_the_readme() {
         assert!(file == "contents.md" || contents.contains(&format!("`{page}`")), "{page}");
     }
 }
+
+#[test]
+fn the_readme_shows_the_table_that_was_measured() {
+    let results = read("xtask/peers/results/README.md");
+    let table = results.lines().skip_while(|line| !line.starts_with('|'));
+    let table: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();
+    assert!(table.len() > 5, "{table:?}");
+    let readme = read("README.md");
+    assert!(readme.contains(&table.join("\n")), "README.md should show:\n\n{}", table.join("\n"));
+    for image in files("xtask/peers/results", "-light.svg") {
+        let dark = image.replace("-light", "-dark");
+        let shown =
+            [&image, &dark].map(|name| readme.contains(&format!("xtask/peers/results/{name}")));
+        assert!(shown == [true, true], "{image}");
+    }
+}
