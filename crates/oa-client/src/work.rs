@@ -144,7 +144,3 @@ pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
         other => AgentEvent::ToolsRefused(format!("{other:?}")),
     }
 }
-
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
