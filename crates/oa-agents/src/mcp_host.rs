@@ -73,7 +73,6 @@ impl McpHost {
     ///
     /// A request is refused if permissions or hooks forbid it, or if the model fails or says nothing. An answer that a
     /// limit cut off says so by its reason.
-    #[must_use]
     pub fn sampling(
         &self,
     ) -> impl Fn(Sampling, ToolContext) -> Answering<Result<Sampled, ToolError>>
@@ -90,7 +89,6 @@ impl McpHost {
 
     /// Returns the callback for [`McpServer::on_elicitation`](oa_mcp::McpServer::on_elicitation): `ask` shows the question
     /// to the person, once permissions and hooks have let it pass.
-    #[must_use]
     pub fn elicitation<F, R>(
         &self,
         ask: F,

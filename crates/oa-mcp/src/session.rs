@@ -230,7 +230,7 @@ async fn at(start: Instant, deadline: Option<(Duration, Expired)>) {
     {
         tokio::time::sleep_until(time).await;
     } else {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
