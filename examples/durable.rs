@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use examples::{Arguments, Chat, Engine, Model, Terminal};
 use oa_testkit::Reply;
-use open_agent::restate::{AgentWorker, Prompt, Sessions};
+use open_agent::restate::{AgentWorker, SessionPrompt, Sessions};
 use open_agent::tools::FnTool;
 use open_agent::{AgentOptions, AgentOptionsBuilder, json, tool};
 use tokio::sync::mpsc;
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let sessions = Sessions::new(engine.url());
     let turn = tokio::spawn({
         let sessions = sessions.clone();
-        async move { sessions.prompt(SESSION, &Prompt::text(PROMPT), Some("message-1")).await }
+        async move { sessions.prompt(SESSION, &SessionPrompt::text(PROMPT), Some("message-1")).await }
     });
     let mut second = None;
     while let Some(line) = said.recv().await {

@@ -3,7 +3,7 @@ use restate_sdk::context::DurableFuture;
 use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
 use restate_sdk::prelude::*;
 
-use crate::contract::{BatchItem, BatchPrompts, Prompt, TurnReply};
+use crate::contract::{BatchItem, BatchPrompts, SessionPrompt, TurnReply};
 use crate::place::Durable;
 
 /// The number of prompts that a batch may have.
@@ -37,7 +37,7 @@ impl AgentBatch {
                 && let Some((place, prompt)) = waiting.next()
             {
                 let target = RequestTarget::object("Agent", &*items[place].session, "prompt");
-                let prompt = Json(Prompt::new(Message::user(prompt)));
+                let prompt = Json(SessionPrompt::new(Message::user(prompt)));
                 let called = ctx.request::<_, Json<TurnReply>>(target, prompt).call();
                 running.push(Box::pin(called.map(move |reply| (place, reply))));
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agents::Shared;
-use crate::contract::{Prompt, TurnReply};
+use crate::contract::{SessionPrompt, TurnReply};
 use crate::control::watched;
 use crate::place::{Durable, Happened, Place};
 use crate::{layout, name};
@@ -115,7 +115,7 @@ fn start_agent<'ctx>(
 ) -> (String, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
     let session = name::of_sub_session(&of.session, call);
     let said = call.call.input["prompt"].as_str().unwrap_or_default();
-    let prompt = Prompt {
+    let prompt = SessionPrompt {
         message: Message::user(said),
         agent: Some(call.call.block.name.clone()),
         left: step.left,

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The input of `Agent/KEY/prompt`: `{"message": "Hello"}`, or a whole message with images.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Prompt {
+pub struct SessionPrompt {
     /// The message. A string is a user's message.
     #[serde(deserialize_with = "message")]
     pub message: Message,
@@ -180,7 +180,7 @@ pub(crate) enum Given {
     Result(ExternalResult),
 }
 
-impl Prompt {
+impl SessionPrompt {
     /// Creates a prompt.
     #[must_use]
     pub fn new(message: Message) -> Self {

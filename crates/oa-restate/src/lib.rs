@@ -8,13 +8,13 @@
 //!
 //! | handler | input | |
 //! | --- | --- | --- |
-//! | `prompt` | [`Prompt`] | runs a turn, and returns a [`TurnReply`]; prompts of one session wait for each other. With the header `idempotency-key`, a retry is the same turn |
+//! | `prompt` | [`SessionPrompt`] | runs a turn, and returns a [`TurnReply`]; prompts of one session wait for each other. With the header `idempotency-key`, a retry is the same turn |
 //! | `history` | none | the messages of the finished turns |
 //! | `status` | none | [`Status`]: the turn in progress, and the calls that wait for somebody |
 //! | `approve`, `deny` | [`Approve`], [`Deny`] | decides on a call that waits for approval; 404 if none does |
 //! | `answer` | [`ExternalResult`] | gives the result of a call whose tool is [external](oa_tools::ToolBuilder::external) |
 //! | `interrupt` | none | ends the turn in progress; false if there is none |
-//! | `steer` | [`Prompt`] | adds a user's message to the turn in progress, or to the next one |
+//! | `steer` | [`SessionPrompt`] | adds a user's message to the turn in progress, or to the next one |
 //! | `clear` | none | removes all messages |
 //! | `fork` | [`Fork`] | fills an empty session with messages of another one |
 //!
@@ -65,8 +65,8 @@ mod limits;
 mod name;
 
 pub use crate::contract::{
-    Approve, BatchItem, BatchPrompts, Deny, ExternalResult, Fork, PendingCall, Prompt, Status,
-    TurnReply, TurnStatus, WaitsFor,
+    Approve, BatchItem, BatchPrompts, Deny, ExternalResult, Fork, PendingCall, SessionPrompt,
+    Status, TurnReply, TurnStatus, WaitsFor,
 };
 pub use crate::event::{EventReader, EventSink, ReadEvent, SessionEvent};
 pub use crate::limits::Limits;

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use crate::agents::{Shared, now_in_micros};
 use crate::calls::{MAX_DEPTH, no_agent};
 use crate::contract::{
-    Approve, Deny, ExternalResult, Fork, Given, PendingCall, Prompt, Status, TurnReply, TurnStatus,
-    WaitsFor,
+    Approve, Deny, ExternalResult, Fork, Given, PendingCall, SessionPrompt, Status, TurnReply,
+    TurnStatus, WaitsFor,
 };
 use crate::control::SIGNAL;
 use crate::layout::{HEAD, Head, PENDING, RUNNING, STEERED, TURN, Write, size};
@@ -35,7 +35,7 @@ impl Agent {
     async fn prompt(
         &self,
         ctx: ObjectContext<'_>,
-        prompt: Json<Prompt>,
+        prompt: Json<SessionPrompt>,
     ) -> Result<Json<TurnReply>, HandlerError> {
         let Json(prompt) = prompt;
         self.turn(&ctx, prompt).await.map(Json)
@@ -138,9 +138,9 @@ impl Agent {
     async fn steer(
         &self,
         ctx: SharedObjectContext<'_>,
-        input: Json<Prompt>,
+        input: Json<SessionPrompt>,
     ) -> Result<(), HandlerError> {
-        let Json(Prompt { message, .. }) = input;
+        let Json(SessionPrompt { message, .. }) = input;
         Turn::check_message(&message).map_err(|error| refused(400, &error))?;
         let target = RequestTarget::object("AgentInbox", ctx.key(), "push");
         ctx.request::<_, ()>(target, Json(message)).call().await?;
@@ -190,7 +190,7 @@ impl Agent {
     fn turn<'x>(
         &'x self,
         ctx: &'x ObjectContext<'_>,
-        prompt: Prompt,
+        prompt: SessionPrompt,
     ) -> BoxFuture<'x, Result<TurnReply, HandlerError>> {
         Box::pin(async move {
             let mut head = Reader::Object(ctx).head().await?;
@@ -239,7 +239,11 @@ impl Agent {
     }
 
     /// Checks that the session takes the prompt, and returns its agent.
-    fn admit(&self, head: &mut Head, prompt: &Prompt) -> Result<&AgentOptions, HandlerError> {
+    fn admit(
+        &self,
+        head: &mut Head,
+        prompt: &SessionPrompt,
+    ) -> Result<&AgentOptions, HandlerError> {
         let refuse = |code, message: String| TerminalError::new_with_code(code, message);
         if head.messages == 0 {
             head.agent.clone_from(&prompt.agent);
@@ -272,7 +276,7 @@ impl Agent {
         &self,
         ctx: &ObjectContext<'ctx>,
         head: &Head,
-        prompt: &Prompt,
+        prompt: &SessionPrompt,
         options: &AgentOptions,
     ) -> Result<(Place, Durable<'ctx, Happened>), HandlerError> {
         let target = RequestTarget::service("AgentInterrupt", "wait");

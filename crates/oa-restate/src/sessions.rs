@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::contract::{Approve, Deny, ExternalResult, Fork, Prompt, Status, TurnReply};
+use crate::contract::{Approve, Deny, ExternalResult, Fork, SessionPrompt, Status, TurnReply};
 use crate::engine::Engine;
 
 /// Calls the handlers of sessions, over the engine's ingress.
@@ -15,11 +15,11 @@ use crate::engine::Engine;
 /// what it has begun.
 ///
 /// ```no_run
-/// use oa_restate::{Prompt, Sessions};
+/// use oa_restate::{SessionPrompt, Sessions};
 ///
 /// # async fn talk() -> Result<(), Box<dyn std::error::Error>> {
 /// let sessions = Sessions::new("http://127.0.0.1:8080");
-/// let reply = sessions.prompt("chat-7", &Prompt::text("What is 19 + 23?"), Some("message-1")).await?;
+/// let reply = sessions.prompt("chat-7", &SessionPrompt::text("What is 19 + 23?"), Some("message-1")).await?;
 /// println!("{}", reply.text);
 /// # Ok(())
 /// # }
@@ -63,7 +63,7 @@ impl Sessions {
     pub async fn prompt(
         &self,
         session: &str,
-        prompt: &Prompt,
+        prompt: &SessionPrompt,
         key: Option<&str>,
     ) -> Result<TurnReply, SessionError> {
         read(self.send(session, "prompt", Some(write(prompt)?), key).await?)
@@ -128,7 +128,7 @@ impl Sessions {
     /// # Errors
     ///
     /// If the engine does not answer; 400 if it is no user's message, 429 if 32 messages wait.
-    pub async fn steer(&self, session: &str, message: &Prompt) -> Result<(), SessionError> {
+    pub async fn steer(&self, session: &str, message: &SessionPrompt) -> Result<(), SessionError> {
         self.tell(session, "steer", message).await
     }
 

@@ -81,7 +81,7 @@ impl AgentWorker {
 
     /// Adds another agent. A call of a tool with this name, by any agent of the worker, is a turn of this agent in a
     /// session of its own. It takes the argument `prompt`, and the text of its last answer is the result of the call.
-    /// A [prompt](crate::Prompt::agent) can name it, too.
+    /// A [prompt](crate::SessionPrompt::agent) can name it, too.
     pub fn agent(mut self, name: impl Into<String>, agent: AgentOptions) -> Self {
         self.named.insert(name.into(), agent);
         self

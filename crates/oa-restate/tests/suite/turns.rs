@@ -3,7 +3,8 @@
 use oa_client::AgentOptions;
 use oa_events::AgentEvent;
 use oa_restate::{
-    AgentWorker, Approve, Deny, EventReader, ExternalResult, Fork, Prompt, SessionEvent, Sessions,
+    AgentWorker, Approve, Deny, EventReader, ExternalResult, Fork, SessionEvent, SessionPrompt,
+    Sessions,
 };
 use oa_types::ContentBlock;
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ async fn sessions_are_called() {
     let Some(site) = Site::start(1, json!({})).await else { return };
     let sessions = Sessions::new(&site.server.ingress_url());
     let key = "a session/with ?";
-    let wish = |rounds: Value| Prompt::text(json!({ "rounds": rounds }).to_string());
+    let wish = |rounds: Value| SessionPrompt::text(json!({ "rounds": rounds }).to_string());
     let reply = sessions.prompt(key, &wish(json!([])), Some("m-1")).await.unwrap();
     assert_eq!(sessions.prompt(key, &wish(json!([])), Some("m-1")).await.unwrap(), reply);
     assert_eq!((reply.turn, &*reply.text), (1, "Done."));
@@ -88,7 +89,7 @@ async fn sessions_are_called() {
     assert_eq!(turn.await.unwrap().unwrap().turn, 2);
     let history = sessions.history(key).await.unwrap();
     assert_eq!(history.len(), 8);
-    sessions.steer(key, &Prompt::text("Later.")).await.unwrap();
+    sessions.steer(key, &SessionPrompt::text("Later.")).await.unwrap();
     assert!(!sessions.interrupt(key).await.unwrap());
     sessions.fork("copy", &Fork::new(key)).await.unwrap();
     assert_eq!(sessions.history("copy").await.unwrap(), history);
@@ -96,7 +97,7 @@ async fn sessions_are_called() {
     assert_eq!(sessions.history(key).await.unwrap(), []);
     let refused = sessions.approve(key, &Approve::new("none")).await.unwrap_err();
     assert_eq!(refused.to_string(), "404: no call \"none\" waits for this");
-    let mut unknown = Prompt::text("Hi.");
+    let mut unknown = SessionPrompt::text("Hi.");
     unknown.agent = Some("nobody".to_owned());
     let unknown = sessions.prompt("x", &unknown, None);
     assert_eq!(unknown.await.unwrap_err().status, Some(404));
