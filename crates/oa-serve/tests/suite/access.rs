@@ -1,4 +1,4 @@
-//! Who may use a server: tokens, origins, names, types and sizes of bodies.
+//! Access to a server: tokens, origins, names, types and sizes of bodies.
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};

@@ -49,7 +49,7 @@ async fn call(addr: SocketAddr, method: &str, path: &str, body: &Value) -> (Stri
     (status, serde_json::from_str(body).unwrap_or_default())
 }
 
-/// What a reader has seen of a run.
+/// The part of a run that a reader has seen.
 #[derive(Default)]
 struct Seen {
     last: String,
