@@ -11,7 +11,8 @@ use crate::settings::Settings;
 
 /// Runs the command, until its input ends.
 pub(crate) fn run(_: &McpArgs, settings: &Settings) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let result = runtime.block_on(serve(settings));
     // A tool that blocks must not keep the program.
     runtime.shutdown_background();
@@ -28,11 +29,7 @@ async fn serve(settings: &Settings) -> Result<()> {
     }
     let registry =
         Registry::from_tools(tools.list).map_err(|error| Failure::usage(with_causes(&error)))?;
-    ToolServer::new(registry)
-        .name("oa")
-        .version(env!("CARGO_PKG_VERSION"))
-        .serve_stdio()
-        .await?;
+    ToolServer::new(registry).name("oa").version(env!("CARGO_PKG_VERSION")).serve_stdio().await?;
     if let Some(mcp) = tools.mcp {
         mcp.close().await;
     }

@@ -1,7 +1,8 @@
 //! The answers of the stand-in.
 
 use open_agent::{
-    AnswerDelta, ChatRequest, ContentBlock, Message, MessageRole, Usage, Value, estimate_tokens, json,
+    AnswerDelta, ChatRequest, ContentBlock, Message, MessageRole, Usage, Value, estimate_tokens,
+    json,
 };
 
 const INTRODUCTION: &str = "\
