@@ -4,7 +4,7 @@ import { eventsPath, failure, request } from "./api.js";
 import { EventParser } from "./sse.js";
 
 const FIRST_DELAY = 500;
-const LONGEST_DELAY = 8000;
+const LONGEST_DELAY = 5000;
 /** The server sends comments more often than this. */
 const SILENCE = 45000;
 

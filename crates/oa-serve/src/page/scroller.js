@@ -11,7 +11,11 @@ export class Scroller {
     this.#box = box;
     this.#button = button;
     box.addEventListener("scroll", () => this.#look(), { passive: true });
-    button.addEventListener("click", () => this.toEnd());
+    button.addEventListener("click", () => {
+      box.focus({ preventScroll: true });
+      this.toEnd();
+    });
+    button.addEventListener("blur", () => this.#look());
     // Images, unfolded cards and the keyboard of a phone change sizes.
     new ResizeObserver(() => this.follow()).observe(box);
     new ResizeObserver(() => this.follow()).observe(box.firstElementChild);
@@ -19,7 +23,8 @@ export class Scroller {
 
   #look() {
     this.#isAtEnd = this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight < NEAR;
-    this.#button.hidden = this.#isAtEnd;
+    // What has the focus stays until it has gone on.
+    this.#button.hidden = this.#isAtEnd && document.activeElement !== this.#button;
   }
 
   follow() {

@@ -155,6 +155,8 @@ async function widths(window) {
   await window.idle();
   for (const width of [1600, 1280, 1024, 861, 859, 768, 600, 559, 480, 412, 360, 320]) {
     await page.setViewportSize({ width, height: 740 });
+    // The list becomes a drawer, which is closed.
+    await page.waitForFunction((isClosed) => (document.body.dataset.drawer === "closed") === isClosed, width < 860);
     await window.checkLayout(`everything at ${width}`);
     await page.locator("#scroll").evaluate((box) => { box.scrollTop = 0; });
     await window.checkLayout(`everything at ${width}, from the top`);
