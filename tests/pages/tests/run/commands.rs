@@ -5,7 +5,7 @@
 use crate::{files, read};
 
 /// Commands that are not ours. They are shown for people who have that program.
-const FOREIGN: [&str; 10] = [
+const FOREIGN: [&str; 11] = [
     "apt-get install postgresql",
     "export OPEN_AGENT_POSTGRES_URL=",
     "export OPEN_AGENT_MCP_SERVER=",
@@ -13,6 +13,8 @@ const FOREIGN: [&str; 10] = [
     "llama-server ",
     "lms ",
     "npx ",
+    // Our own program, once it is installed; its crate tests it.
+    "oa chat",
     "ollama ",
     "sudo -u postgres ",
     "vllm serve ",
@@ -78,6 +80,7 @@ impl Known {
         let words: Vec<&str> = command.split_whitespace().skip_while(is_variable).collect();
         match words[..] {
             ["cargo", "run", "--example", name, ref rest @ ..] => self.example(name, rest),
+            ["cargo", "run", "-p", ..] => packages(&words),
             ["cargo", "xtask", name, ..] => {
                 let is_there = self.xtask.contains(&format!("\n  {name} "))
                     || self.xtask.contains(&format!("[\"{name}\""));
