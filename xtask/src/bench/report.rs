@@ -64,8 +64,9 @@ pub(super) fn page(rows: &[Row]) -> String {
         "| | KiB a stream | us a warm request | size, KiB | crates | build, s |\n| --- | ---: | ---: | ---: | ---: | ---: |"
     );
     for row in rows {
-        let decimal =
-            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+        let decimal = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
+        };
         let _ = writeln!(
             page,
             "| {} | {} | {} | {} | {} | {} |",
@@ -94,7 +95,7 @@ fn table(page: &mut String, rows: &[Row], columns: &[(&str, Value)]) {
         .map(|(_, value)| {
             let ratio =
                 best_peer(rows, value).zip(ours.and_then(value)).map(|(best, ours)| best / ours);
-            ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.1}x"))
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}x"))
         })
         .collect();
     let _ = writeln!(page, "| the best peer, as a multiple of ours | {} |", ratios.join(" | "));

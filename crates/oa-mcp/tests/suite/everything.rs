@@ -196,8 +196,9 @@ async fn tour(connected: &Connected) {
     let input = json!({ "duration": 0.5, "steps": 5 });
     let long = call(connected, "trigger-long-running-operation", input, listener).await.unwrap();
     assert_eq!(long, "Long running operation completed. Duration: 0.5 seconds, Steps: 5.");
-    let steps = seen.lock().unwrap();
-    let steps: Vec<u64> = steps
+    let steps: Vec<u64> = seen
+        .lock()
+        .unwrap()
         .iter()
         .filter_map(|emission| match emission {
             Emission::Progress(progress) => Some(progress.done),

@@ -115,7 +115,7 @@ async fn held_by_another_test() {
     }
     let connected = connect(scripted("plain")).await.unwrap();
     println!("held {}", processes(&connected).await.join(" "));
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]

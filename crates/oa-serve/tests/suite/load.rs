@@ -122,10 +122,10 @@ async fn converse(addr: SocketAddr, number: u64, until: Instant, figures: Arc<Fi
             let (status, said) = call(addr, "POST", &format!("{path}/prompt"), &prompt).await;
             assert_eq!(status, "202", "{said}");
             (seen.text, seen.end) = (String::new(), None);
-            let stops = turn % 13 == 0;
-            let mut slow = turn % 4 == 0;
+            let stops = turn.is_multiple_of(13);
+            let mut slow = turn.is_multiple_of(4);
             figures.slow.fetch_add(u64::from(slow), Ordering::Relaxed);
-            let mut cut = (turn % 3 != 0).then_some(1 + turn % 17);
+            let mut cut = (!turn.is_multiple_of(3)).then_some(1 + turn % 17);
             while seen.end.is_none() {
                 read(addr, &path, &mut seen, cut, slow, &figures).await;
                 if seen.end.is_none() {
