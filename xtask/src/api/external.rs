@@ -4,6 +4,7 @@ use super::signature::Names;
 
 /// Paths that may be named, each with all below it, and why.
 const ALLOWED: &[(&str, &str)] = &[
+    ("axum::Router", "an agent is nested into an application"),
     ("bytes::Bytes", "bodies and events are shared without copying"),
     ("futures_core::Stream", "streams are used with the adapters of others"),
     ("http", "requests, responses and addresses at the seam of transports"),
@@ -15,6 +16,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("serde_json", "schemas and arguments are JSON"),
     ("tokio::io", "a connection that a connector of one's own makes"),
     ("tokio::net::TcpListener", "a worker serves on one"),
+    ("tokio::net::ToSocketAddrs", "a server listens on one"),
     ("tokio::time::Instant", "the clock that tests pause"),
     ("tower::Service", "the seams of transports and chat requests"),
 ];
