@@ -51,6 +51,11 @@ const NOT_RUN: &[(&str, usize, &str)] = &[
     ("crates/open-agent/src/guide/durable.md", 2, "needs a server; the example `durable` is run"),
     ("crates/open-agent/src/guide/mcp.md", 1, "starts a program of npm; the example `mcp` is run"),
     (
+        "crates/open-agent/src/guide/mcp_server.md",
+        2,
+        "serve until they are stopped; the example `mcp_server` is run",
+    ),
+    (
         "crates/open-agent/src/guide/serve.md",
         1,
         "serves until it is stopped; the example `serve` is run",
