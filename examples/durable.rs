@@ -29,6 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if arguments.flag("--worker") {
         return work(&mut arguments).await;
     }
+    arguments.end()?;
     let mut terminal = Terminal::new();
     let Some(engine) = Engine::find()? else {
         terminal.line("Skipped: no Restate. Install Node with npm, or name a server.");

@@ -23,6 +23,7 @@ use tokio::net::TcpListener;
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = Arguments::read(include_str!("mcp_server.rs"));
     let address = arguments.value("--http")?;
+    arguments.end()?;
     let server = ToolServer::new(tools()?)
         .name("examples")
         .version("0.1.0")

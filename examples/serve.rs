@@ -22,6 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let is_trial = arguments.flag("--try");
     let port = arguments.value("--port")?.unwrap_or_else(|| "8080".to_owned());
     let token = arguments.value("--token")?;
+    arguments.end()?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::answer).await?;
     let add = tool("add", "Add two numbers").param("a", "number").param("b", "number");

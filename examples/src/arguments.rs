@@ -19,7 +19,12 @@ impl Arguments {
 
     /// Reads the arguments of a program that takes none.
     pub fn none(source: &str) -> Result<(), String> {
-        match &*Self::read(source).words()? {
+        Self::read(source).end()
+    }
+
+    /// Reports what was not taken.
+    pub fn end(self) -> Result<(), String> {
+        match &*self.words()? {
             "" => Ok(()),
             words => Err(format!("unknown argument {words:?}; see --help")),
         }

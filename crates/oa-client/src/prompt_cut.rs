@@ -11,7 +11,8 @@ use crate::settings::Settings;
 #[derive(Default)]
 pub(crate) struct PromptCutCheck {
     detector: PromptCutDetector<SharedSettings>,
-    sent: Option<Sent>,
+    /// Boxed, because the driver holds it: see the test of its size.
+    sent: Option<Box<Sent>>,
 }
 
 struct Sent {
@@ -36,7 +37,7 @@ impl PromptCutCheck {
     pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
         let bytes = settings.chat.overhead(tools).map_or(0, |overhead| messages + overhead);
         let settings = SharedSettings(Arc::clone(settings));
-        self.sent = Some(Sent { settings, tools, bytes });
+        self.sent = Some(Box::new(Sent { settings, tools, bytes }));
     }
 
     /// Returns the cut if the server seems to have cut the last request, from its history and reported usage.
@@ -46,7 +47,7 @@ impl PromptCutCheck {
         revisions: &[u64],
         usage: &Usage,
     ) -> Option<PromptCut> {
-        let Sent { settings, tools, bytes } = self.sent.take()?;
+        let Sent { settings, tools, bytes } = *self.sent.take()?;
         let chat = &settings.0.chat;
         let mut sent = SentPrompt::new(history, revisions, &settings);
         sent.system_prompt = chat.system_prompt.as_deref();

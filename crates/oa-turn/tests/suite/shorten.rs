@@ -362,7 +362,9 @@ proptest! {
                         match before.iter().find(|(old, _)| old == revision) {
                             Some((_, old)) => prop_assert_eq!(old, message),
                             None => {
-                                let is_new = !before.iter().any(|(_, old)| old == message);
+                                // Two summaries may read the same.
+                                let is_new = message.text().starts_with("A summary of ")
+                                    || !before.iter().any(|(_, old)| old == message);
                                 prop_assert!(is_new, "{:?} has a new revision", message);
                             }
                         }

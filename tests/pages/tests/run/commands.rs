@@ -5,10 +5,13 @@
 use crate::{files, read};
 
 /// Commands that are not ours. They are shown for people who have that program.
-const FOREIGN: [&str; 11] = [
+const FOREIGN: [&str; 14] = [
+    // A message for a program that the page has the reader write.
+    "'{\"jsonrpc\"",
     "apt-get install postgresql",
     "export OPEN_AGENT_POSTGRES_URL=",
     "export OPEN_AGENT_MCP_SERVER=",
+    "cargo new ",
     "git clone ",
     "llama-server ",
     "lms ",
@@ -16,6 +19,7 @@ const FOREIGN: [&str; 11] = [
     // Our own program, once it is installed; its crate tests it.
     "oa chat",
     "ollama ",
+    "printf ",
     "sudo -u postgres ",
     "vllm serve ",
 ];
