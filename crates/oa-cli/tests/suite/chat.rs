@@ -205,13 +205,16 @@ fn commands_show_and_change_things() {
         ("/save trip", "Saved as trip"),
         ("/load nowhere", "there is no session nowhere"),
         ("/load trip", "Session trip, 0 messages."),
-        ("/clear", "The conversation is empty."),
         ("/hlep", "did you mean /help?"),
     ] {
         terminal.type_keys(&format!("{line}\r"));
         terminal.wait_for(wanted);
         terminal.wait_for_prompt();
     }
+    terminal.type_keys("/clear\r");
+    // The same words as those of `/history`.
+    let empty = "The conversation is empty.";
+    terminal.wait_until("two empty conversations", |text| text.matches(empty).count() == 2);
 }
 
 #[test]
