@@ -157,6 +157,8 @@ class App {
   }
 
   #take(input) {
+    // The conversation is being loaded again, and what comes now is in it.
+    if (this.#state.isStale) return;
     const wasRunning = this.#state.run !== null;
     this.#state = reduce(this.#state, input);
     if (this.#state.isStale) {

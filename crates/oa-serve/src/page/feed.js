@@ -89,6 +89,8 @@ export class Feed {
         clearTimeout(timer);
         timer = setTimeout(() => abort.abort(), SILENCE);
         for (const { event, data, id } of parser.push(value)) {
+          // An event may have closed this feed.
+          if (this.#isClosed) return;
           if (id) this.#last = id;
           this.#handlers.event({ event, data: JSON.parse(data), id, at: performance.now() });
         }
