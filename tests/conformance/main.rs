@@ -18,6 +18,7 @@ mod doctor;
 mod errors;
 mod formats;
 mod loops;
+mod mcp;
 mod models;
 mod progress;
 mod small;

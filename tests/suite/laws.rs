@@ -1,6 +1,8 @@
 //! Invariants of the whole client, for any behavior of server, tools, hooks and caller: it stays usable, every
 //! request passes the strictest server, and each call has exactly one result.
 
+mod opened;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,7 +54,8 @@ enum Manner {
     Whole,
 }
 
-const TOOLS: [&str; 8] = ["add", "fails", "hangs", "large", "nowhere", "panics", "slow", "add"];
+const TOOLS: [&str; 10] =
+    ["add", "fails", "hangs", "large", "nowhere", "panics", "slow", "add", "ask", "helper"];
 
 fn answer() -> impl Strategy<Value = Answer> {
     let piece = prop_oneof![
@@ -86,6 +89,9 @@ fn answer() -> impl Strategy<Value = Answer> {
 
 fn reply(answer: &Answer) -> Reply {
     let reply = answer.pieces.iter().fold(Reply::new(), |reply, piece| match piece {
+        Piece::Call(place) if TOOLS[*place] == "helper" => {
+            reply.call("helper", json!({"prompt": "Help."}))
+        }
         Piece::Call(place) => reply.call(TOOLS[*place], json!({"a": 1, "b": 2})),
         Piece::Error => reply.event(json!({"error": {"message": "out of memory"}})),
         Piece::Malformed => reply.call("add", r#"{"a": 1, "#),
@@ -155,9 +161,13 @@ impl Moods {
     }
 
     fn hooks(&self) -> Hooks {
+        self.hooks_after(Hooks::new())
+    }
+
+    fn hooks_after(&self, first: Hooks) -> Hooks {
         let (prompt, pre, post) = (self.clone(), self.clone(), self.clone());
         let limit = Duration::from_secs(5);
-        Hooks::new()
+        first
             .try_add_user_prompt_submit(move |_| {
                 let decide = prompt.decide();
                 async move {
@@ -202,6 +212,7 @@ enum Act {
     Receive(Option<usize>),
     Send(&'static str, Option<usize>),
     SetSystem(bool),
+    Steer,
     Truncate(usize),
     Wait,
 }
@@ -221,6 +232,7 @@ fn act() -> impl Strategy<Value = Act> {
         5 => polls().prop_map(Act::Receive),
         14 => (prompt, polls()).prop_map(|(prompt, polls)| Act::Send(prompt, polls)),
         1 => any::<bool>().prop_map(Act::SetSystem),
+        3 => Just(Act::Steer),
         1 => (0..9_usize).prop_map(Act::Truncate),
         1 => Just(Act::Wait),
     ]
@@ -276,18 +288,19 @@ fn check(history: &[Message]) {
     assert!(open(earlier).is_empty(), "{:?}", told(history));
 }
 
-async fn perform(client: &mut Client, act: Act) {
+async fn perform(client: &mut Client, act: Act, steered: &mut Vec<String>) {
     match act {
         Act::AddResult(place, is_error) => {
             let ids = open(client.history());
             let id = ids.get(place).map_or("unknown", String::as_str);
             let manual = !client.options().auto_execute_tools();
             let known = ids.len() > place;
+            let is_pending = client.pending_calls().iter().any(|call| call.id == id);
             let added = match is_error {
                 true => client.add_tool_error(id, "broken"),
                 false => client.add_tool_result(id, json!("fine")),
             };
-            assert!(added.is_err() || manual && known);
+            assert!(added.is_err() || manual && known || is_pending);
         }
         Act::Clear => client.clear_history(),
         Act::Continue(polls) => drop(maybe(client.continue_turn(), polls).await),
@@ -305,7 +318,10 @@ async fn perform(client: &mut Client, act: Act) {
             }
             assert_eq!(client.receive().await.expect("the turn is over"), None);
             if client.options().auto_execute_tools() {
-                assert!(open(client.history()).is_empty(), "{:?}", told(client.history()));
+                let mut open = open(client.history()).into_iter();
+                let pending = client.pending_calls();
+                let is_pending = |id| pending.iter().any(|call| call.id == id);
+                assert!(open.all(is_pending), "{:?}", told(client.history()));
             }
         }
         Act::Receive(polls) => drop(maybe(client.receive(), polls).await),
@@ -318,6 +334,12 @@ async fn perform(client: &mut Client, act: Act) {
         }
         Act::SetSystem(some) => {
             client.set_system_prompt(if some { "Be brief." } else { "" }).expect("a prompt");
+        }
+        Act::Steer => {
+            let words = format!("And this, which is number {}.", steered.len());
+            if client.steer_handle().steer(&*words).is_ok() {
+                steered.push(words);
+            }
         }
         Act::Truncate(length) => client.history_mut().truncate(length),
         Act::Wait => tokio::time::sleep(TEN * 5).await,
@@ -382,7 +404,15 @@ fn options(limits: &Limits) -> AgentOptionsBuilder {
     options
 }
 
-fn check_law(limits: &Limits, answers: Vec<Answer>, moods: Vec<Mood>, acts: &[Act]) {
+/// Returns what was steered.
+fn check_law(
+    limits: &Limits,
+    answers: Vec<Answer>,
+    moods: Vec<Mood>,
+    acts: &[Act],
+    open_run: impl FnOnce(AgentOptionsBuilder, &Moods) -> AgentOptionsBuilder,
+) -> Vec<String> {
+    let mut steered = Vec::new();
     let calm = Arc::new(AtomicBool::new(false));
     let moods = Moods { moods: Arc::new(moods), next: Arc::default(), calm: Arc::clone(&calm) };
     let still = Arc::clone(&calm);
@@ -394,10 +424,10 @@ fn check_law(limits: &Limits, answers: Vec<Answer>, moods: Vec<Mood>, acts: &[Ac
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
-        let options = options(limits).transport(server.clone()).hooks(moods.hooks());
+        let options = open_run(options(limits).transport(server.clone()), &moods);
         let mut client = client(options);
         for &act in acts {
-            perform(&mut client, act).await;
+            perform(&mut client, act, &mut steered).await;
         }
         // In any case the client is usable: it answers a final prompt.
         calm.store(true, Ordering::SeqCst);
@@ -408,6 +438,7 @@ fn check_law(limits: &Limits, answers: Vec<Answer>, moods: Vec<Mood>, acts: &[Ac
         assert!(open(client.history()).is_empty(), "{:?}", told(client.history()));
     });
     server.verify();
+    steered
 }
 
 proptest! {
@@ -420,6 +451,6 @@ proptest! {
         moods in vec(mood(), 0..12),
         acts in vec(act(), 3..30),
     ) {
-        check_law(&limits, answers, moods, &acts);
+        check_law(&limits, answers, moods, &acts, |options, moods| options.hooks(moods.hooks()));
     }
 }

@@ -5,6 +5,7 @@
 //! the programs take turns, and the median counts.
 
 mod chart;
+mod figures;
 mod measure;
 mod programs;
 mod report;
@@ -14,24 +15,37 @@ use std::path::Path;
 
 use crate::Result;
 use crate::workspace::Workspace;
-use measure::{Lab, Row};
+use figures::{Figure, Figures};
+use measure::{Lab, Measured};
 use programs::PROGRAMS;
 
 /// Where the results go, from the root of the repository.
 const FOLDER: &str = "xtask/peers/results";
+const FIGURES: &str = "figures.txt";
+const MACHINE: &str = "machine.txt";
 
-pub(crate) const USAGE: &str =
-    "`bench` takes --builds, which also builds each program anew to time it";
+pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew to time it, or --page, which \
+     measures nothing and writes the page and the charts anew";
 
 pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
+    let folder = workspace.root.join(FOLDER);
     let builds = match options {
         [] => false,
         ["--builds"] => true,
+        ["--page"] => return write_all(&folder, &Figures::read(&folder.join(FIGURES))?),
         _ => return Err(USAGE.to_owned()),
     };
     let lab = Lab::new(workspace)?;
-    let folder = workspace.root.join(FOLDER);
-    let known = folder.join("builds.txt");
+    let mut figures = Figures::read(&folder.join(FIGURES))?;
+    let today = report::today();
+    let mut keep = |measured: Vec<Measured>| {
+        for Measured { program, what, value, note } in measured {
+            figures.set(program, &what, Figure { value, date: today.clone(), note });
+        }
+        // At once: the rest takes long, and may fail for want of memory.
+        write_all(&folder, &figures)
+    };
+    write(&folder, MACHINE, &format!("{}\n", report::machine()))?;
     for program in &PROGRAMS {
         if builds {
             lab.forget(program)?;
@@ -39,26 +53,25 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
         if let Some(seconds) = lab.build(program)?
             && builds
         {
-            programs::remember(&known, program.name, seconds)?;
+            let (what, note) = ("build".to_owned(), String::new());
+            keep(vec![Measured { program: program.name, what, value: seconds, note }])?;
         }
     }
-    let mut rows: Vec<Row> = PROGRAMS.iter().map(Row::new).collect();
-    for row in &mut rows {
-        row.build_seconds = programs::recall(&known, row.program.name);
-        lab.count(row)?;
-        println!("{}", report::line(row));
+    for program in &PROGRAMS {
+        let measured = lab.count(program)?;
+        println!("{}", report::line(&measured));
+        keep(measured)?;
     }
-    // What was counted is written at once: the rest takes long, and may fail for want of memory.
-    write_all(&folder, &rows)?;
-    lab.take_turns(&mut rows)?;
-    write_all(&folder, &rows)?;
+    keep(lab.take_turns()?)?;
     println!("written to {FOLDER}");
     Ok(())
 }
 
-fn write_all(folder: &Path, rows: &[Row]) -> Result<()> {
-    write(folder, "README.md", &report::page(rows))?;
-    for (name, svg) in chart::charts(rows) {
+fn write_all(folder: &Path, figures: &Figures) -> Result<()> {
+    let machine = fs::read_to_string(folder.join(MACHINE)).unwrap_or_default();
+    write(folder, FIGURES, &figures.to_text())?;
+    write(folder, "README.md", &report::page(figures, machine.trim()))?;
+    for (name, svg) in chart::charts(figures) {
         write(folder, &name, &svg)?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{api, conformance, deny, features, fuzz, msrv, package, services, tidy};
+use crate::{api, conformance, deny, features, fuzz, install, msrv, package, services, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -84,6 +84,7 @@ fn steps() -> Vec<Step> {
             Fast,
             Check(Run::cargo("run --profile test -p examples --example quickstart")),
         ),
+        step("install", Slow, Own(install::run)),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
         step("features", Slow, Own(features::run)),
         step("msrv", Slow, Own(msrv::run)),

@@ -8,10 +8,12 @@ mod conformance;
 mod deny;
 mod features;
 mod fuzz;
+mod install;
 mod layers;
 mod msrv;
 mod package;
 mod publish;
+mod release;
 mod rust;
 mod server;
 mod services;
@@ -38,6 +40,7 @@ cargo xtask COMMAND
                             --write   writes the list anew
   bench [--builds]        our client beside others: instructions, memory, size
                             --builds  also builds each program anew, to time it
+                            --page    measures nothing, and writes the page anew
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails
@@ -47,11 +50,14 @@ cargo xtask COMMAND
   features                each feature of each crate alone, none, and all, and all
                             combinations of the facade's
   fuzz                    a short run of each fuzz target
+  install                 the program oa, installed from its folder and asked for its version
   msrv                    the oldest supported Rust
   package                 every published crate, packed as for its registry
   publish OPTION          all published crates, each after those that it depends on
-                            --dry-run  packs them, and uploads nothing
+                            --dry-run  packs them, checks versions and changelogs, and
+                                       uploads nothing
                             --upload   uploads them
+  semver                  the version that each crate needs, compared with the last release
   services [start|stop]   the real servers of tests: starts each to see that it runs
                             start        starts them, and prints how programs find them
                             stop         stops these
@@ -96,10 +102,15 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["deny"] => deny::run,
         ["features"] => features::run,
         ["fuzz"] => fuzz::run,
+        ["install"] => install::run,
         ["msrv"] => msrv::run,
         ["package"] => package::run,
         ["publish", options @ ..] => {
             publish::run(&Workspace::load()?, options)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        ["semver"] => {
+            release::print(&Workspace::load()?)?;
             return Ok(ExitCode::SUCCESS);
         }
         ["services"] => services::run,

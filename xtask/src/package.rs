@@ -1,5 +1,5 @@
-//! Every published crate, packed as for its registry: complete manifests, dependencies with versions, and the texts of the
-//! licenses.
+//! Every published crate, packed as for its registry: complete manifests, dependencies with versions, changelogs, and the texts
+//! of the licenses.
 //!
 //! All are packed at once, since they depend on each other and a registry need not know any of them.
 
@@ -28,6 +28,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         let list = Run::cargo("package --offline --allow-dirty --list --quiet --package");
         let files = list.arg(&package.name).output()?;
         missing.extend(without_license(&workspace.root, package, &files));
+        missing.extend(without_changelog(package, &files));
     }
     if missing.is_empty() { Ok(Outcome::Ok) } else { Err(missing.join("\n")) }
 }
@@ -47,6 +48,12 @@ fn without_license(root: &Path, package: &Package, files: &str) -> Vec<String> {
         )
     };
     missing.map(message).collect()
+}
+
+/// Users of a crate read there what a new version changes.
+fn without_changelog(package: &Package, files: &str) -> Option<String> {
+    let is_packed = files.lines().any(|file| file == "CHANGELOG.md");
+    (!is_packed).then(|| format!("{} is packed without a CHANGELOG.md", package.name))
 }
 
 /// Packs without building: the other steps build the same files.
@@ -75,6 +82,14 @@ mod tests {
             pack(&workspace).to_string(),
             "cargo package --offline --allow-dirty --no-verify --quiet --package a --package b"
         );
+    }
+
+    #[test]
+    fn packages_hold_their_changelog() {
+        let package = Package { name: "a".to_owned(), ..Package::default() };
+        assert_eq!(without_changelog(&package, "CHANGELOG.md\nsrc/lib.rs\n"), None);
+        let missing = Some("a is packed without a CHANGELOG.md".to_owned());
+        assert_eq!(without_changelog(&package, "docs/CHANGELOG.md\n"), missing);
     }
 
     #[test]

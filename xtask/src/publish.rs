@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::Result;
 use crate::command::Run;
+use crate::release;
 use crate::workspace::{Kind, Package, Workspace};
 
 pub(crate) const USAGE: &str = "`publish` takes --dry-run, or --upload to really do it";
@@ -23,6 +24,10 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
     let missing: Vec<_> = order.iter().filter(|package| package.rust_version.is_none()).collect();
     if let [package, ..] = missing[..] {
         return Err(format!("{} does not say its minimum Rust", package.name));
+    }
+    let complaints = release::complaints(workspace)?;
+    if !complaints.is_empty() {
+        return Err(complaints.join("\n"));
     }
     let run = publish(&order, uploads);
     println!("{run}");

@@ -9,6 +9,7 @@ mod source;
 mod text;
 mod tree;
 mod usage;
+mod vocabulary;
 mod wording;
 
 use std::fmt;
@@ -72,6 +73,7 @@ const RULES: &[(&str, Rule)] = &[
     ("machine-paths", text::machine_paths),
     ("first-lines", wording::first_lines),
     ("spelling", wording::spelling),
+    ("vocabulary", vocabulary::types),
 ];
 
 pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {

@@ -25,6 +25,7 @@ pub(crate) struct Package {
     /// True if it may go to a registry.
     pub(crate) published: bool,
     pub(crate) rust_version: Option<String>,
+    pub(crate) version: String,
     /// Names of its binaries.
     pub(crate) bins: Vec<String>,
 }
@@ -102,6 +103,7 @@ impl Package {
             // `publish = false` is an empty list of registries.
             published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             rust_version: value["rust_version"].as_str().map(str::to_owned),
+            version: text(&value["version"]),
             bins: list(&value["targets"])
                 .iter()
                 .filter(is_bin)

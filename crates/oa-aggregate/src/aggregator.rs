@@ -89,10 +89,10 @@ impl Aggregator {
             return Err(error);
         }
         if let Some(matched) = self.decoder.recognize(payload) {
-            return state
-                .take_matched(&matched)
-                .map(|()| StreamStatus::More)
-                .map_err(|error| state.fail(error));
+            return match state.take_matched(&matched) {
+                Ok(()) => Ok(StreamStatus::More),
+                Err(error) => Err(state.fail(error)),
+            };
         }
         self.push_unmatched(payload)
     }

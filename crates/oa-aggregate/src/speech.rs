@@ -56,6 +56,9 @@ impl Speech {
         }
         let Self { blocks, text: filter, splitter, limit, .. } = self;
         let limit = *limit;
+        if splitter.is_none() && filter.take_short(text) {
+            return blocks.say(Voice::Text, text, limit, budget);
+        }
         if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }

@@ -73,6 +73,7 @@ impl State {
     }
 
     /// Accepts nothing more, because a limit was exceeded.
+    #[cold]
     pub(crate) fn fail(&mut self, error: Error) -> Error {
         self.failed = Some(error);
         error

@@ -101,6 +101,21 @@ impl TextFilter {
         Ok(())
     }
 
+    /// Takes a delta that is shorter than the text before, and so repeats nothing, if there is room for it: the usual
+    /// case. Emit it then. Otherwise [reserve](Self::reserve) and [push](Self::push) it.
+    #[inline]
+    pub(crate) fn take_short(&mut self, delta: &str) -> bool {
+        let is_short = self.links == 0
+            && delta.len() < self.seen.len()
+            && delta.len() <= self.seen.capacity() - self.seen.len()
+            && self.mode == TextMode::Detect
+            && !self.from_the_start;
+        if is_short {
+            self.seen.push_str(delta);
+        }
+        is_short
+    }
+
     /// Takes a nonempty delta, and emits the text that it adds.
     #[inline]
     pub(crate) fn push<E>(

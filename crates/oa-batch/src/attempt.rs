@@ -4,7 +4,7 @@ use oa_chat::TimeoutKind;
 use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result};
 use oa_types::{Message, MessageRole};
 
-use crate::scheduler::Asked;
+use crate::scheduler::AttemptOutcome;
 
 /// A conversation with one prompt, which may be asked several times.
 pub(crate) struct Attempt {
@@ -45,10 +45,10 @@ impl Attempt {
 }
 
 /// Judges an outcome. An answer that broke off may be asked for again, because nobody has read any of it.
-pub(crate) fn judge(result: &Result<Reply>) -> Asked {
+pub(crate) fn attempt_outcome(result: &Result<Reply>) -> AttemptOutcome {
     match result {
-        Err(error) if may_pass(error) => Asked::MayPass(error.retry_after()),
-        _ => Asked::Answered,
+        Err(error) if may_pass(error) => AttemptOutcome::MayPass(error.retry_after()),
+        _ => AttemptOutcome::Answered,
     }
 }
 

@@ -14,14 +14,14 @@ use oa_client::{AgentOptions, Reply, Result};
 use oa_types::Message;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::attempt::{Attempt, judge};
+use crate::attempt::{Attempt, attempt_outcome};
 use crate::jobs::{JobFuture, Jobs};
 #[cfg(feature = "log")]
 use crate::log::{BatchLog, Fingerprint};
 use crate::options::BatchOptions;
 use crate::progress::BatchProgress;
 use crate::prompts::{Iterated, Prompts, Streamed};
-use crate::scheduler::{Asked, Scheduler};
+use crate::scheduler::{AttemptOutcome, Scheduler};
 
 /// Starts a batch whose prompts come from an iterator: texts, or messages with images.
 ///
@@ -84,7 +84,7 @@ pub struct RunningBatch<'a> {
 
 /// A job that is done.
 enum Job {
-    Asked {
+    Answered {
         index: u64,
         attempt: Attempt,
         result: Result<Reply>,
@@ -237,8 +237,8 @@ impl<'a> RunningBatch<'a> {
 
     fn end(&mut self, job: Job, now: Duration) {
         match job {
-            Job::Asked { index, attempt, result } => {
-                if self.scheduler.end(index, judge(&result), now) {
+            Job::Answered { index, attempt, result } => {
+                if self.scheduler.end(index, attempt_outcome(&result), now) {
                     self.waiting.insert(index, (attempt, result));
                 } else {
                     self.conclude(index, &attempt, result);
@@ -258,12 +258,12 @@ impl<'a> RunningBatch<'a> {
             }
             #[cfg(feature = "log")]
             Job::Looked { index, found: Some(result), .. } => {
-                self.scheduler.end(index, Asked::Logged, now);
+                self.scheduler.end(index, AttemptOutcome::Logged, now);
                 self.progress.from_log += 1;
                 self.settle(index, result);
             }
             Job::Refused { index, error } => {
-                self.scheduler.end(index, Asked::Logged, now);
+                self.scheduler.end(index, AttemptOutcome::Logged, now);
                 self.settle(index, Err(error));
             }
         }
@@ -328,7 +328,7 @@ impl<'a> RunningBatch<'a> {
 fn ask(index: u64, mut attempt: Attempt) -> JobFuture<Job> {
     Box::pin(async move {
         let result = attempt.ask().await;
-        Job::Asked { index, attempt, result }
+        Job::Answered { index, attempt, result }
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Rules {
 
 /// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum AttemptOutcome {
     /// The server answered, or refused for good. Either way it is there.
     Answered,
     /// The log knew; no server was asked.
@@ -119,18 +119,18 @@ impl Scheduler {
 
     /// Ends an attempt of a prompt in progress. Returns true if the prompt is asked again; otherwise its outcome is
     /// final, and it must be [settled](Self::settle).
-    pub(crate) fn end(&mut self, index: u64, asked: Asked, now: Duration) -> bool {
+    pub(crate) fn end(&mut self, index: u64, outcome: AttemptOutcome, now: Duration) -> bool {
         let Some(retries) = self.running.remove(&index) else {
             debug_assert!(false, "the prompt {index} is not in progress");
             return false;
         };
-        let after = match asked {
-            Asked::Answered => {
+        let after = match outcome {
+            AttemptOutcome::Answered => {
                 (self.streak, self.paused_until) = (0, Duration::ZERO);
                 None
             }
-            Asked::Logged => None,
-            Asked::MayPass(after) => {
+            AttemptOutcome::Logged => None,
+            AttemptOutcome::MayPass(after) => {
                 self.streak = self.streak.saturating_add(1);
                 self.pause(now);
                 Some(after.unwrap_or_default().min(MOST))

@@ -26,6 +26,7 @@ use crate::destination::{Destination, secrets_of};
 use crate::error::{Error, Result};
 use crate::negotiation::Refusal;
 use crate::pipeline::{Pipeline, PipelineOptions, reported};
+use crate::prepared::PreparedOptions;
 use crate::quotation;
 use crate::retry_budget::RetryBudget;
 use crate::scan::Scan;
@@ -55,8 +56,8 @@ pub struct AnswerStream(Box<Arriving>);
 struct Arriving {
     /// The server; `None` for an answer made from deltas.
     destination: Option<Arc<Destination>>,
-    /// The requested model.
-    model: Box<str>,
+    /// The options of the request, which name the model; `None` for an answer made from deltas.
+    options: Option<PreparedOptions>,
     /// `None` once it has ended or was abandoned.
     body: Option<Source>,
     pipeline: Pipeline,
@@ -103,9 +104,9 @@ pub struct Concluded {
 impl AnswerStream {
     pub(crate) fn new(
         destination: &Arc<Destination>,
-        model: &str,
+        options: PreparedOptions,
         response: Response<AnyBody>,
-        options: PipelineOptions,
+        pipeline: PipelineOptions,
         watch: Watch,
     ) -> Self {
         let content_type = response.headers().get(http::header::CONTENT_TYPE);
@@ -114,10 +115,10 @@ impl AnswerStream {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
         let forms = destination.learned.take_templates();
-        let pipeline = Pipeline::with_templates(options, forms);
+        let pipeline = Pipeline::with_templates(pipeline, forms);
         let mut this = Self::of(Source::new(response.into_body()), pipeline, watch);
         this.0.destination = Some(Arc::clone(destination));
-        this.0.model = model.into();
+        this.0.options = Some(options);
         this.0.content_type = content_type;
         this
     }
@@ -160,7 +161,7 @@ impl AnswerStream {
     fn of(body: Source, pipeline: Pipeline, watch: Watch) -> Self {
         Self(Box::new(Arriving {
             destination: None,
-            model: Box::default(),
+            options: None,
             body: Some(body),
             pipeline,
             reading: true,
@@ -241,6 +242,7 @@ impl AnswerStream {
     }
 
     /// Takes the rejections that preceded this answer, so each is reported once.
+    #[inline]
     pub fn take_refusals(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.0.refusals)
     }

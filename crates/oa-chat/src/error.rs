@@ -212,7 +212,8 @@ impl Error {
 
     /// Creates the error of an answer that cannot be read because the server compressed it unasked.
     pub(crate) fn compressed(headers: &HeaderMap) -> Option<Self> {
-        let coding = compression(headers)?;
+        // Nearly all answers have no such header.
+        let coding = headers.get(CONTENT_ENCODING).and_then(|_| compression(headers))?;
         Some(Self::stream(
             format!(
                 "the answer uses {coding} compression, which was not requested: check for a proxy that \

@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::endpoint::Endpoint;
 use crate::envelope::Offer;
 use crate::error::{Error, Result};
-use crate::fetch::{deliver_chat, readable, refusal};
+use crate::fetch::{check_readable, deliver_chat, refusal};
 use crate::negotiation::{Alternatives, Negotiation, Way};
 use crate::pipeline::PipelineOptions;
 use crate::request::ChatRequest;
@@ -74,7 +74,8 @@ async fn try_answer(
     let response = poll_fn(|cx| head.poll(&mut watch, cx)).await;
     let response = response.map_err(|error| error.masked(&destination.secrets))?;
     if response.status().is_success() {
-        return Ok(arriving(destination, request, way, readable(response)?, watch));
+        check_readable(response.headers())?;
+        return Ok(arriving(destination, request, way, response, watch));
     }
     // In a box: most answers are no errors.
     Err(Box::pin(refusal(destination, response, &mut watch)).await)
@@ -121,8 +122,7 @@ fn arriving(
     }
     let on_bad_chunk = options.on_bad_chunk;
     let pipeline = PipelineOptions { parser: options.limits.events, aggregator, on_bad_chunk };
-    let model = options.model_at(destination);
-    let mut answer = AnswerStream::new(destination, model, response, pipeline, watch);
+    let mut answer = AnswerStream::new(destination, options.clone(), response, pipeline, watch);
     if let Some(grammar) = grammar {
         let mut limits = oa_fallback::Limits::default();
         limits.argument_bytes = options.limits.answer.argument_bytes;

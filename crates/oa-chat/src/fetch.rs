@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use oa_transport::{RequestBody, Watch};
 
 use crate::body::AnyBody;
@@ -39,7 +39,8 @@ pub(crate) async fn send(
 ) -> Result<Response<AnyBody>> {
     let response = head(destination, request, watch).await?;
     if response.status().is_success() {
-        return readable(response);
+        check_readable(response.headers())?;
+        return Ok(response);
     }
     Err(refusal(destination, response, watch).await)
 }
@@ -74,16 +75,13 @@ pub(crate) async fn refusal(
     error
 }
 
-/// Returns the response if its body can be read.
+/// Checks that the body of a response with these headers can be read.
 ///
 /// # Errors
 ///
 /// `Stream` if it is compressed, which was not requested and cannot be read.
-pub(crate) fn readable(response: Response<AnyBody>) -> Result<Response<AnyBody>> {
-    match Error::compressed(response.headers()) {
-        Some(error) => Err(error),
-        None => Ok(response),
-    }
+pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
+    Error::compressed(headers).map_or(Ok(()), Err)
 }
 
 /// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that one that trickles

@@ -19,10 +19,11 @@ use crate::body::{AnyBody, BoxError, Frames};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result, server_error};
-use crate::fetch::{collect, collect_some, head, readable};
+use crate::fetch::{check_readable, collect, collect_some, head};
 use crate::models;
-use crate::options::Limits;
+use crate::options::{ChatOptions, Limits};
 use crate::pipeline::PipelineOptions;
+use crate::prepared::PreparedOptions;
 use crate::server_traits::ServerTraits;
 
 /// A request other than for an answer.
@@ -171,12 +172,13 @@ impl Endpoint {
             let body = collect_some(body, &mut watch).await;
             return Err(Error::response(head.status, &head.headers, &body, &self.0.secrets));
         }
-        let response = readable(response)?;
-        let mut options = PipelineOptions { parser: chat.limits.events, ..Default::default() };
-        options.aggregator.limits = chat.limits.answer;
-        options.aggregator.quirks = chat.quirks;
+        check_readable(response.headers())?;
+        let mut pipeline = PipelineOptions { parser: chat.limits.events, ..Default::default() };
+        pipeline.aggregator.limits = chat.limits.answer;
+        pipeline.aggregator.quirks = chat.quirks;
         let response = response.map(|body| AnyBody::new(Tap { body, tap }));
-        Ok(AnswerStream::new(&self.0, &chat.parameters.model, response, options, watch))
+        let options = PreparedOptions::new(ChatOptions::new(&chat.parameters.model));
+        Ok(AnswerStream::new(&self.0, options, response, pipeline, watch))
     }
 }
 

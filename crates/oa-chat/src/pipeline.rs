@@ -61,7 +61,7 @@ pub struct Pipeline {
     parser: Parser,
     /// Boxed, because a pipeline is moved more than once.
     aggregator: Box<Aggregator>,
-    form: Form,
+    form: BodyForm,
     received: u64,
     head: Vec<u8>,
     payloads: u64,
@@ -71,7 +71,7 @@ pub struct Pipeline {
 
 /// The form of the body, as far as it is known.
 #[derive(Debug)]
-enum Form {
+enum BodyForm {
     /// Only blanks so far, and this much of a byte order mark.
     Unknown(usize),
     Events,
@@ -98,7 +98,7 @@ impl Pipeline {
     /// Creates a pipeline for one body.
     #[must_use]
     pub fn new(options: PipelineOptions) -> Self {
-        Self::of(options, Aggregator::with_options(options.aggregator))
+        Self::of(options, Box::new(Aggregator::with_options(options.aggregator)))
     }
 
     /// Creates a pipeline for one body with the templates of earlier answers of the same server.
@@ -106,14 +106,15 @@ impl Pipeline {
     /// The templates do not change the answer: see [`TemplateCache`].
     #[must_use]
     pub fn with_templates(options: PipelineOptions, templates: TemplateCache) -> Self {
-        Self::of(options, Aggregator::with_templates(options.aggregator, templates))
+        let aggregator = Aggregator::with_templates(options.aggregator, templates);
+        Self::of(options, Box::new(aggregator))
     }
 
-    fn of(options: PipelineOptions, aggregator: Aggregator) -> Self {
+    fn of(options: PipelineOptions, aggregator: Box<Aggregator>) -> Self {
         Self {
             parser: Parser::with_limits(options.parser),
-            aggregator: Box::new(aggregator),
-            form: Form::Unknown(0),
+            aggregator,
+            form: BodyForm::Unknown(0),
             received: 0,
             head: Vec::new(),
             payloads: 0,
@@ -131,11 +132,11 @@ impl Pipeline {
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
-        if !matches!(self.form, Form::Events | Form::Done) {
-            if let Form::Unknown(_) = self.form {
+        if !matches!(self.form, BodyForm::Events | BodyForm::Done) {
+            if let BodyForm::Unknown(_) = self.form {
                 self.look_at(&bytes);
             }
-            if let Form::Json(document) = &mut self.form {
+            if let BodyForm::Json(document) = &mut self.form {
                 if document.len() + bytes.len() > self.limit {
                     return Err(PipelineError::Document(self.limit));
                 }
@@ -166,12 +167,12 @@ impl Pipeline {
     pub fn finish(&mut self) -> Result<(), PipelineError> {
         match &mut self.form {
             // Nothing that follows counts.
-            Form::Done => {}
-            Form::Unknown(_) | Form::Events => {
+            BodyForm::Done => {}
+            BodyForm::Unknown(_) | BodyForm::Events => {
                 self.parser.finish_lenient();
                 self.read_events()?;
             }
-            Form::Json(document) => {
+            BodyForm::Json(document) => {
                 let document = std::mem::take(document);
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
                 self.payloads += 1;
@@ -275,7 +276,7 @@ impl Pipeline {
             let progress = progress.map_err(PipelineError::Answer)?;
             self.check_chunks()?;
             if progress == StreamStatus::Done {
-                self.form = Form::Done;
+                self.form = BodyForm::Done;
                 return Ok(StreamStatus::Done);
             }
         }
@@ -300,7 +301,7 @@ impl Pipeline {
     #[cold]
     fn look_at(&mut self, bytes: &[u8]) {
         const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
-        let Form::Unknown(mut matched) = self.form else {
+        let BodyForm::Unknown(mut matched) = self.form else {
             return;
         };
         for &byte in bytes {
@@ -308,16 +309,16 @@ impl Pipeline {
                 _ if BYTE_ORDER_MARK.get(matched) == Some(&byte) => matched += 1,
                 b' ' | b'\t' | b'\r' | b'\n' => {}
                 b'{' | b'[' => {
-                    self.form = Form::Json(Vec::new());
+                    self.form = BodyForm::Json(Vec::new());
                     return;
                 }
                 _ => {
-                    self.form = Form::Events;
+                    self.form = BodyForm::Events;
                     return;
                 }
             }
         }
-        self.form = Form::Unknown(matched);
+        self.form = BodyForm::Unknown(matched);
     }
 }
 

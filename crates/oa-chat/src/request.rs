@@ -58,7 +58,7 @@ pub(crate) struct Written {
     /// The messages, each with a comma before it.
     pub(crate) segments: Arc<[Bytes]>,
     /// Those that are not in a segment yet.
-    pub(crate) last: Bytes,
+    pub(crate) last: Arc<[u8]>,
 }
 
 impl ChatRequest {
@@ -301,3 +301,7 @@ impl fmt::Debug for ChatRequest {
             .finish_non_exhaustive()
     }
 }
+
+// Each service hands it on by value; up to this size it is copied without a call.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<ChatRequest>() <= 128);

@@ -158,12 +158,12 @@ impl Transcript {
     }
 
     /// Returns the messages as shared segments, and the newer bytes.
-    pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Bytes) {
+    pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Arc<[u8]>) {
         let segments = match &self.segments[..] {
             [] => Arc::default(),
             segments => segments.iter().map(|segment| segment.bytes.clone()).collect(),
         };
-        (segments, Bytes::copy_from_slice(&self.open))
+        (segments, self.open.as_slice().into())
     }
 
     /// Returns what goes before the first message: the instructions, if the user message carries them, or else a

@@ -95,6 +95,11 @@ pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> 
     };
     let tools = tools(settings).await?;
     builder = builder.tools(tools.list);
+    // The lists of servers change: before each request the agent has those of the moment.
+    #[cfg(feature = "mcp")]
+    if let Some(mcp) = &tools.mcp {
+        builder = builder.tool_source(mcp.source());
+    }
     Ok(Agent {
         options: builder.build()?,
         server,
@@ -169,9 +174,11 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
     Ok(builder)
 }
 
-/// The tools of the settings, and the servers behind some of them.
+/// The tools of the settings.
 pub(crate) struct Tools {
+    /// Those of the program.
     pub(crate) list: Vec<Arc<dyn Tool>>,
+    /// The servers of others.
     #[cfg(feature = "mcp")]
     pub(crate) mcp: Option<open_agent::mcp::Connected>,
 }
@@ -197,8 +204,6 @@ pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
         Some(path) => Some(connect_mcp(path).await?),
         None => None,
     };
-    #[cfg(feature = "mcp")]
-    list.extend(mcp.iter().flat_map(|mcp| mcp.tools()));
     #[cfg(not(feature = "mcp"))]
     if settings.text("mcp").is_some() {
         return Err(Failure::usage("this program was built without MCP (feature `mcp`)"));

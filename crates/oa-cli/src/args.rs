@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+
+use crate::settings::SETTINGS;
 
 /// Chat with local models, give them tools, look at their servers.
 #[derive(Debug, Parser)]
-#[command(name = "oa", version, propagate_version = true, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "oa", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -15,14 +17,15 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  oa chat                                 talk with the model of a server that runs on this machine
-  oa chat --stand-in                      try everything without a server
-  oa chat --tools files:. \"What is this?\" one question about the files here
-  git diff | oa chat \"Review this\"        in a pipe: plain text, and an exit status
-  oa doctor                               what the server and the model can do
-  oa config                               what is set, and where
+  oa chat --stand-in                try everything without a model server
+  oa chat                           talk with the model of a server on this machine
+  oa chat --tools files:.           with tools that read the files here
+  git diff | oa chat \"Review this\"  in a pipe: plain text, and an exit status
+  oa doctor                         what the server and the model can do
+  oa config                         what is set, and where
 
-The first of flag, variable and configuration file decides.";
+Each setting is a flag, a variable of the environment, or a line of the configuration file; \
+the first of these decides. `oa config` lists all.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -53,19 +56,23 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// Write the manual page to standard output: `oa man | man -l -`.
-    Man,
+    /// Write a manual page to standard output.
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// The command that it is about; none for the program.
+        command: Option<String>,
+    },
 }
 
 const CHAT_EXAMPLES: &str = "\
 At the prompt:
-  /help lists the commands. Alt-Enter begins a new line, a pasted text may have several.
-  While the model works, Ctrl-C stops it, and a line that you send reaches it before its next step.
+  /help lists the commands and the keys.
+  Ctrl-C stops the answer. A line sent meanwhile reaches the model before its next step.
 
 Examples:
-  oa chat --session trip                  a conversation that is kept, and goes on next time
-  oa chat --mcp servers.json              with the tools of MCP servers
-  oa chat --tools files:src --mode ask    with tools that read files, each call asked about
+  oa chat --session trip                a conversation that is kept, and goes on next time
+  oa chat --mcp servers.json            with the tools of MCP servers
+  oa chat --tools files:src --mode ask  with tools that read files, each call asked about
   echo \"Why is the sky blue?\" | oa chat > answer.md";
 
 const DOCTOR_EXAMPLES: &str = "\
@@ -76,10 +83,11 @@ Examples:
   oa doctor --json > report.json";
 
 const BATCH_EXAMPLES: &str = "\
-Each line of the input is a prompt: a JSON text, or an object with \"prompt\" and, if you like, \"id\". Each line of the
-output is an object with \"index\", \"id\", and \"text\" or \"error\", in the order of the input.
+Each line of the input is a prompt: a JSON text, or an object with \"prompt\" and, if you like, \"id\". \
+Each line of the output is an object with \"index\", \"id\", and \"text\" or \"error\", in the order of the input.
 
-Replies are kept in a log beside the output. If the program stops, run the same command again: only what is missing is asked.
+Replies are kept in a log beside the output. If the program stops, run the same command again: \
+only what is missing is asked.
 
 Examples:
   oa batch reviews.jsonl -o answers.jsonl --system \"Is it positive or negative? One word.\"
@@ -99,13 +107,44 @@ const MCP_EXAMPLES: &str = "\
 The tools are those of --tools and of the servers of --mcp. Nobody is asked here: the program on the other side asks.
 
 In the configuration of an editor, or for `oa chat --mcp`:
-  { \"mcpServers\": { \"notes\": { \"command\": \"oa\", \"args\": [\"mcp\", \"--tools\", \"files:/path/to/notes\"] } } }";
+  { \"mcpServers\": { \"notes\": {
+    \"command\": \"oa\", \"args\": [\"mcp\", \"--tools\", \"files:/path/to/notes\"] } } }";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   oa completions bash > ~/.local/share/bash-completion/completions/oa
   oa completions zsh > ~/.zfunc/_oa
   oa completions fish > ~/.config/fish/completions/oa.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  oa man | man -l -
+  oa man chat > ~/.local/share/man/man1/oa-chat.1";
+
+/// The settings that act on a command. The others are flags of it as well, since a configuration file has them for all
+/// commands, but its help leaves them out.
+const USED: &[(&str, &[&str])] = &[
+    ("doctor", &["model", "base_url", "servers", "provider", "temperature", "max_tokens"]),
+    ("mcp", &["tools", "mcp"]),
+    ("models", &["base_url", "servers", "provider"]),
+];
+
+/// Returns the command line, with help that has what acts.
+pub(crate) fn command() -> clap::Command {
+    USED.iter().fold(Cli::command(), |cli, (name, used)| {
+        if cli.find_subcommand(name).is_none() {
+            return cli;
+        }
+        cli.mut_subcommand(name, |command| {
+            command.mut_args(|arg| {
+                let is_other = SETTINGS
+                    .iter()
+                    .any(|setting| arg.get_id() == setting.key && !used.contains(&setting.key));
+                arg.hide(is_other)
+            })
+        })
+    })
+}
 
 /// Flags that are settings; see [`SETTINGS`](crate::settings::SETTINGS).
 #[derive(Args, Debug, Default)]
@@ -117,6 +156,9 @@ pub(crate) struct SettingArgs {
     /// The address of the server, up to and with /v1.
     #[arg(long, value_hint = ValueHint::Url)]
     base_url: Option<String>,
+    /// The addresses to look for a server at, such as http://host:1234/v1; may be repeated.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    servers: Vec<String>,
     /// The kind of server: "LM Studio", Ollama, llama.cpp, vLLM, ...
     #[arg(long)]
     provider: Option<String>,
@@ -168,6 +210,7 @@ impl SettingArgs {
         [
             one("model", &self.model),
             one("base_url", &self.base_url),
+            (!self.servers.is_empty()).then(|| ("servers", self.servers.clone())),
             one("provider", &self.provider),
             one("system", &self.system),
             one("temperature", &self.temperature),
@@ -271,29 +314,5 @@ pub(crate) struct ConfigArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-    use crate::settings::SETTINGS;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn each_setting_has_its_flag_and_is_passed_on() {
-        for setting in SETTINGS {
-            let Some(flag) = setting.flag else { continue };
-            let mut words = vec!["oa".to_owned(), "chat".to_owned(), format!("--{flag}")];
-            if flag != "stand-in" {
-                words.push("value".to_owned());
-            }
-            let Command::Chat(chat) = Cli::parse_from(words).command else { panic!("not a chat") };
-            let told = chat.settings.told();
-            assert_eq!(told.len(), 1, "{flag}");
-            assert_eq!(told[0].0, setting.key);
-        }
-    }
-}
+#[path = "../tests/unit/args.rs"]
+mod tests;

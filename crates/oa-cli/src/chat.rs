@@ -6,27 +6,35 @@ mod composer;
 mod conversation;
 mod figure;
 mod history;
+mod keyboard;
 mod keys;
 mod once;
 mod person;
 mod prompt;
 mod screen;
+mod terminal;
 mod turn;
 mod view;
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::sync::Arc;
+
+use open_agent::TerminalPrompt;
 
 use self::conversation::Conversation;
+use self::keyboard::{Keyboard, restore_at_termination};
 use self::person::Questions;
-use self::prompt::{Line, PromptEditor};
-use self::turn::Terminal;
+use self::prompt::{Entry, PromptEditor};
+use self::terminal::Terminal;
+use self::turn::Begin;
 use crate::agent::Person;
 use crate::args::ChatArgs;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::has_styles;
 use crate::settings::Settings;
+use crate::style::Line;
 
-pub use self::command::{COMMANDS, Command, Entered, parse};
+pub use self::command::{COMMANDS, Command, Entered, KEYS, parse, reference};
 pub use self::composer::{Composer, Input};
 pub use self::screen::Screen;
 pub use self::view::View;
@@ -51,33 +59,82 @@ pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
 fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) -> Result<()> {
     let has_styles = has_styles(&settings, stdout().is_terminal());
     let (questions, prompt) = Questions::new();
-    runtime.spawn(turn::restore_at_termination());
-    let mut conversation =
-        runtime.block_on(Conversation::start(args, settings, Person::Terminal(prompt)))?;
+    let keyboard = Arc::new(Keyboard::take()?);
+    runtime.spawn(restore_at_termination(Arc::clone(&keyboard)));
     let mut terminal = Terminal::new(has_styles, questions);
+    let talked = converse(runtime, args, settings, prompt, has_styles, &mut terminal);
+    keyboard.give_back();
+    let conversation = talked?;
+    runtime.block_on(conversation.close());
+    Ok(())
+}
+
+/// Starts a conversation, and returns it when the person has enough.
+fn converse(
+    runtime: &tokio::runtime::Runtime,
+    args: &ChatArgs,
+    settings: Settings,
+    person: TerminalPrompt,
+    has_styles: bool,
+    terminal: &mut Terminal,
+) -> Result<Conversation> {
+    let start = Conversation::start(args, settings, Person::Terminal(person));
+    let started = runtime.block_on(terminal.wait("looking for a model", start))?;
+    let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
     let mut editor = PromptEditor::new(has_styles);
     terminal.say(&conversation.title());
-    commands::greet(&conversation, &mut terminal);
+    commands::greet(&conversation, terminal);
+    resume(runtime, &mut conversation, terminal)?;
     loop {
-        match editor.read(terminal.take_unsent())? {
-            Line::Quit => break,
-            Line::Entered(line) => match parse(&line) {
-                Entered::Nothing => {}
-                Entered::Unknown(why) => terminal.say(&why),
-                Entered::Command(Command::Quit) => break,
-                Entered::Command(command) => {
-                    let done = commands::run(&mut conversation, command, &mut terminal);
-                    if let Err(failure) = runtime.block_on(done) {
-                        terminal.fail(&failure.to_string());
-                    }
-                }
-                Entered::Prompt(prompt) => {
-                    terminal.note_prompt(&prompt);
-                    runtime.block_on(terminal.turn(&mut conversation, &prompt))?;
+        terminal.print_lines(vec![Line::default()]);
+        let line = match terminal.take_ahead() {
+            Some(line) => {
+                editor.remember(&line);
+                line
+            }
+            None => match editor.read(terminal.take_unsent())? {
+                Entry::Quit => return Ok(conversation),
+                Entry::Entered(line) => {
+                    terminal.note_prompt(&line);
+                    line
                 }
             },
+        };
+        match parse(&line) {
+            Entered::Nothing => {}
+            Entered::Unknown(why) => terminal.say(&why),
+            Entered::Command(Command::Quit) => return Ok(conversation),
+            Entered::Command(command) => {
+                let is_load = matches!(command, Command::Load(_));
+                commands::perform(runtime, &mut conversation, command, terminal)?;
+                if is_load {
+                    resume(runtime, &mut conversation, terminal)?;
+                }
+            }
+            Entered::Prompt(prompt) => {
+                runtime.block_on(terminal.turn(&mut conversation, Begin::Prompt(&prompt)))?;
+            }
+        }
+        for message in terminal.steered.drain(..) {
+            editor.remember(&message);
         }
     }
-    runtime.block_on(conversation.close());
+}
+
+/// Goes on with a turn whose calls wait for permission.
+fn resume(
+    runtime: &tokio::runtime::Runtime,
+    conversation: &mut Conversation,
+    terminal: &mut Terminal,
+) -> Result<()> {
+    if conversation.client.pending_approvals().is_empty() {
+        return Ok(());
+    }
+    terminal.say("The last answer waits for permission:");
+    let person = conversation.judge();
+    runtime.block_on(terminal.turn(conversation, Begin::Waiting(person.as_ref())))?;
+    if !conversation.client.pending_approvals().is_empty() {
+        terminal.say("It goes on waiting; your next prompt goes on without it.");
+    }
     Ok(())
 }

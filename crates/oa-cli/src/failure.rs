@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::process::ExitCode;
 
+use open_agent::ErrorKind;
+
 use crate::settings::SettingsError;
 
 /// A failure, as the person reads it, with the exit status of the program.
@@ -11,27 +13,30 @@ use crate::settings::SettingsError;
 pub(crate) struct Failure {
     message: String,
     status: u8,
+    is_silent: bool,
 }
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// The exit status after Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
+/// The exit status of a program whose output nobody reads any more, as shells have it.
+const BROKEN_PIPE: u8 = 141;
 
 impl Failure {
     /// Something did not work.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: 1 }
+        Self { message: message.into(), status: 1, is_silent: false }
     }
 
     /// The program was used in a way that cannot work.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: 2 }
+        Self { message: message.into(), status: 2, is_silent: false }
     }
 
     /// The person stopped it.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: INTERRUPTED }
+        Self { message: message.into(), status: INTERRUPTED, is_silent: false }
     }
 
     /// Adds what was tried.
@@ -44,6 +49,11 @@ impl Failure {
     pub(crate) fn advise(mut self, advice: &str) -> Self {
         self.message = format!("{}\n{advice}", self.message);
         self
+    }
+
+    /// Returns true if nobody wants to know: the reader of the output has had enough.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -63,7 +73,9 @@ pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let told = error.to_string();
-        if !text.contains(&told) {
+        // "connection refused: Connection refused (os error 111)" says it twice.
+        let said = told.split(" (os error").next().unwrap_or(&told).to_lowercase();
+        if !text.to_lowercase().contains(&said) {
             text.push_str(": ");
             text.push_str(&told);
         }
@@ -74,7 +86,10 @@ pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
 
 impl From<open_agent::Error> for Failure {
     fn from(error: open_agent::Error) -> Self {
-        Self::new(with_causes(&error))
+        match error.kind() {
+            ErrorKind::Config | ErrorKind::InvalidInput => Self::usage(with_causes(&error)),
+            _ => Self::new(with_causes(&error)),
+        }
     }
 }
 
@@ -86,6 +101,9 @@ impl From<open_agent::session::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self { message: error.to_string(), status: BROKEN_PIPE, is_silent: true };
+        }
         Self::new(error.to_string())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use open_agent::{AgentOptions, Provider, list_models};
+use open_agent::{AgentOptions, ErrorKind, Provider, list_models};
 use tokio::task::JoinSet;
 
 use crate::advice::NO_SERVER;
@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) models: Vec<String>,
 }
 
-/// The time for an answer of a server that is looked for: on this machine, to a request without work.
+/// The time for an answer of a server that is looked for: to a request without work.
 const LOOK: Duration = Duration::from_millis(700);
 /// The time for an answer of a server that was named.
 const NAMED: Duration = Duration::from_secs(10);
@@ -56,35 +56,63 @@ pub(crate) fn provider(settings: &Settings) -> Result<Option<Provider>> {
         .transpose()
 }
 
-/// Returns the servers: the one that is set, or all that answer at their usual addresses, in the usual order.
+/// Returns the servers: the one that is set, or all that answer where they are looked for, in that order.
 pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let provider = provider(settings)?;
     let set = settings.text("base_url").or_else(|| provider?.base_url());
     if let Some(base_url) = set {
         let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
-            Failure::from(error)
-                .at(base_url)
-                .advise("Is the server running, and is this its address?")
+            let is_wrong = matches!(error.kind(), ErrorKind::Config | ErrorKind::InvalidInput);
+            let failure = Failure::from(error);
+            if is_wrong {
+                return failure;
+            }
+            failure.at(base_url).advise("Is the server running, and is this its address?")
         })?;
         return Ok(vec![Server { base_url: base_url.to_owned(), provider, models }]);
     }
+    let places = places(settings)?;
     let mut looks = JoinSet::new();
-    for (place, provider) in Provider::LOCAL.iter().copied().enumerate() {
-        // No key: it is for an address that was set.
-        let Some(base_url) = provider.base_url().map(str::to_owned) else { continue };
+    for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
         looks.spawn(async move {
+            // No key: it is for an address that was set.
             let models = look(&Settings::default(), base_url.clone(), LOOK).await.ok()?;
-            Some((place, Server { base_url, provider: Some(provider), models }))
+            Some((place, Server { base_url, provider, models }))
         });
     }
     let mut found: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
     found.sort_by_key(|(place, _)| *place);
     if found.is_empty() {
-        return Err(
-            Failure::new("no model server answers at the usual addresses").advise(NO_SERVER)
-        );
+        let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
+        let why = format!("no model server answers at {}", asked.join(", "));
+        return Err(Failure::new(why).advise(NO_SERVER));
     }
     Ok(found.into_iter().map(|(_, server)| server).collect())
+}
+
+/// Returns the addresses to look at, with the kind of server if it is known.
+fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
+    let told = settings.list("servers");
+    if told.is_empty() {
+        let usual = Provider::LOCAL.iter().copied();
+        let place = |it: Provider| it.base_url().map(|url| (Some(it), url.to_owned()));
+        return Ok(usual.filter_map(place).collect());
+    }
+    told.iter()
+        .map(|told| {
+            let (kind, url) = match told.split_once('=') {
+                // A `=` of the address itself comes after its `:`.
+                Some((kind, url)) if !kind.contains(':') => {
+                    let kind = kind.trim().parse::<Provider>();
+                    (Some(kind.map_err(|error| Failure::from(error).at(told))?), url.trim())
+                }
+                _ => (None, told.as_str()),
+            };
+            // An address that cannot be one is a mistake, not a server that does not answer.
+            AgentOptions::builder().base_url(url).model("any").build()?;
+            Ok((kind, url.to_owned()))
+        })
+        .collect()
 }
 
 async fn look(

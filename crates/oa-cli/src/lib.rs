@@ -28,6 +28,7 @@ mod failure;
 mod files;
 mod find;
 mod likeness;
+mod manual;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod models;
@@ -41,7 +42,7 @@ mod stand_in;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 
 use crate::args::{Cli, Command};
 use crate::failure::Result;
@@ -49,11 +50,16 @@ use crate::failure::Result;
 /// Runs the program and returns its exit status.
 #[must_use]
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::from_arg_matches(&args::command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     match run_command(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::tell(&format!("oa: {failure}"));
+            if !failure.is_silent() {
+                output::tell(&format!("oa: {failure}"));
+            }
             failure.exit_code()
         }
     }
@@ -72,9 +78,9 @@ fn run_command(command: &Command) -> Result<()> {
         Command::Config(args) => config::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "oa", &mut out);
+            clap_complete::generate(*shell, &mut args::command(), "oa", &mut out);
             Ok(stdout().write_all(&out)?)
         }
-        Command::Man => Ok(clap_mangen::Man::new(Cli::command()).render(&mut stdout())?),
+        Command::Man { command } => manual::run(command.as_deref()),
     }
 }

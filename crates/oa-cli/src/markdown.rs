@@ -6,7 +6,7 @@ mod marker;
 
 use crate::style::{Color, Span, Style, floor};
 
-pub use self::block::Block;
+pub use self::block::{Align, Block};
 
 use self::marker::{Fence, Marker};
 
@@ -15,7 +15,8 @@ use self::marker::{Fence, Marker};
 /// [`push`](Self::push) text, take the blocks that are complete, and show [`live`](Self::live) below them: the block that
 /// may still change. [`finish`](Self::finish) ends the text. The blocks are the same however the text is split.
 ///
-/// Blocks are told apart by lines, as models write them; within a block it is `CommonMark`. What is held is bounded: a line
+/// Blocks are told apart by lines, as models write them; within a block it is `CommonMark`, except that a line of a
+/// paragraph stays a line: models break lines where they mean it. What is held is bounded: a line
 /// or a block that becomes too long is ended.
 ///
 /// ```
@@ -212,4 +213,5 @@ impl State {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/markdown.rs"]
 mod tests;

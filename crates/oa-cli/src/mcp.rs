@@ -20,7 +20,8 @@ pub(crate) fn run(_: &McpArgs, settings: &Settings) -> Result<()> {
 }
 
 async fn serve(settings: &Settings) -> Result<()> {
-    let tools = agent::tools(settings).await?;
+    let mut tools = agent::tools(settings).await?;
+    tools.list.extend(tools.mcp.iter().flat_map(|mcp| mcp.tools()));
     if tools.list.is_empty() {
         return Err(Failure::usage("there are no tools: name some by --tools or --mcp"));
     }

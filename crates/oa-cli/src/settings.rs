@@ -156,16 +156,16 @@ impl Settings {
         self.value(key) == Some(&Value::Switch(true))
     }
 
-    /// Returns what is in effect, one setting a line, with its source. Secrets are masked.
+    /// Returns what is in effect, one setting a line, with its source, and defaults in brackets. Secrets are masked.
     #[must_use]
     pub fn report(&self) -> String {
         let mut report = String::new();
         for setting in SETTINGS {
             let (value, source) = match self.0.get(setting.key) {
-                Some(Entry { value, source }) => (setting.shown(value), source.to_string()),
-                None => (format!("({})", setting.default), "default".to_owned()),
+                Some(Entry { value, source }) => (setting.shown(value), format!("  [{source}]")),
+                None => (format!("({})", setting.default), String::new()),
             };
-            report.push_str(&format!("{:<12} {value:<32} {source}\n", setting.key));
+            report.push_str(&format!("{:<12} {value}{source}\n", setting.key));
         }
         report
     }
@@ -189,4 +189,5 @@ impl fmt::Display for Source {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/settings.rs"]
 mod tests;

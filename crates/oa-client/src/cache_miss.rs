@@ -13,7 +13,8 @@ pub(crate) type CacheMissCheck = CacheMissDetector<Prefix>;
 /// The part of a request before the messages.
 pub(crate) struct Prefix {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) tools: bool,
+    /// True if tools were offered; true if `read_result` was, too.
+    pub(crate) tools: [bool; 2],
     pub(crate) plan: Option<StepPlan>,
 }
 

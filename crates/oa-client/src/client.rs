@@ -20,6 +20,7 @@ use oa_events::{AgentEvent, Reply};
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
 use oa_transport::RequestBody;
+use oa_types::wire::ChatParameters;
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, ModelName, ToolUseBlock, Usage,
 };
@@ -82,6 +83,8 @@ pub use self::history::HistoryMut;
 pub struct Client {
     driver: Box<Driver>,
     options: AgentOptions,
+    interrupt: InterruptHandle,
+    steer: SteerHandle,
 }
 
 impl Client {
@@ -94,8 +97,10 @@ impl Client {
     ///
     /// None today.
     pub fn new(options: AgentOptions) -> Result<Self> {
-        let driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
-        Ok(Self { driver, options })
+        let mut driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
+        let (interrupt, steer) = (InterruptHandle::default(), SteerHandle::default());
+        (driver.interrupt, driver.steer) = (Some(Arc::clone(&interrupt.0)), Some(steer.clone()));
+        Ok(Self { driver, options, interrupt, steer })
     }
 
     /// Creates a client that sends its requests through your own service: one with middleware, or a model in
@@ -395,6 +400,23 @@ impl Client {
         })
     }
 
+    /// Changes sampling, the response format and the like, from the next request on. No value is checked.
+    ///
+    /// # Errors
+    ///
+    /// None today: any parameters can be sent.
+    pub fn change_parameters(&mut self, change: impl FnOnce(&mut ChatParameters)) -> Result<()> {
+        self.change(|settings| settings.change_chat(|chat| change(&mut chat.parameters)))
+    }
+
+    /// Shares a value with tools, from the next call on, in place of one of the same type.
+    pub fn set_state<T: Send + Sync + 'static>(&mut self, value: T) {
+        let mut settings = (*self.driver.settings).clone();
+        settings.config.state.insert(value);
+        self.options = AgentOptions(Arc::new(settings));
+        self.driver.settings = Arc::clone(&self.options.0);
+    }
+
     /// Replaces the tools, from the next request on. Those of a
     /// [`tool_source`](crate::AgentOptionsBuilder::tool_source) are added to them.
     ///
@@ -469,19 +491,19 @@ impl Client {
     /// [`receive`](Self::receive) then returns `None`. Text received so far stays in history, marked; open calls
     /// are answered as cancelled.
     pub fn interrupt(&self) {
-        self.driver.interrupt.interrupt();
+        self.interrupt.interrupt();
     }
 
     /// Returns a handle to interrupt from elsewhere: another task, a signal handler.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        InterruptHandle(Arc::clone(&self.driver.interrupt))
+        self.interrupt.clone()
     }
 
     /// Returns a handle that sends messages to the model while a turn runs, from anywhere.
     #[must_use]
     pub fn steer_handle(&self) -> SteerHandle {
-        self.driver.steer.clone()
+        self.steer.clone()
     }
 
     /// Polls for the next event; [`next_event`](Self::next_event) waits for it. For streams of your own.

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_events::AgentEvent;
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
-use oa_output::Validation;
+use oa_output::{OutputValidator, Validation};
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
@@ -28,7 +28,6 @@ use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
-use crate::structured::Output;
 use crate::trace::Trace;
 use crate::work::{self, Done, Work};
 
@@ -36,8 +35,9 @@ use crate::work::{self, Done, Work};
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
-    pub(crate) interrupt: Arc<RunSignal>,
-    pub(crate) steer: SteerHandle,
+    /// The client's; `None` where nobody can have a handle.
+    pub(crate) interrupt: Option<Arc<RunSignal>>,
+    pub(crate) steer: Option<SteerHandle>,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
@@ -47,7 +47,7 @@ pub(crate) struct Driver {
     pub(crate) metadata: Box<TurnMetadata>,
     pub(crate) run: Option<Run>,
     /// Validates answers while structured output is wanted.
-    pub(crate) output: Option<Box<Output>>,
+    pub(crate) output: Option<Box<OutputValidator>>,
     trace: Option<Trace>,
     pub(crate) work: Work,
     conversation: Conversation,
@@ -61,13 +61,13 @@ pub(crate) struct Driver {
 impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
-        let turn = settings.config.turn(turn);
         let results = settings.result_store();
-        Box::new(Self {
+        let mut this = Box::new(Self {
+            // In place: it is large.
+            turn: Turn::new(turn),
             settings,
-            turn,
-            interrupt: Arc::default(),
-            steer: SteerHandle::default(),
+            interrupt: None,
+            steer: None,
             events: VecDeque::new(),
             began: false,
             message: None,
@@ -81,7 +81,9 @@ impl Driver {
             checkpoints: None,
             conversation: Conversation::new(),
             results,
-        })
+        });
+        this.turn.set_external_tools(this.settings.config.external_tools());
+        this
     }
 
     /// Returns the idempotency key of a call, computed once a tool asks for it.
@@ -139,7 +141,9 @@ impl Driver {
                     return Poll::Ready(Ok(Some(event)));
                 }
             }
-            self.steer.enter(&mut self.turn);
+            if let Some(steer) = &self.steer {
+                steer.enter(&mut self.turn);
+            }
             // After a cut the run is over, and only its end is left to be told.
             if self.run.is_some() && self.stops_at_checkpoint() {
                 return Poll::Ready(Ok(None));
@@ -397,7 +401,9 @@ impl Driver {
     }
 
     pub(crate) fn begin_run(&mut self) {
-        self.interrupt.begin_run();
+        if let Some(interrupt) = &self.interrupt {
+            interrupt.begin_run();
+        }
         self.run = Some(Run::new(self.settings.config.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
@@ -405,7 +411,9 @@ impl Driver {
     }
 
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
-        self.interrupt.end_run();
+        if let Some(interrupt) = &self.interrupt {
+            interrupt.end_run();
+        }
         self.run = None;
         if let Some(trace) = self.trace.take() {
             trace.end(reason.as_ref(), self.turn.rounds());
@@ -415,7 +423,7 @@ impl Driver {
 
     /// True if the run is interrupted and the interrupt was not handled yet.
     fn is_interrupted(&self) -> bool {
-        self.run.is_some() && self.interrupt.is_interrupted()
+        self.run.is_some() && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
     }
 
     /// Returns why the run is cut, as far as that is known without waiting.
@@ -428,7 +436,10 @@ impl Driver {
 
     /// Waits for a cut.
     pub(crate) fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        if self.run.is_some() && self.interrupt.poll_interrupted(cx).is_ready() {
+        if self.run.is_some()
+            && let Some(interrupt) = &self.interrupt
+            && interrupt.poll_interrupted(cx).is_ready()
+        {
             return Poll::Ready(Cut::Interrupted);
         }
         self.is_cut(cx).map_or(Poll::Pending, Poll::Ready)
@@ -511,8 +522,7 @@ mod tests {
 
     #[test]
     fn a_driver_is_of_a_size_that_allocators_have_at_hand() {
-        // Each prompt of a new client makes one. Beyond this glibc looks for room in ways that cost more than
-        // all else that is allocated for it.
+        // Each prompt of a new client makes one. Beyond this glibc takes far longer to find room.
         assert!(size_of::<Driver>() <= 1_032, "{}", size_of::<Driver>());
     }
 }

@@ -82,7 +82,10 @@ impl Driver {
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
         let mut batch = Batch::new();
         if let Some(run) = &mut self.run {
-            batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
+            batch = batch.run(run.executor());
+            if let Some(interrupt) = &self.interrupt {
+                batch = batch.cancel(interrupt.for_tools());
+            }
         }
         let config = &self.settings.config;
         let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));

@@ -17,13 +17,8 @@ impl ParentAgent {
     /// As [`Client::set_tools`], for the tools that are left.
     pub fn adopt(&self, client: &mut Client, name: &str) -> Result<()> {
         client.change(|settings| {
-            let config = &mut settings.config;
-            let permissions = std::mem::take(&mut config.permissions);
-            config.permissions = permissions.within(&self.permissions, name);
-            config.outer = Some(Arc::new(OuterBudget::new(Arc::clone(&self.budget))));
-            let tools = config.tools.clone();
-            let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
-            if is_offered { Ok(()) } else { settings.set_tools(tools) }
+            settings.config.outer = Some(Arc::new(OuterBudget::new(Arc::clone(&self.budget))));
+            settings.set_within(&self.permissions, name)
         })
     }
 }

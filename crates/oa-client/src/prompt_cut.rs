@@ -11,15 +11,14 @@ use crate::settings::Settings;
 #[derive(Default)]
 pub(crate) struct PromptCutCheck {
     detector: PromptCutDetector<SharedSettings>,
-    /// Boxed, because the driver holds it: see the test of its size.
-    sent: Option<Box<Sent>>,
+    sent: Option<Sent>,
 }
 
 struct Sent {
     settings: SharedSettings,
     tools: bool,
-    /// The size of the request; 0 if unknown.
-    bytes: usize,
+    /// The size of the request, as far as it fits; 0 if unknown.
+    bytes: u32,
 }
 
 /// Settings compared by their address: a change makes new ones.
@@ -36,8 +35,9 @@ impl PromptCutCheck {
     /// Records a request with this many bytes of messages.
     pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
         let bytes = settings.chat.overhead(tools).map_or(0, |overhead| messages + overhead);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let settings = SharedSettings(Arc::clone(settings));
-        self.sent = Some(Box::new(Sent { settings, tools, bytes }));
+        self.sent = Some(Sent { settings, tools, bytes });
     }
 
     /// Returns the cut if the server seems to have cut the last request, from its history and reported usage.
@@ -47,12 +47,12 @@ impl PromptCutCheck {
         revisions: &[u64],
         usage: &Usage,
     ) -> Option<PromptCut> {
-        let Sent { settings, tools, bytes } = *self.sent.take()?;
+        let Sent { settings, tools, bytes } = self.sent.take()?;
         let chat = &settings.0.chat;
         let mut sent = SentPrompt::new(history, revisions, &settings);
         sent.system_prompt = chat.system_prompt.as_deref();
         sent.tools = if tools { &chat.parameters.tools } else { &[] };
-        sent.bytes = Some(bytes).filter(|bytes| *bytes > 0);
+        sent.bytes = (bytes > 0).then_some(bytes as usize);
         self.detector.check(&sent, usage)
     }
 }

@@ -49,8 +49,8 @@ impl Settings {
         request: ChatRequest,
         results: Option<&ResultStore>,
     ) -> ChatRequest {
-        let tool = self.executor.tools().get(READ_RESULT);
-        match tool.filter(|_| results.is_some_and(|results| !results.is_empty())) {
+        let results = results.filter(|results| !results.is_empty());
+        match results.and_then(|_| self.executor.tools().get(READ_RESULT)) {
             Some(tool) => {
                 request.with_options(|options| options.parameters.tools.push(tool.spec()))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_events::AgentEvent;
 use oa_executor::ResultStore;
-use oa_turn::{ShortenOutcome, ShortenStep, Spent, StepOutcome};
+use oa_turn::{BudgetLeft, ShortenOutcome, ShortenStep, Spent, StepOutcome};
 use oa_types::Message;
 
 use crate::client::answer_text;
@@ -39,10 +39,11 @@ impl Settings {
         self: Arc<Self>,
         mut shortening: Shortening,
         used: SharedUsage,
+        left: BudgetLeft,
     ) -> ShortenedTurn {
         let mut summary_error = None;
         if let Some(summary) = shortening.summary()
-            && let Err(error) = self.write_summary(summary, &used).await
+            && let Err(error) = self.write_summary(summary, &used, left).await
         {
             summary_error = Some(error.to_string());
             shortening.give_up();
@@ -58,17 +59,20 @@ impl Settings {
         (ShortenOutcome::Replace { history: done.messages, spent }, Some(event))
     }
 
-    /// Has the model write a summary, and adds what its answers take to `used`, also when the future is dropped.
+    /// Has the model write a summary, and adds what its answers take to `used`, also when the future is dropped. Fails
+    /// once they have used up what was left of the budgets.
     pub(crate) async fn write_summary(
         &self,
         words: &mut Summary,
         used: &SharedUsage,
+        left: BudgetLeft,
     ) -> Result<()> {
         let settings = Arc::new(self.for_summaries()?);
         while let Some(request) = words.next_request() {
             for message in request {
                 let driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
                 let mut writer = Writer { driver, used };
+                writer.driver.turn.set_outer_budget(left.after(Spent::from(&*locked(used))));
                 words.push(answer_text(&mut writer.driver, message).await?);
             }
         }
@@ -97,12 +101,12 @@ impl Driver {
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
             return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
         };
-        let (settings, used) = (Arc::clone(&self.settings), SharedUsage::default());
+        let (settings, used, left) =
+            (Arc::clone(&self.settings), SharedUsage::default(), step.left);
         self.work.summary = Some(Arc::clone(&used));
-        self.work.hooks =
-            Some(Box::pin(
-                async move { Done::Shortened(Box::new(settings.shorten(plan, used).await)) },
-            ));
+        self.work.hooks = Some(Box::pin(async move {
+            Done::Shortened(Box::new(settings.shorten(plan, used, left).await))
+        }));
     }
 
     pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {

@@ -152,7 +152,7 @@ impl StepHooks {
     /// Plans a request. A panic is an error, which ends the turn.
     pub(crate) async fn plan(self, seen: PlanStep) -> Result<StepPlan> {
         let number = seen.step;
-        if number > 1 {
+        if !seen.last_calls.is_empty() {
             let over = StepContext::new(seen.clone(), number - 1);
             for stop in &self.stop {
                 let stops = contain(|| stop(&over));

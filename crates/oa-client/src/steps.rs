@@ -33,8 +33,9 @@ use crate::work::{SharedUsage, locked, refused};
 /// and call the methods of this one where nothing is recorded yet; or pass it to [`drive`](oa_turn::drive) as it is.
 ///
 /// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
-/// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), structured output with its retries, finding out that a
-/// server cut the prompt or lost its cache, and the events of steered messages and refused answers.
+/// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), [structured output](crate::AgentOptions::for_output)
+/// with its retries, finding out that a server cut the prompt or lost its cache, and the events of steered messages and
+/// refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -253,7 +254,7 @@ impl Perform for AgentSteps {
             return Ok(ShortenOutcome::Keep);
         };
         let used = SharedUsage::default();
-        let shortened = Arc::clone(&self.settings).shorten(plan, Arc::clone(&used));
+        let shortened = Arc::clone(&self.settings).shorten(plan, Arc::clone(&used), step.left);
         let Some((outcome, event)) = self.unless_cancelled(shortened).await else {
             let spent = Spent::from(&*locked(&used));
             return Ok(ShortenOutcome::Cut { by: CutBy::User, spent });

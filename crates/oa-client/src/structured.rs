@@ -1,7 +1,6 @@
 //! Structured output: request, validation, retries.
 
 mod conversation;
-mod output;
 mod stream;
 mod validation;
 
@@ -9,22 +8,19 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oa_chat::ToolMode;
-use oa_output::ResponseFormat;
-use oa_output::{FormatRequest, OutputOptions, OutputValidator};
 pub use oa_output::{OutputMode, Partial};
+use oa_output::{OutputOptions, OutputValidator, ResponseFormat};
 use oa_turn::Mode;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::settings::Settings;
 
 pub use crate::structured::conversation::Structured;
 
 pub(crate) use crate::structured::conversation::DriverHandle;
-pub(crate) use crate::structured::output::Output;
 pub use crate::structured::stream::StructuredStream;
 
 /// A prompt with structured output, returned by [`Client::send_for`](crate::Client::send_for) and
@@ -115,19 +111,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     /// Streams the answer as partial values.
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
-        let by_tool = match output {
-            OutputMode::Auto => {
-                let is_constrained = base.chat.tool_mode == ToolMode::Constrained;
-                !base.chat.parameters.tools.is_empty() && !is_constrained
-            }
-            OutputMode::Format | OutputMode::Prompt => false,
-            OutputMode::Tool => true,
-        };
-        let first = match output {
-            OutputMode::Auto => Some(FormatRequest::Schema),
-            OutputMode::Prompt => Some(FormatRequest::Prompt),
-            OutputMode::Format | OutputMode::Tool => None,
-        };
         let found = Arc::new(Mutex::new(None));
         let validator = {
             let (format, found) = (format.clone(), Arc::clone(&found));
@@ -139,21 +122,17 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
                 Ok(())
             }
         };
-        let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
-        let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
-        let first = first.filter(|_| !by_tool);
-        let mut options = OutputOptions::default();
-        options.held_bytes = base.chat.limits.answer.held_bytes;
-        options.runs_calls = mode == Mode::Auto;
-        (options.tool, options.first, options.tries) = (tool, first, tries);
+        let (mut options, refused) = match base.output_options(output, tool) {
+            Ok(options) => (options, None),
+            Err(error) => (OutputOptions::default(), Some(error)),
+        };
+        (options.runs_calls, options.tries) = (mode == Mode::Auto, tries);
         let validator = OutputValidator::new(format, options, Box::new(validator));
-        let output = Box::new(Output::new(validator));
-        let stream = StructuredStream::new(driver, base, prompt, output, found);
-        if is_vain {
-            let message = "tool_name has no effect where there is no output tool";
-            return stream.refused(Error::config(message));
+        let stream = StructuredStream::new(driver, base, prompt, Box::new(validator), found);
+        match refused {
+            Some(error) => stream.refused(error),
+            None => stream,
         }
-        stream
     }
 }
 

@@ -27,7 +27,7 @@ impl Driver {
             self.turn.retry(&prompt).map_err(error::turn)?;
             return self.begun_again().await;
         }
-        let mut this = Beginning::of(self);
+        let mut this = SubmitGuard::new(self);
         if this.settings.config.hooks.has_user_prompt_submit() {
             this.turn.prompt(prompt).map_err(error::turn)?;
         } else {
@@ -86,7 +86,7 @@ impl Driver {
 
     /// Waits for the answer of a continued turn to begin.
     async fn begun_again(&mut self) -> Result<()> {
-        let mut this = Beginning::of(self);
+        let mut this = SubmitGuard::new(self);
         poll_fn(|cx| this.poll_answer(cx)).await?;
         this.begun()
     }
@@ -143,13 +143,13 @@ impl Driver {
 }
 
 /// A turn whose answer has not begun. It is taken back when dropped before that.
-struct Beginning<'a> {
+struct SubmitGuard<'a> {
     driver: &'a mut Driver,
     has_begun: bool,
 }
 
-impl<'a> Beginning<'a> {
-    fn of(driver: &'a mut Driver) -> Self {
+impl<'a> SubmitGuard<'a> {
+    fn new(driver: &'a mut Driver) -> Self {
         driver.begin_run();
         Self { driver, has_begun: false }
     }
@@ -160,7 +160,7 @@ impl<'a> Beginning<'a> {
     }
 }
 
-impl Drop for Beginning<'_> {
+impl Drop for SubmitGuard<'_> {
     fn drop(&mut self) {
         if !self.has_begun {
             self.driver.abort();
@@ -168,7 +168,7 @@ impl Drop for Beginning<'_> {
     }
 }
 
-impl Deref for Beginning<'_> {
+impl Deref for SubmitGuard<'_> {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
@@ -176,7 +176,7 @@ impl Deref for Beginning<'_> {
     }
 }
 
-impl DerefMut for Beginning<'_> {
+impl DerefMut for SubmitGuard<'_> {
     fn deref_mut(&mut self) -> &mut Driver {
         self.driver
     }

@@ -156,7 +156,9 @@ impl ContextPolicy {
         if messages.is_empty() || count < trigger {
             return Plan::Keep;
         }
-        let target = share(self.limit, self.target).min(trigger).saturating_sub(tools);
+        // Below the trigger, or the next plan would shorten again.
+        let target = share(self.limit, self.target).min(trigger.saturating_sub(1));
+        let target = target.saturating_sub(tools);
         let cut = |tokens| Truncation::new().within(messages, tokens, counter);
         match self.overflow {
             Overflow::DropOldest => {

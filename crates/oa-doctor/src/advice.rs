@@ -87,3 +87,57 @@ fn specific(provider: Provider, lack: Lack) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The manual's table of servers says what the doctor advises.
+    #[test]
+    fn the_manual_says_the_same() {
+        const ROWS: [(&str, Lack); 5] = [
+            ("it does not answer", Lack::Reach),
+            ("the model is not there", Lack::Model),
+            ("a context that is too small", Lack::Context),
+            ("no tool calls", Lack::Tools),
+            ("thinking in the text", Lack::SeparateThinking),
+        ];
+        const COLUMNS: [Provider; 4] =
+            [Provider::LmStudio, Provider::Ollama, Provider::LlamaCpp, Provider::Vllm];
+
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../open-agent/src/guide/servers.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let table: Vec<Vec<&str>> = page
+            .lines()
+            .skip_while(|line| !line.starts_with("| name here |"))
+            .take_while(|line| line.starts_with('|'))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        let (names, rows) = table.split_first().unwrap();
+        for (provider, cell) in COLUMNS.iter().zip(&names[1..]) {
+            assert!(cell.starts_with(&format!("[`Provider::{provider:?}`]")), "{cell}");
+        }
+        // No row is there that nothing holds.
+        assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), ROWS.map(|(name, _)| name));
+        for (row, (name, lack)) in rows.iter().zip(ROWS) {
+            assert_eq!(row.len(), COLUMNS.len() + 1, "{name}");
+            for (provider, cell) in COLUMNS.iter().zip(&row[1..]) {
+                let advised = advice(Some(*provider), lack);
+                assert!(
+                    !cell.is_empty() || specific(*provider, lack).is_none(),
+                    "{name}: {advised}"
+                );
+                for shown in cell.split('`').skip(1).step_by(2) {
+                    assert!(
+                        advised.contains(shown),
+                        "{name}, {provider:?}: {shown:?} in {advised:?}"
+                    );
+                }
+            }
+        }
+        assert!(advice(Some(Provider::Ollama), Lack::Context).contains("cut silently"));
+        assert!(page.contains("Ollama cuts longer prompts silently"));
+        assert_eq!(Provider::ALL.len() - COLUMNS.len(), 9);
+        assert!(page.contains("There are nine more providers"));
+    }
+}

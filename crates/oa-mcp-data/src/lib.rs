@@ -3,6 +3,7 @@
 //! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`].
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
+//! - [`client`]: the messages of a server for its clients.
 //! - [`CallClock`]: when a call has taken too long.
 //!
 //! ```
@@ -24,8 +25,11 @@
 //! To use MCP servers over a transport of your own. `oa-mcp` connects to servers, and the facade `open-agent` has it as
 //! `mcp`.
 
+pub mod client;
+
 mod name;
 mod pins;
+mod repair;
 mod result;
 mod schema;
 
@@ -35,6 +39,7 @@ mod sampling;
 
 mod message;
 mod pages;
+mod pattern;
 mod prompt;
 mod resource;
 

@@ -1,5 +1,7 @@
 use serde_json::{Map, Value};
 
+use crate::repair::{repaired, resolve};
+
 /// The nesting depth of a schema that is offered.
 const DEPTH: usize = 64;
 /// The longest chain of references from one place to the next.
@@ -11,7 +13,9 @@ const WORK: usize = 4_096;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// As the server has them, without `$schema`, `$id` and `$comment`.
+    /// As the server has them, without `$schema`, `$id` and `$comment`, and without what model servers refuse: unknown
+    /// types, bounds that contradict each other or are above 1,000, patterns beyond the plain ones, and what is no
+    /// schema. Such a schema would fail each request of the agent.
     #[default]
     AsIs,
     /// For model servers that know few keywords: references are replaced by what they refer to, and `format` and `pattern`
@@ -59,12 +63,17 @@ impl Schema {
             keywords.insert("type".to_owned(), "object".into());
         }
         check_references(&checked, &checked)?;
+        let repaired = repaired(&checked);
+        let size = serde_json::to_string(&repaired).map_or(usize::MAX, |text| text.len());
+        if size > limit.saturating_mul(2) {
+            return Err(format!("its schema as offered has {size} bytes, more than twice {limit}"));
+        }
         let offered = match form {
-            SchemaForm::AsIs => checked.clone(),
-            SchemaForm::Portable => portable(&checked, limit)?,
-            SchemaForm::Strict => match oa_tools::strict_schema(&checked) {
+            SchemaForm::AsIs => repaired,
+            SchemaForm::Portable => portable(&repaired, limit)?,
+            SchemaForm::Strict => match oa_tools::strict_schema(&repaired) {
                 Some(strict) => strict,
-                None => portable(&checked, limit)?,
+                None => portable(&repaired, limit)?,
             },
         };
         Ok(Self { offered, checked })
@@ -113,8 +122,42 @@ fn check_references(schema: &Value, root: &Value) -> Result<(), String> {
     let Value::Object(keywords) = &mut copy else { return Ok(()) };
     if keywords.contains_key("$ref") {
         target(schema, root)?;
+        let mut work = WORK;
+        check_circle(schema, root, &mut Vec::new(), &mut work)?;
     }
     below(keywords, &mut |schema| check_references(schema, root))
+}
+
+/// Checks that no reference leads back to itself before a member or an item is read: no value ends such a schema.
+fn check_circle<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    seen: &mut Vec<&'a str>,
+    work: &mut usize,
+) -> Result<(), String> {
+    const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "else", "if", "not", "oneOf", "then"];
+    let circle = || "a reference in its schema runs in circles".to_owned();
+    *work = work.checked_sub(1).ok_or_else(circle)?;
+    let Some(keywords) = schema.as_object() else { return Ok(()) };
+    if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
+        if seen.contains(&reference) {
+            return Err(circle());
+        }
+        seen.push(reference);
+        check_circle(target(schema, root)?, root, seen, work)?;
+        seen.pop();
+    }
+    for value in IN_PLACE.iter().filter_map(|name| keywords.get(*name)) {
+        match value {
+            Value::Array(parts) => {
+                for part in parts {
+                    check_circle(part, root, seen, work)?;
+                }
+            }
+            value => check_circle(value, root, seen, work)?,
+        }
+    }
+    Ok(())
 }
 
 /// Returns the schema that a reference arrives at, without keywords beside the reference.
@@ -123,11 +166,10 @@ fn target<'a>(schema: &'a Value, root: &'a Value) -> Result<&'a Value, String> {
     for _ in 0..REFERENCES {
         let Some(reference) = schema.get("$ref") else { return Ok(schema) };
         let reference = reference.as_str().ok_or("its schema has a reference that is no text")?;
-        let pointer = reference
-            .strip_prefix('#')
-            .ok_or_else(|| "its schema refers to another document".to_owned())?;
-        schema = root
-            .pointer(pointer)
+        if !reference.starts_with('#') {
+            return Err("its schema refers to another document".to_owned());
+        }
+        schema = resolve(root, reference)
             .ok_or_else(|| "its schema refers to something that is not there".to_owned())?;
     }
     Err("a reference in its schema runs in circles".to_owned())
@@ -220,6 +262,11 @@ mod tests {
             "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
         });
         assert!(refused(circle).contains("circles"));
+        let endless = json!({
+            "properties": { "a": { "$ref": "#/$defs/a" } },
+            "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "string" }] } },
+        });
+        assert!(refused(endless).contains("circles"));
         assert!(refused(json!({ "description": "x".repeat(5_000) })).contains("more than 4096"));
         let mut deep = json!({});
         for _ in 0..100 {
@@ -257,7 +304,9 @@ mod tests {
             "type": "object",
             "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
         });
-        assert_eq!(read(&tree, SchemaForm::AsIs), Ok(tree.clone()));
+        let offered = read(&tree, SchemaForm::AsIs).unwrap();
+        assert_eq!(offered["properties"]["children"]["items"]["$ref"], "#/$defs/part_1");
+        assert_eq!(offered["$defs"]["part_1"]["properties"], offered["properties"]);
         assert!(read(&tree, SchemaForm::Portable).is_err());
     }
 

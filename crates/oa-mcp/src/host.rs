@@ -42,7 +42,7 @@ pub(crate) struct Host {
 
 /// A question that needs an answer from outside.
 #[derive(Clone, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum HostRequest {
     Elicitation(Elicitation),
     Sampling(Sampling),
 }
@@ -65,7 +65,7 @@ impl Refusal {
 pub(crate) enum Wanted {
     /// The answer is known.
     Answer(Value),
-    Question(Box<Asked>),
+    Question(Box<HostRequest>),
     Refused(Refusal),
 }
 
@@ -105,10 +105,10 @@ impl Host {
                 self.limits.description_bytes,
                 self.limits.schema_bytes,
             )
-            .map(Asked::Elicitation),
+            .map(HostRequest::Elicitation),
             "sampling/createMessage" if self.offers.on_sampling.is_some() => {
                 Sampling::read(params, &self.server, name("sampling"), self.limits.sampling_tokens)
-                    .map(Asked::Sampling)
+                    .map(HostRequest::Sampling)
             }
             _ => {
                 return Wanted::Refused(Refusal::new(NO_METHOD, "this client does not offer it"));
@@ -121,14 +121,18 @@ impl Host {
     }
 
     /// Has a question answered.
-    pub(crate) async fn answer(&self, asked: Asked, cx: ToolContext) -> Result<Value, Refusal> {
+    pub(crate) async fn answer(
+        &self,
+        asked: HostRequest,
+        cx: ToolContext,
+    ) -> Result<Value, Refusal> {
         let refused = |words: String| Refusal::new(REFUSED, words);
         match (asked, &self.offers.on_elicitation, &self.offers.on_sampling) {
-            (Asked::Elicitation(question), Some(ask), _) => {
+            (HostRequest::Elicitation(question), Some(ask), _) => {
                 let answer = ask(question.clone(), cx).await;
                 question.answer(answer).map_err(refused)
             }
-            (Asked::Sampling(request), _, Some(sample)) => {
+            (HostRequest::Sampling(request), _, Some(sample)) => {
                 let sampled = sample(request, cx).await;
                 let sampled = sampled.map_err(|error| refused(error.to_string()))?;
                 Ok(sampled.to_result())

@@ -43,11 +43,11 @@ pub(crate) struct HttpSpec {
     pub(crate) transport: Transport,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Option<ApiKey>> + Send>>;
+type NewKey = Pin<Box<dyn Future<Output = Option<ApiKey>> + Send>>;
 
 /// The callback for a 401.
 #[derive(Clone)]
-pub(crate) struct Ask(Arc<dyn Fn(String) -> Asked + Send + Sync>);
+pub(crate) struct Ask(Arc<dyn Fn(String) -> NewKey + Send + Sync>);
 
 impl Ask {
     pub(crate) fn new<F, R>(ask: F) -> Self

@@ -96,6 +96,8 @@ pub use crate::tool_server::ToolServer;
 pub use crate::tool_server::http::{HttpBody, HttpService};
 #[cfg(feature = "server")]
 pub use crate::tool_server::limits::ServerLimits;
+#[cfg(feature = "server")]
+pub use crate::tool_server::live::ToolServerHandle;
 pub use oa_mcp_data::{
     Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Pins, Prompt, PromptArgument,
     Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm, UnconfirmedTool,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::error::{Error, ErrorKind};
-use crate::host::{Asked, Host, INVALID_REQUEST, REFUSED, Refusal, Wanted};
+use crate::host::{Host, HostRequest, INVALID_REQUEST, REFUSED, Refusal, Wanted};
 use crate::limits::Limits;
 use crate::listener::OnLog;
 
@@ -96,7 +96,7 @@ pub(crate) struct Call {
 /// A question of the server. Whoever takes it out of its queue answers it by [`Link::reply`].
 pub(crate) struct Question {
     pub(crate) id: Value,
-    pub(crate) asked: Asked,
+    pub(crate) asked: HostRequest,
     /// The server no longer wants the answer.
     pub(crate) cancel: Cancel,
 }
@@ -402,7 +402,12 @@ impl Link {
 
     /// Hands a question to the call in which it was asked. Over a pipe nothing says which one that is: then it is the
     /// oldest.
-    fn hand_over(&self, id: &Value, asked: Asked, within: Option<i64>) -> Result<(), Refusal> {
+    fn hand_over(
+        &self,
+        id: &Value,
+        asked: HostRequest,
+        within: Option<i64>,
+    ) -> Result<(), Refusal> {
         let mut state = self.lock();
         let is_meant = |call: i64| within.is_none_or(|within| within == call);
         let calls = state.calls.iter().filter(|(call, _)| is_meant(**call));

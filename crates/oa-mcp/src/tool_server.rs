@@ -1,6 +1,6 @@
 //! Tools of ours for clients of the protocol.
 //!
-//! `protocol.rs` decides what a message means, without I/O; `call.rs` runs calls; `stream.rs` and `http.rs` move bytes.
+//! `oa_mcp_data::client` reads messages, and `protocol.rs` decides what they mean, both without I/O; `call.rs` runs calls; `stream.rs` and `http.rs` move bytes.
 
 use std::fmt;
 use std::io;
@@ -11,18 +11,18 @@ use oa_tools::{Registry, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::tool_server::call::{Connection, Permit, Runner};
-use crate::tool_server::catalog::{About, Catalog};
+use crate::tool_server::catalog::About;
 use crate::tool_server::limits::ServerLimits;
+use crate::tool_server::live::{Live, ToolServerHandle};
 
 mod call;
 mod catalog;
 #[cfg(feature = "server-http")]
 pub(crate) mod http;
 pub(crate) mod limits;
-mod message;
+pub(crate) mod live;
 mod output;
 mod protocol;
-mod splitter;
 mod stream;
 
 /// Tools of ours as an MCP server: over standard input and output, over any pair of streams, or (feature
@@ -31,6 +31,9 @@ mod stream;
 /// Each call runs in an executor: a tool that panics, fails or takes too long is a result that the model can read, and
 /// blocking tools get a thread. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) go out in order,
 /// before the result. A tool that runs an agent is a tool like any other.
+///
+/// It speaks the version 2026-07-28 of the protocol, which has no handshake, and those from 2024-11-05 to 2025-11-25.
+/// [`handle`](Self::handle) changes the tools while it serves.
 ///
 /// External tools are not offered: whoever has their results is not here. Of exclusive tools, and of those with a
 /// [`max_parallel`](oa_tools::Tool::max_parallel), only as many calls run at once as they say, over all clients.
@@ -58,7 +61,7 @@ mod stream;
 #[derive(Clone)]
 #[must_use = "a server does nothing until it serves"]
 pub struct ToolServer {
-    registry: Registry,
+    live: Arc<Live>,
     about: About,
     state: State,
     permit: Option<Permit>,
@@ -74,7 +77,8 @@ impl ToolServer {
             instructions: None,
         };
         let (state, limits) = (State::new(), ServerLimits::default());
-        Self { registry, about, state, permit: None, limits }
+        let live = Arc::new(Live::new(registry));
+        Self { live, about, state, permit: None, limits }
     }
 
     /// Sets the name that clients see.
@@ -199,16 +203,21 @@ impl ToolServer {
         http::HttpService::new(self.into_runner())
     }
 
+    /// Returns a handle that changes the tools and sends log lines while the server serves.
+    #[must_use]
+    pub fn handle(&self) -> ToolServerHandle {
+        ToolServerHandle(Arc::clone(&self.live))
+    }
+
     fn into_runner(self) -> Runner {
-        let catalog = Catalog::new(&self.registry, self.about, self.state);
-        Runner::new(catalog, self.limits, self.permit)
+        Runner::new(self.live, self.about, self.state, self.limits, self.permit)
     }
 }
 
 impl fmt::Debug for ToolServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolServer")
-            .field("tools", &self.registry)
+            .field("tools", &self.live.registry().1)
             .field("name", &self.about.name)
             .field("version", &self.about.version)
             .field("limits", &self.limits)

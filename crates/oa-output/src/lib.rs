@@ -29,7 +29,7 @@ pub use crate::mode::OutputMode;
 pub use crate::partial::Partial;
 pub use crate::reader::OutputReader;
 pub use crate::response_format::ResponseFormat;
-pub use crate::validator::{OutputCheck, OutputOptions, OutputValidator, Validation};
+pub use crate::validator::{OtherTools, OutputCheck, OutputOptions, OutputValidator, Validation};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

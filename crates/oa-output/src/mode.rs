@@ -1,5 +1,8 @@
-/// The way structured output is requested from the model.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+use serde::{Deserialize, Serialize};
+
+/// The way structured output is requested from the model. In JSON, `auto`, `format`, `prompt` or `tool`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(clippy::exhaustive_enums, reason = "each way is sent in its own form")]
 pub enum OutputMode {
     /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not, and where calls are

@@ -3,6 +3,7 @@ mod wrapped;
 use std::fmt;
 
 use oa_tools::{ArgumentError, check_arguments, complete_arguments};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A response format: a name and a JSON Schema of an object.
@@ -17,14 +18,19 @@ use serde_json::{Value, json};
 /// let format = Value::from(ResponseFormat::new("place", schema));
 /// assert_eq!(format["json_schema"]["name"], "place");
 /// ```
-#[derive(Clone, PartialEq)]
+///
+/// As JSON of its own, it is `{"name": "place", "schema": {...}}`.
+#[derive(Clone, Deserialize, PartialEq, Serialize)]
 pub struct ResponseFormat {
+    #[serde(deserialize_with = "name")]
     name: String,
     /// The schema that answers are checked against, and the parameters of an output tool.
     schema: Value,
     /// The schema that is sent, where it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     strict: Option<Value>,
     /// True if the value is wrapped as the only member of an object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_wrapped: bool,
 }
 
@@ -37,13 +43,7 @@ impl ResponseFormat {
     /// Servers accept names of 1 to 64 letters, digits, `_` and `-`; other characters become `_`.
     #[must_use]
     pub fn new(name: impl AsRef<str>, schema: Value) -> Self {
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let letter = |c: char| if is_letter(c) { c } else { '_' };
-        let mut name: String = name.as_ref().chars().take(LONGEST).map(letter).collect();
-        if name.is_empty() {
-            "answer".clone_into(&mut name);
-        }
-        Self { name, schema, strict: None, is_wrapped: false }
+        Self { name: accepted(name.as_ref()), schema, strict: None, is_wrapped: false }
     }
 
     /// Creates a format from a type: its fields are the members, their doc comments the descriptions.
@@ -149,6 +149,18 @@ impl ResponseFormat {
     pub fn is_of_object(&self) -> bool {
         self.schema.get("type").is_some_and(|of| of == "object")
     }
+}
+
+/// Returns a name that servers accept.
+fn accepted(name: &str) -> String {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let letter = |c: char| if is_letter(c) { c } else { '_' };
+    let name: String = name.chars().take(LONGEST).map(letter).collect();
+    if name.is_empty() { "answer".to_owned() } else { name }
+}
+
+fn name<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|name| accepted(&name))
 }
 
 /// Converts to the JSON of a request.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 use crate::format_fallback::{FormatFallback, FormatRequest};
+use crate::mode::OutputMode;
 use crate::response_format::ResponseFormat;
 
 /// Validates the answers of a turn until one matches.
@@ -74,6 +75,54 @@ impl Default for OutputOptions {
     }
 }
 
+/// The tools that a request offers beside the output.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum OtherTools {
+    /// None.
+    #[default]
+    Absent,
+    /// Calls are parts of a response format.
+    Constrained,
+    /// Calls are as in the protocol.
+    Native,
+}
+
+impl OutputOptions {
+    /// Returns the options for a way of asking. `tool` names the output tool; `final_answer` by default.
+    ///
+    /// ```
+    /// use oa_output::{FormatRequest, OtherTools, OutputMode, OutputOptions};
+    ///
+    /// let options = OutputOptions::of(OutputMode::Auto, None, OtherTools::Native)?;
+    /// assert_eq!((options.tool.as_deref(), options.first), (Some("final_answer"), None));
+    /// let options = OutputOptions::of(OutputMode::Auto, None, OtherTools::Absent)?;
+    /// assert_eq!((options.tool, options.first), (None, Some(FormatRequest::Schema)));
+    /// # Ok::<(), oa_output::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `Config` if a tool is named and the mode has none.
+    pub fn of(mode: OutputMode, tool: Option<String>, others: OtherTools) -> Result<Self, Error> {
+        if tool.is_some() && matches!(mode, OutputMode::Format | OutputMode::Prompt) {
+            return Err(Error::config("tool_name has no effect where there is no output tool"));
+        }
+        let by_tool = match mode {
+            OutputMode::Auto => others == OtherTools::Native,
+            OutputMode::Format | OutputMode::Prompt => false,
+            OutputMode::Tool => true,
+        };
+        let first = match mode {
+            OutputMode::Auto if !by_tool => Some(FormatRequest::Schema),
+            OutputMode::Prompt => Some(FormatRequest::Prompt),
+            _ => None,
+        };
+        let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
+        Ok(Self { tool, first, ..Self::default() })
+    }
+}
+
 /// Why the last answer is invalid.
 struct Problem {
     kind: ProblemKind,
@@ -102,6 +151,17 @@ pub enum Validation {
     Failed,
     /// The answer does not match: the model reads this as a user message.
     Correct(String),
+}
+
+impl Validation {
+    /// Returns the message that the model reads, if there is one.
+    #[must_use]
+    pub fn into_correction(self) -> Option<String> {
+        match self {
+            Self::Correct(words) => Some(words),
+            Self::Failed | Self::Unchanged => None,
+        }
+    }
 }
 
 /// The arguments of a call of the output tool, or the answer's text, as a value.

@@ -1,13 +1,15 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oa_client::AgentOptions;
+use oa_client::{AgentOptions, Error};
 use oa_events::AgentEvent;
+use oa_session::SessionStore;
 
 use crate::control::Control;
 use crate::event::{EventSink, Numbered};
 use crate::limits::Limits;
+use crate::warning::{WarningSink, WorkerWarning};
 
 /// The agents and settings that the handlers of a worker share.
 #[derive(Clone)]
@@ -19,6 +21,26 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) sink: Option<Arc<dyn EventSink>>,
     pub(crate) control: Option<Control>,
+    /// The store of conversations; without one they are in the engine's state.
+    pub(crate) store: Option<Arc<dyn SessionStore>>,
+    /// The digest of the agents.
+    pub(crate) digest: String,
+    pub(crate) warnings: Option<Arc<WarningSink>>,
+    pub(crate) known: Mutex<Known>,
+}
+
+/// Things that a worker remembers. It could find them out again.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Agents within others, by the names down to them.
+    within: BTreeMap<Vec<String>, AgentOptions>,
+    /// The invocations about which somebody was warned.
+    warned: BTreeSet<String>,
+}
+
+impl Known {
+    /// The number of each that are remembered.
+    const MOST: usize = 1_024;
 }
 
 impl std::ops::Deref for Shared {
@@ -42,6 +64,59 @@ impl Inner {
             None => Some(&self.main),
             Some(name) => self.named.get(name),
         }
+    }
+
+    /// Returns an agent within others, whose permissions hold for it too; `None` if one of them is not here.
+    ///
+    /// One is made once, so that its executor's limits hold for all of its turns.
+    pub(crate) fn agent_within(
+        &self,
+        name: Option<&str>,
+        within: &[String],
+    ) -> Option<Result<AgentOptions, Error>> {
+        let Some((outermost, inner)) = within.split_first() else {
+            return self.agent(name).cloned().map(Ok);
+        };
+        let name = name.unwrap_or_default();
+        let path: Vec<String> = within.iter().cloned().chain([name.to_owned()]).collect();
+        let known = |known: &mut Known| known.within.get(&path).cloned();
+        if let Some(agent) = self.with_known(known) {
+            return Some(Ok(agent));
+        }
+        let mut agent = self.agent(Some(&**outermost).filter(|name| !name.is_empty()))?.clone();
+        for name in inner.iter().map(String::as_str).chain([name]) {
+            agent = match self.agent(Some(name))?.within(&agent, name) {
+                Ok(agent) => agent,
+                Err(error) => return Some(Err(error)),
+            };
+        }
+        self.with_known(|known| {
+            if known.within.len() >= Known::MOST {
+                known.within.clear();
+            }
+            known.within.insert(path.clone(), agent.clone());
+        });
+        Some(Ok(agent))
+    }
+
+    /// Warns about an invocation, once.
+    pub(crate) fn warn(&self, invocation: &str, warning: &WorkerWarning) {
+        let is_new = self.with_known(|known| {
+            if known.warned.len() >= Known::MOST {
+                known.warned.clear();
+            }
+            known.warned.insert(invocation.to_owned())
+        });
+        if is_new {
+            tracing::warn!(target: "oa_restate", invocation, "{warning}");
+            if let Some(warnings) = &self.warnings {
+                warnings(warning);
+            }
+        }
+    }
+
+    fn with_known<T>(&self, use_it: impl FnOnce(&mut Known) -> T) -> T {
+        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns a function that publishes the events of a new attempt at a step.

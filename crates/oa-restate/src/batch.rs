@@ -1,4 +1,4 @@
-use oa_types::Message;
+use oa_types::{Message, json_size};
 use restate_sdk::context::DurableFuture;
 use restate_sdk::context::{DurableFuturesUnordered, RequestTarget};
 use restate_sdk::prelude::*;
@@ -8,6 +8,9 @@ use crate::place::Durable;
 
 /// The number of prompts that a batch may have.
 const MOST: usize = 10_000;
+
+/// The most that the replies of a batch may take together, in bytes of JSON: half of what the engine takes as one message.
+const MOST_BYTES: usize = 16 << 20;
 
 /// Runs many prompts, each in a session of its own.
 pub(crate) struct AgentBatch;
@@ -21,7 +24,7 @@ impl AgentBatch {
         ctx: Context<'_>,
         input: Json<BatchPrompts>,
     ) -> Result<Json<Vec<BatchItem>>, HandlerError> {
-        let Json(BatchPrompts { name, prompts, at_once }) = input;
+        let Json(BatchPrompts { name, prompts, at_once, output }) = input;
         if prompts.len() > MOST {
             let message = format!("a batch has at most {MOST} prompts, not {}", prompts.len());
             return Err(TerminalError::new_with_code(413, message).into());
@@ -30,6 +33,7 @@ impl AgentBatch {
         let mut items: Vec<BatchItem> = (0..prompts.len())
             .map(|place| BatchItem { session: format!("{name}/{place}"), reply: None, error: None })
             .collect();
+        let mut left = MOST_BYTES;
         let mut waiting = prompts.into_iter().enumerate();
         let mut running: DurableFuturesUnordered<Durable<'_, _>> = DurableFuturesUnordered::new();
         loop {
@@ -37,14 +41,25 @@ impl AgentBatch {
                 && let Some((place, prompt)) = waiting.next()
             {
                 let target = RequestTarget::object("Agent", &*items[place].session, "prompt");
-                let prompt = Json(SessionPrompt::new(Message::user(prompt)));
-                let called = ctx.request::<_, Json<TurnReply>>(target, prompt).call();
+                let mut prompt = SessionPrompt::new(Message::user(prompt));
+                prompt.output.clone_from(&output);
+                let called = ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
                 running.push(Box::pin(called.map(move |reply| (place, reply))));
             }
             let Some((_, (place, reply))) = running.next().await? else { break };
             let item: &mut BatchItem = &mut items[place];
             match reply {
-                Ok(Json(reply)) => item.reply = Some(reply),
+                Ok(Json(mut reply)) => {
+                    let bytes = json_size(&reply);
+                    if bytes > left {
+                        item.error = Some(format!(
+                            "{bytes} bytes, more than there is room for: see its session"
+                        ));
+                        (reply.text, reply.value) = (String::new(), None);
+                    }
+                    left = left.saturating_sub(json_size(&reply));
+                    item.reply = Some(reply);
+                }
                 Err(error) => item.error = Some(error.message().to_owned()),
             }
         }

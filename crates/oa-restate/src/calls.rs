@@ -2,7 +2,7 @@
 
 use oa_tools::{Cancel, ErrorBody};
 use oa_turn::{CallResult, Perform, RunOutcome, RunStep, Spent, StepCall};
-use oa_types::{Message, Outcome};
+use oa_types::{Message, Outcome, json_size};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::agents::Shared;
 use crate::contract::{SessionPrompt, TurnReply};
 use crate::control::watched;
+use crate::name;
 use crate::place::{Durable, Happened, Place};
-use crate::{layout, name};
 
 /// The number of turns that may run within each other.
-pub(crate) const MAX_DEPTH: u32 = 8;
+pub(crate) const MAX_DEPTH: usize = 8;
 
 /// The input of `AgentTool/run`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -23,6 +23,8 @@ pub(crate) struct ToolCall {
     session: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    within: Vec<String>,
     turn: u64,
     /// One call.
     step: RunStep,
@@ -94,8 +96,8 @@ pub(crate) async fn start<'ctx>(
     }
     let mut step = step.clone();
     step.calls = vec![call.clone()];
-    let Place { session, agent, turn, watch, .. } = of.clone();
-    let input = Json(ToolCall { session, agent, turn, step, watch, most });
+    let Place { session, agent, within, turn, watch, .. } = of.clone();
+    let input = Json(ToolCall { session, agent, within, turn, step, watch, most });
     let target = RequestTarget::service("AgentTool", "run");
     let called = ctx.request::<_, Json<RunOutcome>>(target, input).call();
     let invocation = called.invocation_handle().await.ok();
@@ -115,12 +117,11 @@ fn start_agent<'ctx>(
 ) -> (String, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
     let session = name::of_sub_session(&of.session, call);
     let said = call.call.input["prompt"].as_str().unwrap_or_default();
-    let prompt = SessionPrompt {
-        message: Message::user(said),
-        agent: Some(call.call.block.name.clone()),
-        left: step.left,
-        depth: of.depth + 1,
-    };
+    let mut prompt = SessionPrompt::new(Message::user(said));
+    prompt.agent = Some(call.call.block.name.clone());
+    prompt.left = step.left;
+    let outer = of.agent.clone().unwrap_or_default();
+    prompt.within = of.within.iter().cloned().chain([outer]).collect();
     let target = RequestTarget::object("Agent", &*session, "prompt");
     let called = ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
     (session, Box::pin(called))
@@ -158,12 +159,16 @@ impl AgentTool {
         ctx: Context<'_>,
         input: Json<ToolCall>,
     ) -> Result<Json<RunOutcome>, HandlerError> {
-        let Json(ToolCall { session, agent, turn, step, watch, most }) = input;
+        let Json(ToolCall { session, agent, within, turn, step, watch, most }) = input;
         let Some(call) = step.calls.first().cloned() else {
             return Err(TerminalError::new_with_code(400, "there is no call").into());
         };
-        let Some(options) = self.0.agent(agent.as_deref()).cloned() else {
-            return Err(no_agent(agent.as_deref()).into());
+        let options = match self.0.agent_within(agent.as_deref(), &within) {
+            Some(Ok(options)) => options,
+            Some(Err(error)) => {
+                return Err(TerminalError::new_with_code(400, error.to_string()).into());
+            }
+            None => return Err(no_agent(agent.as_deref()).into()),
         };
         let name = name::of_call("call", &call);
         let (shared, of) = (self.0.clone(), name.clone());
@@ -188,7 +193,7 @@ impl AgentTool {
 
 /// Returns a result that is not too large to keep.
 fn bounded(result: CallResult, tool: &str, most: usize) -> CallResult {
-    let size = layout::size(&result);
+    let size = json_size(&result);
     if size <= most {
         return result;
     }

@@ -1,5 +1,6 @@
 //! The inputs and outputs of handlers, as JSON.
 
+use oa_output::{OutputMode, ResponseFormat};
 use oa_turn::{BudgetLeft, Spent};
 use oa_types::{FinishReason, ImageBlock, Message};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,12 +17,37 @@ pub struct SessionPrompt {
     /// prompt, and later ones must name the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The structured output that the turn is to have: the reply then has a [value](TurnReply::value).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Box<PromptOutput>>,
     /// The rest of the budgets of the turn that this one is part of.
     #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
     pub left: BudgetLeft,
-    /// The number of turns around this one.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub depth: u32,
+    /// The agents that this one runs within, the outermost first; an empty name is the worker's main agent. Calls also
+    /// need their [permission](oa_client::AgentOptions::within).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
+}
+
+/// Structured output of a turn: `{"name": "place", "schema": {"type": "object", ...}}`.
+///
+/// As in a client, the model reads what does not match and tries again, all within one turn. When the turn is over,
+/// invalid answers leave history. Without a valid answer, `prompt` returns 422.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PromptOutput {
+    /// The name and the schema.
+    #[serde(flatten)]
+    pub format: ResponseFormat,
+    /// The way it is requested from the model.
+    #[serde(default)]
+    pub mode: OutputMode,
+    /// The name of the output tool; `final_answer` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The number of attempts; 3 by default.
+    #[serde(default = "three")]
+    pub tries: u32,
 }
 
 /// The output of `prompt`.
@@ -34,6 +60,13 @@ pub struct TurnReply {
     pub reason: FinishReason,
     /// The text of the last answer; empty if there is none.
     pub text: String,
+    /// The value, if the prompt asked for [structured output](SessionPrompt::output). Without one, the turn was
+    /// interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The number of attempts at the value.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
     /// The amount that the turn has used up of its budgets.
     #[serde(default, skip_serializing_if = "Spent::is_zero")]
     pub spent: Spent,
@@ -155,6 +188,9 @@ pub struct BatchPrompts {
     /// The number of turns at once; 16 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<usize>,
+    /// The structured output of each turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Box<PromptOutput>>,
 }
 
 /// One prompt of a finished batch.
@@ -184,13 +220,27 @@ impl SessionPrompt {
     /// Creates a prompt.
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self { message, agent: None, left: BudgetLeft::default(), depth: 0 }
+        let left = BudgetLeft::default();
+        Self { message, agent: None, output: None, left, within: Vec::new() }
     }
 
     /// Creates a prompt from a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Message::user(text))
+    }
+
+    /// Asks for structured output.
+    #[must_use]
+    pub fn with_output(mut self, output: impl Into<PromptOutput>) -> Self {
+        self.output = Some(Box::new(output.into()));
+        self
+    }
+}
+
+impl From<ResponseFormat> for PromptOutput {
+    fn from(format: ResponseFormat) -> Self {
+        Self { format, mode: OutputMode::default(), tool: None, tries: three() }
     }
 }
 
@@ -230,13 +280,17 @@ impl BatchPrompts {
     /// Creates a batch.
     #[must_use]
     pub fn new(name: impl Into<String>, prompts: Vec<String>) -> Self {
-        Self { name: name.into(), prompts, at_once: None }
+        Self { name: name.into(), prompts, at_once: None, output: None }
     }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+fn three() -> u32 {
+    3
 }
 
 /// Reads a message, or a string as a user's message.

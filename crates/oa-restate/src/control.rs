@@ -12,6 +12,7 @@ use restate_sdk::prelude::*;
 use tokio::time::sleep;
 
 use crate::engine::Engine;
+use crate::place::CANCELLED;
 
 /// The name of the signal that ends [`AgentInterrupt::wait`].
 pub(crate) const SIGNAL: &str = "interrupt";
@@ -51,11 +52,16 @@ impl Control {
         }
     }
 
-    /// Waits for the end of the invocation; `None` if the engine does not tell.
+    /// Waits for the end of the invocation; `None` if the engine does not tell. An operator who cancels or kills the turn
+    /// ends it too, with an error.
     async fn attach(&self, watch: &str) -> Option<bool> {
         let path = format!("/restate/invocation/{watch}/attach");
         let (status, said) = self.0.send(http::Method::GET, &path, None).await.ok()?;
-        if status == 200 { serde_json::from_slice(&said).ok() } else { None }
+        match status {
+            200 => serde_json::from_slice(&said).ok(),
+            CANCELLED => Some(true),
+            _ => None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{error, fmt};
 
-use oa_types::Message;
+use oa_types::{Message, json_size};
 use serde::{Deserialize, Serialize};
 
 /// The version of the layout. A worker refuses to touch a session of a newer one.
@@ -17,7 +17,7 @@ pub(crate) const HEAD: &str = "head";
 pub(crate) const TURN: &str = "turn";
 /// The key of the calls that wait for somebody.
 pub(crate) const PENDING: &str = "pending";
-/// The key of the invocation in progress, for interrupts.
+/// The key of the turn in progress, for interrupts and approvals: [`Running`].
 pub(crate) const RUNNING: &str = "running";
 /// The key of steered messages that no turn has taken.
 pub(crate) const STEERED: &str = "steered";
@@ -29,6 +29,9 @@ pub(crate) struct Head {
     /// The agent of a session that is not of the worker's main agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
+    /// The agents that run the one of the session, the outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) within: Vec<String>,
     /// The number of the first value of turns.
     pub(crate) first: u64,
     /// The number of the next value of turns.
@@ -39,6 +42,17 @@ pub(crate) struct Head {
     pub(crate) turns: u64,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+}
+
+/// The turn in progress.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Running {
+    /// The invocation that ends when the turn is interrupted.
+    pub(crate) watch: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) within: Vec<String>,
 }
 
 /// The layout of a session is of a newer version.
@@ -93,37 +107,27 @@ impl Head {
             writes.push(Write::Turn(turn_key(self.next), written.to_vec()));
             self.next += 1;
             self.messages += written.len() as u64;
-            self.bytes += size(written) as u64;
+            self.bytes += json_size(written) as u64;
         }
         writes.push(Write::Head(self));
         writes.extend(stale.into_iter().map(Write::Clear));
         writes
     }
+
+    /// Returns the writes after a turn whose conversation is in a store: the head, which counts it. Messages that were
+    /// here before are in the store now.
+    pub(crate) fn save_counts(mut self, messages: usize, bytes: usize) -> Vec<Write> {
+        self.schema = SCHEMA;
+        let stale: Vec<String> = self.turn_keys().collect();
+        self.first = self.next;
+        (self.messages, self.bytes) = (messages as u64, bytes as u64);
+        let head = [Write::Head(self)];
+        head.into_iter().chain(stale.into_iter().map(Write::Clear)).collect()
+    }
 }
 
 fn turn_key(number: u64) -> String {
     format!("t/{number:06}")
-}
-
-/// Returns the size of a value as JSON, in bytes.
-pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> usize {
-    struct Counter(usize);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    // What cannot be written takes no space, and the engine says so when it is to be written.
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
 }
 
 #[cfg(test)]
@@ -183,17 +187,11 @@ mod tests {
                 }
                 prop_assert_eq!(state.read(), Some(conversation.clone()));
                 prop_assert_eq!(state.head.messages, conversation.len() as u64);
-                let bytes: usize = state.turns.values().map(size).sum();
+                let bytes: usize = state.turns.values().map(json_size).sum();
                 prop_assert_eq!(state.head.bytes, bytes as u64);
                 prop_assert_eq!(state.turns.len() as u64, state.head.next - state.head.first);
             }
             prop_assert!(state.written.values().all(|&times| times == 1));
-        }
-
-        #[test]
-        fn sizes_are_those_of_json(words in vec(".{0,20}", 0..5)) {
-            let messages: Vec<Message> = words.into_iter().map(Message::user).collect();
-            prop_assert_eq!(size(&messages), serde_json::to_string(&messages).unwrap().len());
         }
     }
 

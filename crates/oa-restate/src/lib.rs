@@ -30,11 +30,12 @@
 //!
 //! | status | |
 //! | --- | --- |
-//! | 400 | the prompt is not a user's message of text and images |
+//! | 400 | the prompt is not a user's message of text and images, or its structured output cannot be requested |
 //! | 403 | a hook blocked it, or the limit of turns is reached |
 //! | 404 | the worker has no agent of this name |
-//! | 409 | an operator has cancelled the turn, the session belongs to another agent, or it was written by a newer version |
+//! | 409 | an operator has cancelled the turn, the session belongs to another agent, it was written by a newer version, or somebody else has written to the [stored](AgentWorker::session_store) session |
 //! | 413 | the session is [full](Limits::session_bytes), or the model's context is |
+//! | 422 | no answer matches the [structured output](SessionPrompt::output) that was wanted |
 //! | 502, 504 | the model server failed, after the retries of the agent; the prompt is taken back unless the answer had begun |
 //!
 //! # When to use this crate directly
@@ -50,7 +51,10 @@ mod batch;
 mod calls;
 mod inbox;
 mod object;
+mod output;
+mod state;
 mod steps;
+mod storage;
 
 mod agents;
 mod control;
@@ -63,15 +67,17 @@ mod event;
 mod layout;
 mod limits;
 mod name;
+mod warning;
 
 pub use crate::contract::{
-    Approve, BatchItem, BatchPrompts, Deny, ExternalResult, Fork, PendingCall, SessionPrompt,
-    Status, TurnReply, TurnStatus, WaitsFor,
+    Approve, BatchItem, BatchPrompts, Deny, ExternalResult, Fork, PendingCall, PromptOutput,
+    SessionPrompt, Status, TurnReply, TurnStatus, WaitsFor,
 };
 pub use crate::event::{EventReader, EventSink, ReadEvent, SessionEvent};
 pub use crate::limits::Limits;
 pub use crate::register::{RegisterError, Registered};
 pub use crate::sessions::{SessionError, Sessions};
+pub use crate::warning::WorkerWarning;
 pub use crate::worker::AgentWorker;
 
 /// Compiles the example of the README.

@@ -35,9 +35,12 @@ pub(crate) fn conversation(session: &str, turn: u64) -> u64 {
     hash(session.as_bytes()).wrapping_add(turn << 32)
 }
 
-/// Returns a digest of everything that decides which steps a turn consists of: limits, tools, and hooks. A turn that was
+/// Returns a digest of everything that decides which steps a turn consists of: limits, tools, hooks, and a store. A turn that was
 /// begun with one digest may not be replayable with another.
-pub(crate) fn digest<'a>(agents: impl Iterator<Item = (&'a str, &'a AgentOptions)>) -> String {
+pub(crate) fn digest<'a>(
+    agents: impl Iterator<Item = (&'a str, &'a AgentOptions)>,
+    has_store: bool,
+) -> String {
     let agents = agents.map(|(name, options)| {
         let tools = options.tools().iter().map(|tool| {
             let hooks = options.hooks();
@@ -52,7 +55,7 @@ pub(crate) fn digest<'a>(agents: impl Iterator<Item = (&'a str, &'a AgentOptions
         ])
     });
     let agents: Vec<_> = agents.collect();
-    format!("{:016x}", hash(json!(agents).to_string().as_bytes()))
+    format!("{:016x}", hash(json!([agents, has_store]).to_string().as_bytes()))
 }
 
 /// A 64-bit FNV-1a hash: the same in each process and version.

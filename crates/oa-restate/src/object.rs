@@ -1,16 +1,16 @@
 //! The virtual object of a session.
 
-use std::pin::Pin;
+use std::sync::Arc;
 
 use oa_client::AgentOptions;
+use oa_session::SessionStore;
 use oa_tools::ErrorBody;
 use oa_turn::{CutBy, DriveError, Fit, StepCall, Turn, drive};
-use oa_types::{ErrorRecord, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
-use restate_sdk::context::{
-    CallFuture, ContextReadState, ContextWriteState, DurableFuture, RequestTarget,
-};
+use oa_types::{ErrorRecord, FinishReason, Message, MessageRole, Outcome, ToolUseBlock, json_size};
+use restate_sdk::context::{CallFuture, ContextWriteState, DurableFuture, RequestTarget};
 use restate_sdk::prelude::*;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::agents::{Shared, now_in_micros};
 use crate::calls::{MAX_DEPTH, no_agent};
@@ -19,11 +19,13 @@ use crate::contract::{
     TurnStatus, WaitsFor,
 };
 use crate::control::SIGNAL;
-use crate::layout::{HEAD, Head, PENDING, RUNNING, STEERED, TURN, Write, size};
+use crate::layout::{Head, PENDING, RUNNING, Running, STEERED, TURN};
+use crate::output::Output;
 use crate::place::{CANCELLED, Durable, Happened, Place};
+use crate::state::{BoxFuture, Reader, write};
 use crate::steps::{DurableSteps, Stop};
-
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use crate::storage::{self, StoredAt};
+use crate::warning::WorkerWarning;
 
 /// A session.
 pub(crate) struct Agent(pub(crate) Shared);
@@ -48,6 +50,11 @@ impl Agent {
         ctx: SharedObjectContext<'_>,
     ) -> Result<Json<Vec<Message>>, HandlerError> {
         let keys: Vec<String> = Reader::Shared(&ctx).head().await?.turn_keys().collect();
+        if let (Some(store), true) = (&self.0.store, keys.is_empty())
+            && let Some(messages) = storage::read(&**store, ctx.key()).await?
+        {
+            return Ok(Json(messages));
+        }
         Ok(Json(Reader::Shared(&ctx).turns(&keys).await?))
     }
 
@@ -74,18 +81,8 @@ impl Agent {
         let input = match input {
             None => call.input,
             Some(input) => {
-                let head = Reader::Shared(&ctx).head().await?;
-                let options = self.options(&head)?;
-                let block = ToolUseBlock::new(&*id, &*call.tool, input);
-                match oa_turn::Perform::prepare(&options.steps(), &block) {
-                    (input, Fit::Fits) => input,
-                    (_, fit) => {
-                        let why = if let Fit::Unfit(why) = fit { why } else { String::new() };
-                        let message =
-                            format!("the input does not fit the tool {}: {why}", call.tool);
-                        return Err(TerminalError::new_with_code(400, message).into());
-                    }
-                }
+                let running = Reader::Shared(&ctx).get::<Running>(RUNNING).await?;
+                self.changed(running, &id, &call.tool, input)?
             }
         };
         ctx.resolve_awakeable(&call.awakeable, Json(Given::Approved { input }));
@@ -114,7 +111,7 @@ impl Agent {
     ) -> Result<(), HandlerError> {
         let Json(result) = input;
         let call = Reader::Shared(&ctx).waiting(&result.id, WaitsFor::Result).await?;
-        let (size, most) = (size(&result), self.0.limits.share(1));
+        let (size, most) = (json_size(&result), self.0.limits.share(1));
         if size > most {
             let message = format!("the result takes {size} bytes, and at most {most} are kept");
             return Err(TerminalError::new_with_code(413, message).into());
@@ -126,10 +123,10 @@ impl Agent {
     /// Ends the turn in progress. Returns false if there is none.
     #[handler]
     async fn interrupt(&self, ctx: SharedObjectContext<'_>) -> Result<Json<bool>, HandlerError> {
-        let Some(watch) = Reader::Shared(&ctx).get::<String>(RUNNING).await? else {
+        let Some(running) = Reader::Shared(&ctx).get::<Running>(RUNNING).await? else {
             return Ok(Json(false));
         };
-        ctx.invocation_handle(watch).signal(SIGNAL).resolve(true);
+        ctx.invocation_handle(running.watch).signal(SIGNAL).resolve(true);
         Ok(Json(true))
     }
 
@@ -153,8 +150,11 @@ impl Agent {
         let mut head = Reader::Object(&ctx).head().await?;
         let keys: Vec<String> = head.turn_keys().collect();
         let history = Reader::Object(&ctx).turns(&keys).await?;
-        (head.turns, head.agent) = (0, None);
-        save(&ctx, head.save(&history, &[]));
+        if let Some(store) = self.store(&head.within) {
+            storage::clear(&ctx, store).await?;
+        }
+        (head.turns, head.agent, head.within) = (0, None, Vec::new());
+        write(&ctx, head.save(&history, &[]));
         for key in [TURN, PENDING, RUNNING, STEERED] {
             ctx.clear(key);
         }
@@ -166,7 +166,8 @@ impl Agent {
     async fn fork(&self, ctx: ObjectContext<'_>, input: Json<Fork>) -> Result<(), HandlerError> {
         let Json(Fork { from, keep }) = input;
         let head = Reader::Object(&ctx).head().await?;
-        if head.messages > 0 {
+        let kept = self.load(&ctx, head.clone(), &[]).await?;
+        if !kept.messages.is_empty() {
             let message = "the session is not empty: clear it first";
             return Err(TerminalError::new_with_code(409, message).into());
         }
@@ -175,15 +176,112 @@ impl Agent {
         messages.truncate(keep.unwrap_or(usize::MAX));
         // A call that was cut off from its result is answered.
         let messages = oa_turn::repair(messages);
-        save(&ctx, head.save(&[], &messages));
+        kept.save(&ctx, head, &[], &messages).await
+    }
+}
+
+/// A conversation, and where it is kept.
+struct Kept<'a> {
+    messages: Vec<Message>,
+    bytes: usize,
+    /// `None` for a conversation in the engine's state.
+    store: Option<(&'a Arc<dyn SessionStore>, StoredAt)>,
+}
+
+impl Kept<'_> {
+    /// Writes the conversation. `before` is what it was when it was loaded.
+    async fn save(
+        &self,
+        ctx: &ObjectContext<'_>,
+        head: Head,
+        before: &[Message],
+        after: &[Message],
+    ) -> Result<(), HandlerError> {
+        let Some((store, at)) = &self.store else {
+            write(ctx, head.save(before, after));
+            return Ok(());
+        };
+        // What was in the engine's state before goes to the store as a whole.
+        let before = if at.messages == 0 { &[] } else { before };
+        let at = storage::save(ctx, store, at, before, after).await?;
+        write(ctx, head.save_counts(at.messages, at.bytes));
         Ok(())
     }
 }
 
+/// The first entry of a turn's journal.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Begun {
+    /// The time in microseconds since 1970.
+    at: u64,
+    /// The digest of the worker.
+    digest: String,
+}
+
 impl Agent {
-    fn options(&self, head: &Head) -> Result<&AgentOptions, HandlerError> {
-        let name = head.agent.as_deref();
-        Ok(self.0.agent(name).ok_or_else(|| no_agent(name))?)
+    /// Returns the store of a session. One of a sub-agent's call has none, because its result is all that is kept.
+    fn store(&self, within: &[String]) -> Option<&Arc<dyn SessionStore>> {
+        self.0.store.as_ref().filter(|_| within.is_empty())
+    }
+
+    /// Reads the conversation of a session.
+    fn load<'x>(
+        &'x self,
+        ctx: &'x ObjectContext<'_>,
+        head: Head,
+        within: &'x [String],
+    ) -> BoxFuture<'x, Result<Kept<'x>, HandlerError>> {
+        Box::pin(async move {
+            let keys: Vec<String> = head.turn_keys().collect();
+            let messages = Reader::Object(ctx).turns(&keys).await?;
+            let bytes = usize::try_from(head.bytes).unwrap_or(usize::MAX);
+            let Some(store) = self.store(within) else {
+                return Ok(Kept { messages, bytes, store: None });
+            };
+            let (stored, at) = storage::load(ctx, store).await?;
+            let (messages, bytes) = match stored.is_empty() {
+                true if !messages.is_empty() => (messages, bytes),
+                _ => (stored, at.bytes),
+            };
+            Ok(Kept { messages, bytes, store: Some((store, at)) })
+        })
+    }
+
+    /// Returns the input that somebody has given to a call, as its tool takes it.
+    fn changed(
+        &self,
+        running: Option<Running>,
+        id: &str,
+        tool: &str,
+        input: Value,
+    ) -> Result<Value, HandlerError> {
+        let refuse = |code, message: String| TerminalError::new_with_code(code, message);
+        let Some(Running { agent, within, .. }) = running else {
+            return Err(refuse(404, "no turn is in progress".to_owned()).into());
+        };
+        let options = self.options(agent.as_deref(), &within)?;
+        let block = ToolUseBlock::new(id, tool, input);
+        let input = match oa_turn::Perform::prepare(&options.steps(), &block) {
+            (input, Fit::Fits) => input,
+            (_, fit) => {
+                let why = if let Fit::Unfit(why) = fit { why } else { String::new() };
+                let message = format!("the input does not fit the tool {tool}: {why}");
+                return Err(refuse(400, message).into());
+            }
+        };
+        // As it would be denied if the model had given it.
+        let category = options.tool(tool).and_then(|tool| tool.category());
+        match options.permissions().denies(tool, &input, category) {
+            Some(reason) => Err(refuse(403, reason).into()),
+            None => Ok(input),
+        }
+    }
+
+    fn options(&self, name: Option<&str>, within: &[String]) -> Result<AgentOptions, HandlerError> {
+        let agent = self.0.agent_within(name, within).ok_or_else(|| no_agent(name))?;
+        let invalid =
+            |error: oa_client::Error| TerminalError::new_with_code(400, error.to_string());
+        Ok(agent.map_err(invalid)?)
     }
 
     /// Runs one turn.
@@ -194,15 +292,25 @@ impl Agent {
     ) -> BoxFuture<'x, Result<TurnReply, HandlerError>> {
         Box::pin(async move {
             let mut head = Reader::Object(ctx).head().await?;
-            let keys: Vec<String> = head.turn_keys().collect();
-            let history = Reader::Object(ctx).turns(&keys).await?;
-            let options = self.admit(&mut head, &prompt)?.clone();
+            let within = prompt.within.clone();
+            let kept = self.load(ctx, head.clone(), &within).await?;
+            let mut options = self.admit(&mut head, &kept, &prompt)?;
+            let mut output = None;
+            if let Some(wanted) = prompt.output {
+                let begun = Output::begin(&options, *wanted);
+                let begun =
+                    begun.map_err(|error| TerminalError::new_with_code(400, error.to_string()))?;
+                (options, output) = (begun.0, Some(begun.1));
+            }
             head.prompts += 1;
             head.turns += 1;
-            let (place, interrupted) = self.begin(ctx, &head, &prompt, &options).await?;
+            let (place, interrupted) = self.begin(ctx, &head, &options).await?;
             let watch = place.watch.clone();
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
-            turn.set_history(history).map_err(|error| refused(400, &error))?;
+            turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
+            if let Some(output) = &output {
+                turn.begin_output(output.tool());
+            }
             turn.set_outer_budget(prompt.left);
             let before = turn.history().clone();
             let steered = Reader::Object(ctx).get::<Vec<Message>>(STEERED).await?;
@@ -211,8 +319,13 @@ impl Agent {
                 let _ = turn.steer(message);
             }
             turn.prompt(prompt.message).map_err(|error| refused(400, &error))?;
-            let steps = DurableSteps::new(ctx, &self.0, &options, place, interrupted);
+            let steps = DurableSteps::new(ctx, &self.0, &options, place, output, interrupted);
             let ended = converse(&mut turn, &steps).await;
+            if turn.is_busy() {
+                // The engine has refused a step. History is left as after an interrupt.
+                turn.abandon(Vec::new());
+            }
+            let _ = turn.end_output();
             ctx.invocation_handle(watch).signal(SIGNAL).resolve(false);
             let waiting: Vec<Message> = turn.steered().cloned().collect();
             match waiting.is_empty() {
@@ -220,11 +333,16 @@ impl Agent {
                 false => ctx.set(STEERED, Json(waiting)),
             }
             let number = head.prompts;
-            save(ctx, head.save(&before, turn.history()));
+            let mut saved = kept.save(ctx, head.clone(), &before, turn.history()).await;
+            if saved.is_err() && kept.store.is_some() && !steps.is_cancelled() {
+                // A cancellation is heard once. The store knows if it has saved the turn already.
+                saved = kept.save(ctx, head, &before, turn.history()).await;
+            }
             for key in [TURN, PENDING, RUNNING] {
                 ctx.clear(key);
             }
             steps.tell_end(ended.as_ref().ok());
+            saved?;
             if steps.is_cancelled() {
                 return Err(
                     TerminalError::new_with_code(CANCELLED, "the turn was cancelled").into()
@@ -234,7 +352,8 @@ impl Agent {
             let answers = turn.history()[before.len().min(turn.history().len())..].iter();
             let last = answers.rev().find(|message| message.role == MessageRole::Assistant);
             let text = last.map(Message::text).unwrap_or_default();
-            Ok(TurnReply { turn: number, reason, text, spent: turn.spent() })
+            let (value, tries) = steps.value(&reason)?;
+            Ok(TurnReply { turn: number, reason, text, value, tries, spent: turn.spent() })
         })
     }
 
@@ -242,22 +361,25 @@ impl Agent {
     fn admit(
         &self,
         head: &mut Head,
+        kept: &Kept<'_>,
         prompt: &SessionPrompt,
-    ) -> Result<&AgentOptions, HandlerError> {
+    ) -> Result<AgentOptions, HandlerError> {
         let refuse = |code, message: String| TerminalError::new_with_code(code, message);
-        if head.messages == 0 {
+        if kept.messages.is_empty() {
             head.agent.clone_from(&prompt.agent);
         } else if prompt.agent.is_some() && prompt.agent != head.agent {
             let message = format!("the session belongs to the agent {:?}", head.agent);
             return Err(refuse(409, message).into());
         }
-        let options = self.options(head)?;
-        if prompt.depth > MAX_DEPTH {
+        head.within.clone_from(&prompt.within);
+        if prompt.within.len() > MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} agents call each other");
             return Err(refuse(400, message).into());
         }
-        let used = usize::try_from(head.bytes).unwrap_or(usize::MAX);
-        if !self.0.limits.admits(used, size(&prompt.message)) {
+        let options = self.options(head.agent.as_deref(), &head.within)?;
+        let used = kept.bytes;
+        let wanted = prompt.output.as_ref().map_or(0, json_size);
+        if !self.0.limits.admits(used, json_size(&prompt.message) + wanted) {
             let most = self.0.limits.session_bytes;
             let message = format!(
                 "the session holds {used} bytes, and at most {most} with the prompt: clear it, or fork its beginning"
@@ -276,7 +398,6 @@ impl Agent {
         &self,
         ctx: &ObjectContext<'ctx>,
         head: &Head,
-        prompt: &SessionPrompt,
         options: &AgentOptions,
     ) -> Result<(Place, Durable<'ctx, Happened>), HandlerError> {
         let target = RequestTarget::service("AgentInterrupt", "wait");
@@ -284,25 +405,28 @@ impl Agent {
         let watching =
             ctx.request::<(), bool>(target, ()).idempotency_key(ctx.invocation_id()).call();
         let watch = watching.invocation_handle().await?.invocation_id().to_owned();
-        ctx.set(RUNNING, Json(watch.clone()));
+        let (agent, within, turn) = (head.agent.clone(), head.within.clone(), head.prompts);
+        let running =
+            Running { watch: watch.clone(), agent: agent.clone(), within: within.clone() };
+        ctx.set(RUNNING, Json(running));
         let invocation = ctx.invocation_id().to_owned();
-        ctx.set(TURN, Json(TurnStatus { turn: head.prompts, invocation, requests: 0 }));
-        let deadline = match options.max_run_time() {
-            None => None,
-            Some(limit) => {
-                let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
-                let now = ctx.run(|| async { Ok(now_in_micros()) }).name("now").await?;
-                Some(now.saturating_add(limit))
-            }
-        };
-        let place = Place {
-            session: ctx.key().to_owned(),
-            agent: head.agent.clone(),
-            turn: head.prompts,
-            depth: prompt.depth,
-            watch,
-            deadline,
-        };
+        ctx.set(TURN, Json(TurnStatus { turn, invocation, requests: 0 }));
+        // Of a turn that an operator has killed.
+        ctx.clear(PENDING);
+        let digest = self.0.digest.clone();
+        let begin = || async move { Ok(Json(Begun { at: now_in_micros(), digest })) };
+        let Json(begun) = ctx.run(begin).name("begin").await?;
+        let session = ctx.key().to_owned();
+        if begun.digest != self.0.digest {
+            let (digest, begun_by) = (self.0.digest.clone(), begun.digest);
+            let session = session.clone();
+            let warning = WorkerWarning::OtherVersion { session, turn, begun_by, digest };
+            self.0.warn(ctx.invocation_id(), &warning);
+        }
+        let limit = options.max_run_time();
+        let limit = limit.map(|limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        let deadline = limit.map(|limit| begun.at.saturating_add(limit));
+        let place = Place { session, agent, turn, within, watch, deadline };
         Ok((place, Box::pin(watching.map(|_| Happened::Interrupted))))
     }
 }
@@ -389,68 +513,6 @@ async fn await_results(
         let _ = turn.add_result(id, body.to_value(), Outcome::Cancelled);
     }
     ended
-}
-
-/// A context that reads state. Its futures are boxed: the compiler cannot see that those of the engine's traits are `Send`
-/// for all lifetimes.
-#[derive(Clone, Copy)]
-enum Reader<'a> {
-    Object(&'a ObjectContext<'a>),
-    Shared(&'a SharedObjectContext<'a>),
-}
-
-impl<'a> Reader<'a> {
-    /// Returns the value of a key.
-    fn get<T: DeserializeOwned + Send + 'static>(
-        self,
-        key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<T>, TerminalError>> {
-        Box::pin(async move {
-            let value = match self {
-                Self::Object(ctx) => ctx.get::<Json<T>>(key).await?,
-                Self::Shared(ctx) => ctx.get::<Json<T>>(key).await?,
-            };
-            Ok(value.map(|Json(value)| value))
-        })
-    }
-
-    /// Reads the head of a session.
-    async fn head(self) -> Result<Head, HandlerError> {
-        let head = self.get::<Head>(HEAD).await?.unwrap_or_default();
-        head.check().map_err(|error| TerminalError::new_with_code(409, error.to_string()))?;
-        Ok(head)
-    }
-
-    /// Reads the messages of finished turns.
-    async fn turns(self, keys: &'a [String]) -> Result<Vec<Message>, HandlerError> {
-        let mut messages = Vec::new();
-        for key in keys {
-            let Some(turn) = self.get::<Vec<Message>>(key).await? else {
-                // The session is being shortened: the engine tries again.
-                return Err(format!("the state has no {key}").into());
-            };
-            messages.extend(turn);
-        }
-        Ok(messages)
-    }
-
-    /// Returns the call that waits under this id.
-    async fn waiting(self, id: &str, waits_for: WaitsFor) -> Result<PendingCall, HandlerError> {
-        let pending = self.get::<Vec<PendingCall>>(PENDING).await?.unwrap_or_default();
-        let is_it = |call: &PendingCall| call.id == id && call.waits_for == waits_for;
-        let none = || TerminalError::new_with_code(404, format!("no call {id:?} waits for this"));
-        Ok(pending.into_iter().find(is_it).ok_or_else(none)?)
-    }
-}
-
-fn save(ctx: &ObjectContext<'_>, writes: Vec<Write>) {
-    for write in writes {
-        match write {
-            Write::Clear(key) => ctx.clear(&key),
-            Write::Head(head) => ctx.set(HEAD, Json(head)),
-            Write::Turn(key, messages) => ctx.set(&key, Json(messages)),
-        }
-    }
 }
 
 fn refused(code: u16, error: &oa_turn::Error) -> TerminalError {

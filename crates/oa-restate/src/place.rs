@@ -18,8 +18,8 @@ pub(crate) struct Place {
     pub(crate) session: String,
     pub(crate) agent: Option<String>,
     pub(crate) turn: u64,
-    /// The number of turns around it.
-    pub(crate) depth: u32,
+    /// The agents around it, the outermost first.
+    pub(crate) within: Vec<String>,
     /// The invocation that ends when the turn is interrupted.
     pub(crate) watch: String,
     /// The end of the turn's time, in microseconds since 1970.

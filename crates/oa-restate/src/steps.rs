@@ -15,7 +15,7 @@ use oa_turn::{
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
     Spent, StepCall,
 };
-use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock};
+use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock, json_size};
 use restate_sdk::context::{DurableFuture, DurableFuturesUnordered, RequestTarget};
 use restate_sdk::prelude::*;
 use serde::Serialize;
@@ -28,6 +28,7 @@ use crate::calls::{self, Started};
 use crate::contract::{Given, PendingCall, TurnStatus, WaitsFor};
 use crate::control::watched;
 use crate::event::Numbered;
+use crate::output::Output;
 use crate::place::{CANCELLED, Durable, Happened, Place};
 use crate::{layout, name};
 
@@ -51,6 +52,7 @@ pub(crate) struct DurableSteps<'a, 'ctx> {
     shown: Numbered,
     /// Everything that the turn waits for. One queue for all, because the engine's futures can be raced only together.
     races: sync::Mutex<DurableFuturesUnordered<Durable<'ctx, Happened>>>,
+    output: Mutex<Option<Output>>,
     progress: Mutex<Progress>,
 }
 
@@ -71,6 +73,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         shared: &'a Shared,
         options: &'a AgentOptions,
         place: Place,
+        output: Option<Output>,
         interrupted: Durable<'ctx, Happened>,
     ) -> Self {
         let mut races = DurableFuturesUnordered::new();
@@ -88,6 +91,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             shown: Numbered::new(&place.session, place.turn, "show", 0),
             place,
             races: sync::Mutex::new(races),
+            output: Mutex::new(output),
             progress: Mutex::default(),
         }
     }
@@ -99,6 +103,24 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     /// Returns true if an operator has cancelled the invocation.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.progress().is_cancelled
+    }
+
+    fn output(&self) -> MutexGuard<'_, Option<Output>> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the value of structured output at the end of the turn, and the number of attempts.
+    pub(crate) fn value(
+        &self,
+        reason: &FinishReason,
+    ) -> Result<(Option<Value>, u32), TerminalError> {
+        match &mut *self.output() {
+            None => Ok((None, 0)),
+            Some(output) => match output.end(reason) {
+                Ok(value) => Ok((value, output.tries())),
+                Err(why) => Err(TerminalError::new_with_code(422, why)),
+            },
+        }
     }
 
     fn cut(&self) -> Option<CutBy> {
@@ -171,7 +193,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
 
     /// Takes the messages that were steered into the session.
     async fn steered(&self) -> Vec<Message> {
-        if self.place.depth > 0 || self.cut().is_some() {
+        if !self.place.within.is_empty() || self.cut().is_some() {
             return Vec::new();
         }
         let target = RequestTarget::object("AgentInbox", &*self.place.session, "take");
@@ -326,7 +348,7 @@ impl Perform for DurableSteps<'_, '_> {
         if let Some(outcome) = held {
             return Ok(outcome);
         }
-        if layout::size(&step.history) > self.shared.limits.session_bytes {
+        if json_size(&step.history) > self.shared.limits.session_bytes {
             let reason = FinishReason::Other("session_full".into());
             return Ok(nothing_of_it(CutBy::Budget { reason }));
         }
@@ -342,6 +364,10 @@ impl Perform for DurableSteps<'_, '_> {
                 bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
             });
         let outcome = outcome.await?.unwrap_or_else(nothing_of_it);
+        let outcome = match &mut *self.output() {
+            Some(output) => output.validate(outcome),
+            None => outcome,
+        };
         let steered = self.steered().await;
         if steered.is_empty() {
             return Ok(outcome);
@@ -406,7 +432,11 @@ impl Perform for DurableSteps<'_, '_> {
             let Ok(outcome) = steps.review_answer(step).await;
             outcome
         });
-        Ok(outcome.await?.unwrap_or_else(|by| ReviewAnswerOutcome::Cut { by }))
+        let outcome = outcome.await?.unwrap_or_else(|by| ReviewAnswerOutcome::Cut { by });
+        if let (ReviewAnswerOutcome::Retry { .. }, Some(output)) = (&outcome, &*self.output()) {
+            output.refuse();
+        }
+        Ok(outcome)
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
@@ -451,7 +481,7 @@ async fn in_time(
 
 /// Returns the outcome if the engine can hold it.
 fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
-    let size = layout::size(&outcome);
+    let size = json_size(&outcome);
     if size <= most {
         return outcome;
     }

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
 use oa_client::AgentOptions;
+use oa_session::SessionStore;
 use restate_sdk::endpoint::{Endpoint, ServiceOptions};
 use restate_sdk::http_server::HttpServer;
 use restate_sdk::service::IntoServiceDefinition;
@@ -22,6 +23,7 @@ use crate::limits::Limits;
 use crate::name;
 use crate::object::Agent;
 use crate::register::{self, RegisterError, Registered};
+use crate::warning::{WarningSink, WorkerWarning};
 
 /// A process that performs the steps of agents for the engine: model requests, tools, hooks.
 ///
@@ -53,8 +55,9 @@ use crate::register::{self, RegisterError, Registered};
 /// - The agent's own retries are the only ones: a request that failed after them is recorded as failed.
 /// - Each call runs in an executor of its own, on any worker. The number of calls at once holds for a turn; caps on calls
 ///   for each tool, rates and caches hold for each worker. Full results of truncated calls are not kept.
-/// - [Agents](Self::agent) have their own permissions, not those of the agent that calls them.
-/// - Structured output, and the detection of servers that cut prompts, are not part of a durable turn.
+/// - The events of [structured output](crate::SessionPrompt::output) show answers as the model gave them, with the calls
+///   of the output tool.
+/// - The detection of servers that cut prompts is not part of a durable turn.
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it serves"]
 pub struct AgentWorker {
@@ -63,6 +66,8 @@ pub struct AgentWorker {
     limits: Limits,
     sink: Option<Arc<dyn EventSink>>,
     ingress: Option<String>,
+    store: Option<Arc<dyn SessionStore>>,
+    warnings: Option<Arc<WarningSink>>,
 }
 
 impl AgentWorker {
@@ -76,11 +81,13 @@ impl AgentWorker {
     /// Creates a worker of an agent, without an ingress and with the default limits.
     pub fn new(agent: AgentOptions) -> Self {
         let limits = Limits::default();
-        Self { main: agent, named: BTreeMap::new(), limits, sink: None, ingress: None }
+        let (named, sink, ingress, store, warnings) = (BTreeMap::new(), None, None, None, None);
+        Self { main: agent, named, limits, sink, ingress, store, warnings }
     }
 
     /// Adds another agent. A call of a tool with this name, by any agent of the worker, is a turn of this agent in a
     /// session of its own. It takes the argument `prompt`, and the text of its last answer is the result of the call.
+    /// Its calls also need the permission of the agents that it runs [within](AgentOptions::within).
     /// A [prompt](crate::SessionPrompt::agent) can name it, too.
     pub fn agent(mut self, name: impl Into<String>, agent: AgentOptions) -> Self {
         self.named.insert(name.into(), agent);
@@ -99,6 +106,25 @@ impl AgentWorker {
         self
     }
 
+    /// Keeps conversations in a store, such as PostgreSQL, instead of in the engine's state. All workers at an address must
+    /// use the same. The id of a stored session is the key of the session; other programs may read it, and write to it
+    /// between turns.
+    ///
+    /// Each turn is appended [once](SessionStore::append_once) when it ends, also if the worker dies between the append
+    /// and its journal entry. While the store cannot be reached, turns wait for it. If somebody else writes to the session
+    /// during a turn, `prompt` returns 409 and the messages of the turn are not kept. Sessions of sub-agents' calls stay
+    /// in the engine, as long as the call takes.
+    pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Calls a function for each warning, in addition to the log by `tracing`. It must not block.
+    pub fn on_warning(mut self, tell: impl Fn(&WorkerWarning) + Send + Sync + 'static) -> Self {
+        self.warnings = Some(Arc::new(tell));
+        self
+    }
+
     /// Sets the address of the engine's ingress, such as `http://127.0.0.1:8080`. Over it, a request or a tool in progress
     /// hears about an interrupt. Without it, an interrupt counts when the request in progress is over.
     pub fn ingress(mut self, url: &str) -> Self {
@@ -106,12 +132,13 @@ impl AgentWorker {
         self
     }
 
-    /// Returns a digest of everything that decides which steps a turn consists of: limits, tools and hooks. Turns that
-    /// were begun with another digest may not be able to continue here.
+    /// Returns a digest of everything that decides which steps a turn consists of: limits, tools, hooks and a store. Turns
+    /// that were begun with another digest may not be able to continue here; the worker [warns](Self::on_warning) when it
+    /// continues one.
     #[must_use]
     pub fn digest(&self) -> String {
         let named = self.named.iter().map(|(name, options)| (&**name, options));
-        name::digest([("", &self.main)].into_iter().chain(named))
+        name::digest([("", &self.main)].into_iter().chain(named), self.store.is_some())
     }
 
     /// Binds a listener that several workers on this machine can share, by `SO_REUSEPORT`. Its connections send small
@@ -166,14 +193,25 @@ impl AgentWorker {
 
     fn endpoint(self) -> Endpoint {
         let digest = self.digest();
-        let Self { main, named, limits, sink, ingress } = self;
+        let Self { main, named, limits, sink, ingress, store, warnings } = self;
         let control = ingress.as_deref().map(Control::new);
-        let shared = Shared::new(Inner { main, named, limits, sink, control });
+        let (known, metadata) = (Mutex::default(), digest.clone());
+        let shared = Shared::new(Inner {
+            main,
+            named,
+            limits,
+            sink,
+            control,
+            store,
+            digest,
+            warnings,
+            known,
+        });
         let options = || {
             ServiceOptions::new()
                 .abort_timeout(limits.longest_step)
                 .retry_policy_max_attempts(Self::ATTEMPTS)
-                .metadata(register::DIGEST, &*digest)
+                .metadata(register::DIGEST, &*metadata)
         };
         let private = || options().ingress_private(true);
         let (object, tools) = (Agent(shared.clone()), AgentTool(shared));

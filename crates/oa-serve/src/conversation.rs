@@ -3,42 +3,21 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, SteerHandle};
-use oa_session::SavedSession;
+use oa_client::SteerHandle;
+use oa_events::AgentEvent;
 use oa_types::Usage;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
+use crate::front_session::FrontMark;
 use crate::limits::ServeLimits;
 use crate::log::{
-    ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall, WaitingKind,
+    CallAnswer, ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall,
+    WaitingKind,
 };
-
-/// The agent of a conversation. Whoever holds it is the only one to change the history.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    pub(crate) client: Client,
-    /// Where the conversation is stored; `None` if its front end keeps it.
-    pub(crate) saved: Option<SavedSession>,
-}
-
-impl Seat {
-    /// Opens a stored conversation.
-    pub(crate) fn stored(agent: &AgentOptions, saved: SavedSession) -> Result<Self, Refusal> {
-        let client = Client::resume(agent.clone(), saved.session().conversation())?;
-        Ok(Self { client, saved: Some(saved) })
-    }
-
-    pub(crate) fn waiting(&self) -> Vec<WaitingCall> {
-        let approvals = self.client.pending_approvals().into_iter();
-        let results = self.client.pending_calls().into_iter();
-        approvals
-            .map(|call| WaitingCall::new(call, WaitingKind::Approval))
-            .chain(results.map(|call| WaitingCall::new(call, WaitingKind::Result)))
-            .collect()
-    }
-}
+use crate::seat::Seat;
+use crate::sub_agents::{SubAgent, SubAgents};
 
 /// A conversation in memory.
 #[derive(Debug)]
@@ -65,6 +44,11 @@ struct State {
     usage: Option<Usage>,
     /// The last event that the stored history covers.
     stored: Option<EventId>,
+    /// The sub-agents up to there, and those of this run.
+    agents: Vec<SubAgent>,
+    run_agents: SubAgents,
+    /// Messages that the model has not read yet.
+    steering: Vec<String>,
     /// The last run for a front end.
     front: Option<Front>,
     is_deleted: bool,
@@ -80,6 +64,13 @@ pub(crate) struct Front {
     pub(crate) denied: Vec<String>,
     /// The number of the run's first event.
     pub(crate) first: u64,
+}
+
+impl Front {
+    /// Returns the front of a run that another process has carried out.
+    fn of_mark(mark: FrontMark) -> Self {
+        Self { message_id: mark.message_id, denied: Vec::new(), first: 0 }
+    }
 }
 
 /// The begin of a run.
@@ -120,19 +111,57 @@ pub(crate) struct Status {
     pub(crate) stored: Option<EventId>,
     pub(crate) usage: Option<Usage>,
     pub(crate) waiting: Vec<WaitingCall>,
+    pub(crate) agents: Vec<SubAgent>,
+    pub(crate) steering: Vec<String>,
+}
+
+impl State {
+    /// Notes what an event says about sub-agents and steered messages.
+    fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Nested(nested) => {
+                self.run_agents.follow(nested);
+            }
+            AgentEvent::Steered(message) => {
+                // A hook may have changed it: then it is the one that waits for longest.
+                let text = message.text();
+                let place = self.steering.iter().position(|waiting| *waiting == text);
+                self.forget_steered(place.unwrap_or_default());
+            }
+            AgentEvent::SteerBlocked(_) => self.forget_steered(0),
+            _ => {}
+        }
+    }
+
+    fn forget_steered(&mut self, place: usize) {
+        // Prompts of front ends are steered as well, and nobody waits for them here.
+        if place < self.steering.len() {
+            self.steering.remove(place);
+        }
+    }
+
+    /// Notes that all events so far are in the stored history.
+    fn is_stored(&mut self) {
+        self.stored = self.log.last();
+        self.agents = self.run_agents.kept(&self.agents);
+    }
 }
 
 impl Conversation {
     pub(crate) fn new(seat: Seat, limits: &ServeLimits) -> Self {
+        let mark = seat.mark();
         let state = State {
             log: EventLog::new(limits.kept_bytes, limits.kept_events),
             run: None,
-            last_run: 0,
+            last_run: mark.as_ref().map_or(0, |mark| mark.run),
             waiting: seat.waiting(),
             answered: Vec::new(),
             usage: None,
             stored: None,
-            front: None,
+            agents: seat.agents(),
+            run_agents: SubAgents::default(),
+            steering: Vec::new(),
+            front: mark.map(Front::of_mark),
             is_deleted: false,
             used_at: Instant::now(),
         };
@@ -163,6 +192,7 @@ impl Conversation {
         state.log.drop_before(before);
         state.last_run = id;
         state.waiting.clear();
+        state.run_agents = SubAgents::default();
         if prompt.is_some() {
             state.answered.clear();
         }
@@ -193,11 +223,24 @@ impl Conversation {
 
     /// Passes a message to the model while it works.
     pub(crate) fn steer(&self, text: String) -> Result<(), Refusal> {
-        let state = self.state();
+        let mut state = self.state();
         let Some(run) = &state.run else {
             return Err(Refusal::conflict("nothing runs in this conversation: send a prompt"));
         };
-        Ok(run.steer.steer(text)?)
+        run.steer.steer(&*text)?;
+        state.steering.push(text);
+        Ok(())
+    }
+
+    /// Forgets messages that the model has not read, since the agent that had them is replaced.
+    pub(crate) fn forget_steering(&self) {
+        self.state().steering.clear();
+    }
+
+    /// Returns the sub-agents to be stored, if there are new ones.
+    pub(crate) fn agents_to_store(&self) -> Option<Vec<SubAgent>> {
+        let state = self.state();
+        (!state.run_agents.is_empty()).then(|| state.run_agents.kept(&state.agents))
     }
 
     /// Waits until no run is in progress.
@@ -209,8 +252,19 @@ impl Conversation {
         }
     }
 
+    /// Takes the state of a conversation that another process has changed.
+    pub(crate) fn adopt(&self, seat: &Seat) {
+        let mut state = self.state();
+        state.waiting = seat.waiting();
+        state.answered.clear();
+        if let Some(mark) = seat.mark() {
+            state.last_run = state.last_run.max(mark.run);
+            state.front = Some(Front::of_mark(mark));
+        }
+    }
+
     /// Marks a waiting call as answered.
-    pub(crate) fn answered(&self, call_id: &str, answer: &'static str) {
+    pub(crate) fn answered(&self, call_id: &str, answer: CallAnswer) {
         let mut state = self.state();
         state.waiting.retain(|call| call.call_id != call_id);
         state.answered.push(call_id.to_owned());
@@ -248,6 +302,8 @@ impl Conversation {
             stored: state.stored,
             usage: state.usage,
             waiting: state.waiting.clone(),
+            agents: state.agents.clone(),
+            steering: state.steering.clone(),
         }
     }
 
@@ -333,14 +389,18 @@ impl Conversation {
 
 impl Run {
     pub(crate) fn publish(&self, event: ConversationEvent) {
-        self.conversation.state().log.push(self.id, event);
+        let mut state = self.conversation.state();
+        if let ConversationEvent::Agent(event) = &event {
+            state.note(event);
+        }
+        state.log.push(self.id, event);
+        drop(state);
         self.conversation.changed.send_replace(());
     }
 
     /// Notes that all events so far are in the stored history.
     pub(crate) fn is_stored(&self) {
-        let mut state = self.conversation.state();
-        state.stored = state.log.last();
+        self.conversation.state().is_stored();
     }
 
     /// Ends the run. The agent must be free again, since others may begin a run now.
@@ -359,9 +419,9 @@ impl Run {
         if event.usage.is_some() {
             state.usage = event.usage;
         }
-        let id = state.log.push(self.id, ConversationEvent::Run(event));
+        state.log.push(self.id, ConversationEvent::Run(event));
         if is_stored {
-            state.stored = Some(id);
+            state.is_stored();
         }
         drop(state);
         self.conversation.changed.send_replace(());

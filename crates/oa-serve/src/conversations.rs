@@ -1,22 +1,26 @@
 //! The conversations of a server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
 use oa_session::{
-    List, NewSession, SavedSession, SessionId, SessionInfo, SessionPage, SessionStore, Timestamp,
+    List, MemoryStore, NewSession, SavedSession, SessionId, SessionInfo, SessionPage, SessionStore,
+    Timestamp,
 };
 use oa_types::{ContentBlock, Message};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::conversation::{Begin, Conversation, Seat, running};
+use crate::conversation::{Begin, Conversation, running};
 use crate::error::Refusal;
+use crate::front_session::answer_members;
 use crate::limits::ServeLimits;
-use crate::log::{ConversationEvent, WaitingKind};
+use crate::log::{CallAnswer, ConversationEvent, WaitingKind};
 use crate::run::{Phase, Policy, Start, drive};
+use crate::seat::{Seat, give};
 
 /// The longest title that is made of a prompt, in characters.
 const TITLE: usize = 80;
@@ -30,15 +34,11 @@ pub struct Conversations(Arc<Shared>);
 /// The name of a conversation in memory.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Key {
-    /// A chat of the AI SDK, by its id.
-    Chat(String),
     /// A conversation of an OpenAI client that waits for results of its tools: by the messages before the answer, and the
     /// ids of the calls.
     Completion(u64, Vec<String>),
     /// One that is stored here.
     Stored(SessionId),
-    /// A thread of AG-UI, by its id.
-    Thread(String),
 }
 
 #[derive(Debug)]
@@ -50,26 +50,22 @@ struct Shared {
     runs: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
     hasher: RandomState,
-}
-
-/// An answer to a call that waits.
-#[derive(Debug)]
-pub(crate) enum CallAnswer {
-    Approve { input: Option<Value> },
-    Deny { reason: Option<String> },
-    Result { content: Value, is_error: bool },
+    /// The sessions in the order of their creation, if they are kept in the memory of this server.
+    created: Option<Mutex<VecDeque<SessionId>>>,
 }
 
 impl Conversations {
     pub(crate) fn new(
         agent: AgentOptions,
-        store: Arc<dyn SessionStore>,
+        store: Option<Arc<dyn SessionStore>>,
         limits: ServeLimits,
     ) -> Self {
+        let created = store.is_none().then(Mutex::default);
+        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let runs = Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS)));
         let (open, phase) = (Mutex::default(), watch::Sender::new(Phase::Open));
         let hasher = RandomState::new();
-        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher }))
+        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher, created }))
     }
 
     /// Returns the number of runs in progress.
@@ -122,6 +118,7 @@ impl Conversations {
         let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
         let id = SessionId::new(format!("{:016x}{:016x}", random(), random()))?;
         self.0.store.create(NewSession::new(id.clone(), Timestamp::now())).await?;
+        self.created(&id).await;
         Ok(id)
     }
 
@@ -147,6 +144,54 @@ impl Conversations {
         let seat = Seat::stored(&self.0.agent, saved)?;
         let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
         self.open_as(key, || Ok(conversation))
+    }
+
+    /// Returns a conversation as [`open`](Self::open) does; if it is not stored either, one that will be once it has
+    /// begun.
+    pub(crate) async fn open_or_new(&self, id: &SessionId) -> Result<Arc<Conversation>, Refusal> {
+        match self.open(id).await {
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
+            opened => return opened,
+        }
+        let seat = Seat::new(Client::new(self.0.agent.clone())?, Some(id.clone()));
+        let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
+        self.open_as(Key::Stored(id.clone()), || Ok(conversation))
+    }
+
+    /// Creates the session of a conversation that begins, unless it has one or needs none.
+    pub(crate) async fn save_from_now_on(
+        &self,
+        seat: &mut Seat,
+        prompt: Option<&Message>,
+    ) -> Result<(), Refusal> {
+        let (None, Some(id)) = (&seat.saved, &seat.id) else { return Ok(()) };
+        let mut new = NewSession::new(id.clone(), Timestamp::now());
+        if let Some(title) = prompt.and_then(title) {
+            new = new.with_title(title);
+        }
+        let saved = SavedSession::open_or_create(Arc::clone(&self.0.store), new).await?;
+        self.created(&saved.session().info.id).await;
+        seat.saved = Some(saved);
+        Ok(())
+    }
+
+    /// Notes a new session. Of those in the memory of a server without a store, the oldest make room.
+    async fn created(&self, id: &SessionId) {
+        let Some(created) = &self.0.created else { return };
+        let oldest = {
+            let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+            created.push_back(id.clone());
+            if created.len() > self.0.limits.stored.max(1) { created.pop_front() } else { None }
+        };
+        if let Some(oldest) = oldest {
+            if self.is_running(&oldest) {
+                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+                created.push_back(oldest);
+                return;
+            }
+            // It may have been deleted by its user.
+            let _ = self.delete(&oldest).await;
+        }
     }
 
     /// Returns the conversation of this name; if it is not in memory, the one that is made now.
@@ -217,7 +262,7 @@ impl Conversations {
         // A run holds the seat until its end.
         let seat = Arc::clone(&conversation.seat);
         let mut seat = seat.try_lock_owned().map_err(|_| running())?;
-        self.refresh(&mut seat).await?;
+        self.refresh(&conversation, &mut seat).await?;
         if let Some(saved) = &seat.saved
             && saved.session().info.title().is_none()
             && let Some(title) = title(&prompt)
@@ -225,12 +270,7 @@ impl Conversations {
             // A conversation without a title is none the worse.
             let _ = self.set_title(id, &title).await;
         }
-        let text = prompt.text();
-        let images = prompt.content.iter().filter_map(|block| match block {
-            ContentBlock::Image(image) => Some(image.url.clone()),
-            _ => None,
-        });
-        let event = ConversationEvent::Prompt { text, images: images.collect() };
+        let event = prompt_event(&prompt);
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
     }
 
@@ -243,7 +283,7 @@ impl Conversations {
     ) -> Result<(), Refusal> {
         let conversation = self.open(id).await?;
         let kind = match answer {
-            CallAnswer::Approve { .. } | CallAnswer::Deny { .. } => WaitingKind::Approval,
+            CallAnswer::Approved { .. } | CallAnswer::Denied { .. } => WaitingKind::Approval,
             CallAnswer::Result { .. } => WaitingKind::Result,
         };
         conversation.waiting_call(call_id, kind)?;
@@ -251,37 +291,61 @@ impl Conversations {
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
         // Somebody else may have answered it meanwhile.
         conversation.waiting_call(call_id, kind)?;
-        let word = give(&mut seat.client, call_id, answer)?;
-        conversation.answered(call_id, word);
+        give(&mut seat.client, call_id, &answer)?;
         if seat.waiting().is_empty() {
+            conversation.answered(call_id, answer);
             self.start(&conversation, seat, permit, Start::Continue, None)?;
+        } else {
+            seat.answered_early(call_id, &answer);
+            self.save_early(&conversation, &mut seat).await;
+            conversation.answered(call_id, answer);
         }
         Ok(())
+    }
+
+    /// Stores answers of a turn that does not go on yet. If that fails, they still count here; after a restart they
+    /// would be asked for again.
+    async fn save_early(&self, conversation: &Conversation, seat: &mut Seat) {
+        let Seat { client, saved: Some(saved), early, .. } = seat else { return };
+        let _saving = conversation.saving.write().await;
+        let _ = saved.save_waiting_now(client.history()).await;
+        if !early.is_empty() {
+            let (id, members) = (saved.session().info.id.clone(), answer_members(early));
+            let _ = self.0.store.set_metadata(&id, members, Timestamp::now()).await;
+        }
     }
 
     fn start(
         &self,
         conversation: &Arc<Conversation>,
-        seat: OwnedMutexGuard<Seat>,
+        mut seat: OwnedMutexGuard<Seat>,
         permit: OwnedSemaphorePermit,
         start: Start,
         prompt: Option<ConversationEvent>,
     ) -> Result<u64, Refusal> {
+        seat.share_state(None);
         let (steer, now) = (seat.client.steer_handle(), now());
         let run = conversation.begin(Begin { steer, permit, now, prompt, front: None })?;
         let id = run.id;
+        seat.begin(None, false);
         let policy = Policy { unread: self.0.limits.unread_run, denies_approvals: false };
         tokio::spawn(drive(run, seat, start, policy, self.phase(), |_| {}));
         Ok(id)
     }
 
     /// Loads the conversation again if another process has written to it.
-    async fn refresh(&self, seat: &mut Seat) -> Result<(), Refusal> {
+    pub(crate) async fn refresh(
+        &self,
+        conversation: &Conversation,
+        seat: &mut Seat,
+    ) -> Result<(), Refusal> {
         let Some(saved) = &mut seat.saved else { return Ok(()) };
         let known = saved.session().info.revision;
         saved.reload().await?;
         if saved.session().info.revision != known {
-            seat.client = Client::resume(self.0.agent.clone(), saved.session().conversation())?;
+            seat.restore(&self.0.agent)?;
+            conversation.forget_steering();
+            conversation.adopt(seat);
         }
         Ok(())
     }
@@ -305,30 +369,13 @@ pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
 }
 
-/// Tells the agent what somebody says about a call, and returns the word for it.
-fn give(client: &mut Client, call_id: &str, answer: CallAnswer) -> Result<&'static str, Refusal> {
-    match answer {
-        CallAnswer::Approve { input: None } => client.approve(call_id)?,
-        CallAnswer::Approve { input: Some(input) } => client.approve_with(call_id, input)?,
-        CallAnswer::Deny { reason } => {
-            let reason = reason.unwrap_or_else(|| "the user said no".to_owned());
-            client.deny(call_id, reason)?;
-            return Ok("denied");
-        }
-        CallAnswer::Result { content, is_error } => {
-            if is_error {
-                let error = match content {
-                    Value::String(error) => error,
-                    error => error.to_string(),
-                };
-                client.add_tool_error(call_id, error)?;
-            } else {
-                client.add_tool_result(call_id, content)?;
-            }
-            return Ok("result");
-        }
-    }
-    Ok("approved")
+/// Returns a prompt as viewers are told of it.
+pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
+    let images = prompt.content.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(image.url.clone()),
+        _ => None,
+    });
+    ConversationEvent::Prompt { text: prompt.text(), images: images.collect() }
 }
 
 /// Makes room for one more conversation: those that nobody uses leave memory, the one unused for longest first.

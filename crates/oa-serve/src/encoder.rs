@@ -96,6 +96,16 @@ pub(crate) fn notice(event: &AgentEvent) -> Option<(&'static str, String)> {
     })
 }
 
+/// Returns the members that a tool puts into the state that is shared with a front end.
+pub(crate) fn state_change(event: &AgentEvent) -> Option<&Value> {
+    match event {
+        AgentEvent::Tool(ToolEvent::Custom(event)) if event.name() == "state" => {
+            Some(&event.data).filter(|data| data.is_object())
+        }
+        _ => None,
+    }
+}
+
 /// The activity of a tool, for protocols that have a place for JSON about a call.
 pub(crate) fn activity(event: &ToolEvent) -> Option<(&'static str, Value)> {
     use serde_json::json;

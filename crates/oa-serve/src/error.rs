@@ -9,11 +9,19 @@ use axum::http::StatusCode;
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
+    /// The parameter that is at fault, for protocols that name it.
+    pub(crate) param: Option<&'static str>,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), param: None }
+    }
+
+    /// Names the parameter that is at fault.
+    pub(crate) fn of(mut self, param: &'static str) -> Self {
+        self.param = Some(param);
+        self
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {

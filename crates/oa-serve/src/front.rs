@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
 use crate::error::Refusal;
+use crate::log::CallAnswer;
+use crate::seat::give;
 
 /// A request for a turn, as all protocols have it.
 #[derive(Debug, Default)]
@@ -67,22 +69,28 @@ impl Answers {
     }
 
     /// Gives the agent the answers to what it asked at the end of run `run`, with the inputs that it keeps. Returns the
-    /// ids of the calls that the user denied.
-    pub(crate) fn give(&self, client: &mut Client, run: u64) -> Result<Vec<String>, Refusal> {
-        let mut denied = Vec::new();
+    /// calls that were answered.
+    pub(crate) fn give(
+        &self,
+        client: &mut Client,
+        run: u64,
+    ) -> Result<Vec<(String, CallAnswer)>, Refusal> {
+        let mut given = Vec::new();
         for call in client.pending_approvals() {
             let id = approval_id(run, &call.id);
-            match self.approvals.iter().find(|answer| answer.id == id) {
-                Some(answer) if answer.is_approved => client.approve(&call.id)?,
-                Some(answer) => {
-                    client.deny(&call.id, answer.reason.as_deref().unwrap_or(NO))?;
-                    denied.push(call.id);
-                }
-                None => {}
-            }
+            let Some(answer) = self.approvals.iter().find(|answer| answer.id == id) else {
+                continue;
+            };
+            let answer = if answer.is_approved {
+                CallAnswer::Approved { input: None }
+            } else {
+                CallAnswer::Denied { reason: answer.reason.clone() }
+            };
+            give(client, &call.id, &answer)?;
+            given.push((call.id, answer));
         }
-        self.give_results(client)?;
-        Ok(denied)
+        given.extend(self.give_results(client)?);
+        Ok(given)
     }
 
     /// Answers the open calls of a history that the front end has sent: none of them runs, since nobody here has asked
@@ -112,21 +120,17 @@ impl Answers {
         Ok(denied)
     }
 
-    fn give_results(&self, client: &mut Client) -> Result<(), Refusal> {
+    fn give_results(&self, client: &mut Client) -> Result<Vec<(String, CallAnswer)>, Refusal> {
+        let mut given = Vec::new();
         for call in client.pending_calls() {
             let Some(result) = self.results.iter().find(|result| result.call_id == call.id) else {
                 continue;
             };
-            if result.is_error {
-                let error = match &result.content {
-                    Value::String(error) => error.clone(),
-                    other => other.to_string(),
-                };
-                client.add_tool_error(&call.id, error)?;
-            } else {
-                client.add_tool_result(&call.id, result.content.clone())?;
-            }
+            let (content, is_error) = (result.content.clone(), result.is_error);
+            let answer = CallAnswer::Result { content, is_error };
+            give(client, &call.id, &answer)?;
+            given.push((call.id, answer));
         }
-        Ok(())
+        Ok(given)
     }
 }

@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
+use oa_session::SessionId;
 use oa_tools::{FnTool, Tool};
 use oa_types::MessageRole;
+use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::conversation::{Begin, Conversation, From, Seat, Viewer};
-use crate::conversations::{Conversations, Key, now};
+use crate::conversation::{Begin, Conversation, From, Viewer};
+use crate::conversations::{Conversations, Key, now, prompt_event};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
-use crate::log::RunEvent;
+use crate::front_session::{FrontMark, FrontProtocol, session_id, with_kept};
+use crate::log::{CallAnswer, RunEvent};
+use crate::openai::Sampling;
 use crate::run::{Policy, Start, drive};
+use crate::seat::Seat;
 
 /// A run for a front end: its events from the beginning, and how it is named.
 #[derive(Debug)]
@@ -31,27 +37,31 @@ pub(crate) struct FrontRequest {
     pub(crate) tools: Option<Vec<FnTool>>,
     /// The agent, if it is not the one that is served.
     pub(crate) agent: Option<AgentOptions>,
+    /// The parameters of requests that the front end sets.
+    pub(crate) sampling: Option<Sampling>,
+    /// The state that the front end shares with tools.
+    pub(crate) state: Option<Value>,
     /// The id of the message that the run continues.
     pub(crate) continues: Option<String>,
     pub(crate) policy: Policy,
 }
 
 impl Conversations {
-    /// Begins a run in the conversation of this name. What still runs in it ends first.
+    /// Begins a run in the conversation that the front end names. What still runs in it ends first.
     pub(crate) async fn run_front(
         &self,
-        key: Key,
+        protocol: FrontProtocol,
+        name: &str,
         request: FrontRequest,
     ) -> Result<FrontRun, Refusal> {
-        let conversation = self.open_as(key, || self.new_front())?;
+        let conversation = self.open_or_new(&front_id(protocol, name)?).await?;
         self.run_in(&conversation, request, |_| {}).await
     }
 
     /// Creates a conversation that is not stored here.
     pub(crate) fn new_front(&self) -> Result<Arc<Conversation>, Refusal> {
         let client = Client::new(self.agent().clone())?;
-        let seat = Seat { client, saved: None };
-        Ok(Arc::new(Conversation::new(seat, self.limits())))
+        Ok(Arc::new(Conversation::new(Seat::new(client, None), self.limits())))
     }
 
     /// Begins a run in a conversation, as [`run_front`](Self::run_front) does.
@@ -61,13 +71,32 @@ impl Conversations {
         request: FrontRequest,
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
-        let FrontRequest { turn, denied, tools, agent, continues, policy } = request;
+        let FrontRequest { turn, denied, tools, agent, sampling, state, continues, policy } =
+            request;
         // One after another: each of several requests at once ends the one before.
         let _entry = conversation.entry.lock().await;
         conversation.stop();
         conversation.idle().await;
         let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
+        match self.refresh(conversation, &mut seat).await {
+            // Another process has deleted it, so it begins anew.
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+                *seat = Seat::new(Client::new(self.agent().clone())?, seat.id.take());
+            }
+            refreshed => refreshed?,
+        }
+        let has_tools = tools.is_some();
+        let agent = agent.as_ref().unwrap_or_else(|| self.agent());
+        let options = match tools {
+            Some(tools) => with_tools(agent, tools)?,
+            None => agent.clone(),
+        };
+        if seat.is_restored && has_tools {
+            seat.restore(&options)?;
+        }
+        self.save_from_now_on(&mut seat, turn.prompt.as_ref()).await?;
+        let prompt = turn.prompt.as_ref().map(prompt_event);
         let before = conversation.last_run();
         let is_same = match (conversation.front(), &continues) {
             (Some((front, _)), Some(continued)) => front.message_id == *continued,
@@ -76,27 +105,34 @@ impl Conversations {
         };
         let goes_on = is_same && turn.answers.concern(&seat.client, before);
         let (start, denied) = if goes_on {
-            go_on(&mut seat, &turn, before)?
+            go_on(conversation, &mut seat, &turn, before)?
         } else {
-            rebuild(
-                &mut seat,
-                agent.as_ref().unwrap_or_else(|| self.agent()),
-                turn,
-                tools,
-                &denied,
-            )?
+            conversation.forget_steering();
+            rebuild(&mut seat, options, turn, &denied)?
         };
+        if let Some(sampling) = sampling {
+            if sampling.has_format() && agent.tool_mode().is_text() && !agent.tools().is_empty() {
+                let message = "response_format cannot be used: this agent calls tools in its text";
+                return Err(Refusal::bad_request(message).of("response_format"));
+            }
+            let own = agent.chat_options().parameters.clone();
+            seat.client.change_parameters(|parameters| sampling.apply(&own, parameters))?;
+        }
+        seat.share_state(state);
         // Before the run begins: it would stop at once without a reader.
         let mut viewer = conversation.view(From::Next)?;
         let begin = Begin {
             steer: seat.client.steer_handle(),
             permit,
             now: now(),
-            prompt: None,
+            prompt,
             front: Some((continues, denied)),
         };
         let run = conversation.begin(begin)?;
         if let Some((front, _)) = conversation.front() {
+            let mark = FrontMark { run: run.id, message_id: front.message_id.clone() };
+            let is_stored = seat.id.is_some();
+            seat.begin(is_stored.then_some(&mark), matches!(start, Start::Nothing));
             viewer.skip_to(front.first);
             tokio::spawn(drive(run, seat, start, policy, self.phase(), ending));
             return Ok(FrontRun { viewer, message_id: front.message_id, denied: front.denied });
@@ -130,8 +166,13 @@ impl Conversations {
     }
 
     /// Returns the run in progress, from its beginning; `None` if nothing runs.
-    pub(crate) fn view_front(&self, key: &Key) -> Result<Option<FrontRun>, Refusal> {
-        let Some(conversation) = self.known(key) else { return Ok(None) };
+    pub(crate) fn view_front(
+        &self,
+        protocol: FrontProtocol,
+        name: &str,
+    ) -> Result<Option<FrontRun>, Refusal> {
+        let key = Key::Stored(front_id(protocol, name)?);
+        let Some(conversation) = self.known(&key) else { return Ok(None) };
         match conversation.front() {
             Some((front, true)) => {
                 let viewer = conversation.view(From::Number(front.first))?;
@@ -142,32 +183,40 @@ impl Conversations {
     }
 
     /// Stops what runs in the conversation of this name, and waits until it has ended.
-    pub(crate) async fn stop_front(&self, key: &Key) {
-        if let Some(conversation) = self.known(key) {
+    pub(crate) async fn stop_front(
+        &self,
+        protocol: FrontProtocol,
+        name: &str,
+    ) -> Result<(), Refusal> {
+        if let Some(conversation) = self.known(&Key::Stored(front_id(protocol, name)?)) {
             conversation.stop();
             conversation.idle().await;
         }
+        Ok(())
     }
+}
+
+fn front_id(protocol: FrontProtocol, name: &str) -> Result<SessionId, Refusal> {
+    session_id(protocol, name).ok_or_else(|| Refusal::bad_request("the conversation has no id"))
 }
 
 /// Replaces the agent by one with the history that the front end sent. Calls in it never run.
 fn rebuild(
     seat: &mut OwnedMutexGuard<Seat>,
-    agent: &AgentOptions,
+    options: AgentOptions,
     turn: FrontTurn,
-    tools: Option<Vec<FnTool>>,
     denied: &[String],
 ) -> Result<(Start, Vec<String>), Refusal> {
-    let options = match tools {
-        Some(tools) => with_tools(agent, tools)?,
-        None => agent.clone(),
-    };
     let FrontTurn { history, prompt, answers } = turn;
     if let Some(prompt) = prompt {
-        seat.client = Client::with_history(options, history)?;
+        let client = Client::with_history(options, history)?;
+        let history = with_kept(seat.client.history(), client.history());
+        seat.client = Client::with_history(client.options().clone(), history)?;
         return Ok((Start::Prompt(prompt), Vec::new()));
     }
     let mut client = Client::resume(options, history)?;
+    let history = with_kept(seat.client.history(), client.history());
+    client = Client::resume(client.options().clone(), history)?;
     let has_open = !client.pending_approvals().is_empty() || !client.pending_calls().is_empty();
     let denied = answers.give_to_rebuilt(&mut client, denied)?;
     let last = client.history().last().map(|message| message.role);
@@ -180,11 +229,19 @@ fn rebuild(
 
 /// Answers calls that wait here, with their inputs as they were shown.
 fn go_on(
+    conversation: &Conversation,
     seat: &mut OwnedMutexGuard<Seat>,
     turn: &FrontTurn,
     before: u64,
 ) -> Result<(Start, Vec<String>), Refusal> {
-    let denied = turn.answers.give(&mut seat.client, before)?;
+    let mut denied = Vec::new();
+    for (call_id, answer) in turn.answers.give(&mut seat.client, before)? {
+        seat.answered_early(&call_id, &answer);
+        if matches!(answer, CallAnswer::Denied { .. }) {
+            denied.push(call_id.clone());
+        }
+        conversation.answered(&call_id, answer);
+    }
     if !seat.waiting().is_empty() {
         return Ok((Start::Nothing, denied));
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, to_bytes};
@@ -12,6 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use subtle::ConstantTimeEq;
+use tokio::time::timeout;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// The longest plain text that becomes the message of an error.
@@ -145,6 +147,33 @@ pub(crate) async fn json_bodies(request: Request, next: Next) -> Response {
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into_response();
     }
     next.run(request).await
+}
+
+/// The largest body of a request, and the time in which it must have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimit {
+    pub(crate) bytes: usize,
+    pub(crate) time: Duration,
+}
+
+/// Waits for the body of a request, within its limits.
+pub(crate) async fn whole_bodies(
+    State(limit): State<BodyLimit>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    match timeout(limit.time, to_bytes(body, limit.bytes)).await {
+        Ok(Ok(body)) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Ok(Err(_)) => {
+            let message = format!("a request has at most {} bytes", limit.bytes);
+            (StatusCode::PAYLOAD_TOO_LARGE, message).into_response()
+        }
+        Err(_) => {
+            let message = "the body of the request did not arrive in time";
+            (StatusCode::REQUEST_TIMEOUT, message).into_response()
+        }
+    }
 }
 
 /// Writes errors that are plain text as JSON.

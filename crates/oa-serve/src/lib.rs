@@ -28,6 +28,7 @@ mod native;
 mod openai;
 mod page;
 
+mod connections;
 mod guard;
 mod served;
 mod stream;
@@ -36,10 +37,16 @@ mod conversation;
 mod encoder;
 mod error;
 mod front;
+mod front_session;
+mod front_state;
 mod log;
 mod run;
+mod run_stream;
 #[cfg(test)]
+#[path = "../tests/unit/sample_turn.rs"]
 mod sample_turn;
+mod seat;
+mod sub_agents;
 
 use std::io;
 
@@ -48,6 +55,7 @@ use oa_client::AgentOptions;
 use tokio::net::ToSocketAddrs;
 
 pub use crate::conversations::Conversations;
+pub use crate::front_state::FrontState;
 pub use crate::limits::ServeLimits;
 pub use crate::server::AgentServer;
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use oa_events::AgentEvent;
-use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage};
-use serde::Serialize;
+use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage, json_size};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The longest run of text that is kept as one entry, so that no reader gets more at once.
@@ -47,11 +47,31 @@ pub(crate) enum ConversationEvent {
     /// Something happened in the turn.
     Agent(AgentEvent),
     /// Somebody answered a call that waited.
-    Answered { call_id: String, answer: &'static str },
+    Answered { call_id: String, answer: CallAnswer },
     /// Somebody sent a prompt.
     Prompt { text: String, images: Vec<String> },
     /// A run began or ended.
     Run(RunEvent),
+}
+
+/// An answer to a call that waits.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub(crate) enum CallAnswer {
+    Approved {
+        /// The input that runs, if it is not the one that was asked about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
+    },
+    Denied {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Result {
+        content: Value,
+        #[serde(default)]
+        is_error: bool,
+    },
 }
 
 /// The begin or the end of a run.
@@ -88,6 +108,9 @@ pub(crate) struct WaitingCall {
     pub(crate) name: String,
     pub(crate) input: Value,
     pub(crate) kind: WaitingKind,
+    /// The purpose of the tool, as its description says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -99,7 +122,7 @@ pub(crate) enum WaitingKind {
 
 impl WaitingCall {
     pub(crate) fn new(call: ToolUseBlock, kind: WaitingKind) -> Self {
-        Self { call_id: call.id, name: call.name, input: call.input, kind }
+        Self { call_id: call.id, name: call.name, input: call.input, kind, prompt: None }
     }
 }
 
@@ -164,7 +187,7 @@ impl EventLog {
         if let Some(grown) = grown {
             self.bytes += grown;
         } else {
-            let bytes = OVERHEAD + size(&event);
+            let bytes = OVERHEAD + size(&event) + answer_size(&event);
             self.bytes += bytes;
             self.entries.push_back(Entry { run, first: number, ends: Vec::new(), event, bytes });
         }
@@ -325,35 +348,24 @@ fn text_mut(event: &mut AgentEvent) -> Option<&mut String> {
     }
 }
 
+/// Returns the bytes of an answer to a call, which come on top of those of its event.
+fn answer_size(event: &ConversationEvent) -> usize {
+    match event {
+        ConversationEvent::Answered { answer, .. } => json_size(answer),
+        _ => 0,
+    }
+}
+
 /// Returns the bytes of an event: those of its JSON, which come close to those in memory.
 fn size(event: &ConversationEvent) -> usize {
-    /// Counts bytes.
-    #[derive(Default)]
-    struct Counter(usize);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
+    match event {
+        ConversationEvent::Agent(event) => json_size(event),
+        ConversationEvent::Answered { call_id, .. } => json_size(call_id),
+        ConversationEvent::Prompt { text, images } => json_size(&(text, images)),
+        ConversationEvent::Run(event) => json_size(event),
     }
-
-    let mut counter = Counter::default();
-    let counted = match event {
-        ConversationEvent::Agent(event) => serde_json::to_writer(&mut counter, event),
-        ConversationEvent::Answered { call_id, .. } => serde_json::to_writer(&mut counter, call_id),
-        ConversationEvent::Prompt { text, images } => {
-            serde_json::to_writer(&mut counter, &(text, images))
-        }
-        ConversationEvent::Run(event) => serde_json::to_writer(&mut counter, event),
-    };
-    debug_assert!(counted.is_ok(), "events are JSON");
-    counter.0
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/log.rs"]
 mod tests;

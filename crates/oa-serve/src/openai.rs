@@ -3,5 +3,7 @@
 mod encoder;
 mod request;
 mod routes;
+mod sampling;
 
 pub(crate) use self::routes::routes;
+pub(crate) use self::sampling::Sampling;

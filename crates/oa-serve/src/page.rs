@@ -44,6 +44,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "composer.js" SCRIPT,
     "conversation.js" SCRIPT,
     "dialogs.js" SCRIPT,
+    "draft.js" SCRIPT,
     "element.js" SCRIPT,
     "entries.css" CSS,
     "feed.js" SCRIPT,

@@ -5,13 +5,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use oa_client::Client;
-use oa_session::{Error, Follow, FollowProgress, SavedSession};
+use oa_session::{Error, Follow, FollowProgress, SavedSession, Timestamp};
 use oa_types::Message;
+use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::sleep;
 
-use crate::conversation::{Run, Seat};
+use crate::conversation::Run;
+use crate::encoder::state_change;
+use crate::front_session::agent_members;
+use crate::front_state::FrontState;
 use crate::log::{ConversationEvent, RunEvent, RunState};
+use crate::seat::Seat;
 
 /// The first step of a run.
 #[derive(Debug)]
@@ -96,8 +101,8 @@ async fn closed(phase: &mut watch::Receiver<Phase>) {
 
 /// Carries out a turn, and returns its end and whether all of it is stored.
 async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunEvent, bool) {
-    let Seat { client, saved } = seat;
-    let mut saving = Saving { run, saved: saved.as_mut(), error: None };
+    let Seat { client, saved, members, state, .. } = seat;
+    let mut saving = Saving { run, saved: saved.as_mut(), members, error: None };
     let mut outcome = match start {
         Start::Continue => client.continue_turn().await,
         Start::Nothing => Ok(()),
@@ -105,13 +110,16 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
     };
     let mut denials = 0;
     while outcome.is_ok() {
-        outcome = follow(run, client, &mut saving).await;
+        outcome = follow(run, client, &mut saving, state.as_ref()).await;
         let asks = policy.denies_approvals && outcome.is_ok() && denials < MOST_DENIALS;
         if !asks || !deny_all(client) {
             break;
         }
         denials += 1;
         outcome = client.continue_turn().await;
+    }
+    if let Some(agents) = run.conversation.agents_to_store() {
+        saving.members.extend(agent_members(&agents));
     }
     // A failure may have taken the prompt back.
     saving.save(client.history()).await;
@@ -139,13 +147,19 @@ async fn follow(
     run: &Run,
     client: &mut Client,
     saving: &mut Saving<'_>,
+    state: Option<&FrontState>,
 ) -> Result<(), oa_client::Error> {
     // The prompt is worth saving, too.
     saving.save(client.history()).await;
     loop {
         match poll_fn(|cx| client.poll_progress(cx)).await? {
             FollowProgress::Checkpoint => saving.save(client.history()).await,
-            FollowProgress::Event(event) => run.publish(ConversationEvent::Agent(event)),
+            FollowProgress::Event(event) => {
+                if let (Some(state), Some(change)) = (state, state_change(&event)) {
+                    state.merge(change);
+                }
+                run.publish(ConversationEvent::Agent(event));
+            }
             FollowProgress::Over => return Ok(()),
         }
     }
@@ -166,6 +180,8 @@ fn deny_all(client: &mut Client) -> bool {
 struct Saving<'a> {
     run: &'a Run,
     saved: Option<&'a mut SavedSession>,
+    /// Members of the metadata that must be stored first: a question in the history is known by them.
+    members: &'a mut Map<String, Value>,
     /// The error of the last attempt. The run goes on, and the next attempt saves everything.
     error: Option<Error>,
 }
@@ -174,6 +190,15 @@ impl Saving<'_> {
     async fn save(&mut self, history: &[Message]) {
         if let Some(saved) = &mut self.saved {
             let _saving = self.run.conversation.saving.write().await;
+            if !self.members.is_empty() {
+                let (store, id) = (saved.store(), &saved.session().info.id);
+                let members = self.members.clone();
+                self.error = store.set_metadata(id, members, Timestamp::now()).await.err();
+                if self.error.is_some() {
+                    return;
+                }
+                self.members.clear();
+            }
             self.error = saved.save_waiting_now(history).await.err();
             if self.error.is_none() {
                 self.run.is_stored();

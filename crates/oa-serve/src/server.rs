@@ -7,12 +7,15 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use oa_client::{AgentOptions, Client};
-use oa_session::{MemoryStore, SessionStore};
+use oa_session::SessionStore;
 use oa_tools::Tool;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
+use tokio::sync::watch;
 
+use crate::connections;
 use crate::conversations::{Conversations, now};
-use crate::guard::{self, Access};
+use crate::front_state::FrontState;
+use crate::guard::{self, Access, BodyLimit};
 use crate::limits::ServeLimits;
 use crate::served::Served;
 use crate::{ag_ui, ai_sdk, native, openai, page};
@@ -35,7 +38,7 @@ use crate::{ag_ui, ai_sdk, native, openai, page};
 pub struct AgentServer {
     agent: AgentOptions,
     name: String,
-    store: Arc<dyn SessionStore>,
+    store: Option<Arc<dyn SessionStore>>,
     limits: ServeLimits,
     access: Access,
     context_window: Option<u64>,
@@ -49,7 +52,7 @@ impl AgentServer {
         Self {
             agent,
             name: "agent".to_owned(),
-            store: Arc::new(MemoryStore::new()),
+            store: None,
             limits: ServeLimits::default(),
             access: Access::default(),
             context_window: None,
@@ -65,8 +68,11 @@ impl AgentServer {
     }
 
     /// Sets where conversations are stored. In memory by default, so they end with the process.
+    ///
+    /// All of them are: those of the agent's own interface, chats of the AI SDK as `chat-ID`, and threads of AG-UI as
+    /// `thread-ID`. OpenAI's completions have no ids and are not stored.
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
@@ -120,7 +126,8 @@ impl AgentServer {
     /// Returns the routes, and the conversations behind them: [`Conversations::shutdown`] lets runs end.
     pub fn into_parts(self) -> (Router, Conversations) {
         let Self { agent, name, store, limits, access, context_window, housekeeping, .. } = self;
-        let body_bytes = limits.body_bytes;
+        let agent = with_state(agent);
+        let body = BodyLimit { bytes: limits.body_bytes, time: limits.request };
         let housekeeping =
             housekeeping.and_then(|id| Some((Arc::from(id), without_tools(&agent)?)));
         let conversations = Conversations::new(agent, store, limits);
@@ -135,6 +142,7 @@ impl AgentServer {
         let access = Arc::new(access);
         let guarded = |routes: Router<Served>| {
             routes
+                .route_layer(from_fn_with_state(body, guard::whole_bodies))
                 .route_layer(from_fn(guard::json_bodies))
                 .route_layer(from_fn_with_state(Arc::clone(&access), guard::check))
         };
@@ -147,7 +155,8 @@ impl AgentServer {
             .nest("/ag-ui", in_json(ag_ui::routes()))
             .nest("/v1", in_json(openai::routes()))
             .merge(page::routes())
-            .layer(DefaultBodyLimit::max(body_bytes))
+            // The body was limited before it is read here.
+            .layer(DefaultBodyLimit::disable())
             .with_state(served);
         // Preflight requests bring no token, so they are answered before it is asked for.
         let router = match cors {
@@ -159,6 +168,9 @@ impl AgentServer {
 
     /// Serves on an address until the process is asked to end: by Ctrl-C, and on Unix by `SIGTERM`. Then no more
     /// connections are taken and runs end within [`ServeLimits::shutdown`].
+    ///
+    /// Connections are bounded by [`ServeLimits::connections`], and each request must arrive within
+    /// [`ServeLimits::request`].
     ///
     /// # Errors
     ///
@@ -202,22 +214,24 @@ impl AgentServer {
         if is_local {
             server.access.only_local_hosts();
         }
+        let limits = server.limits.clone();
         let (router, conversations) = server.into_parts();
-        let closing = conversations.clone();
-        let (ended, end) = tokio::sync::oneshot::channel();
-        axum::serve(listener, router)
-            .with_graceful_shutdown(async move {
-                shutdown.await;
-                tokio::spawn(async move {
-                    closing.shutdown().await;
-                    let _ = ended.send(());
-                });
-            })
-            .await?;
-        // Runs whose readers have left may still be at work.
-        let _ = end.await;
+        let (close, closing) = watch::channel(false);
+        tokio::join!(connections::serve(listener, router, &limits, closing), async {
+            shutdown.await;
+            close.send_replace(true);
+            // Runs whose readers have left may still be at work.
+            conversations.shutdown().await;
+        });
         Ok(())
     }
+}
+
+/// Returns the agent with the state that front ends share, so that its tools always find one.
+fn with_state(agent: AgentOptions) -> AgentOptions {
+    let Ok(mut client) = Client::new(agent.clone()) else { return agent };
+    client.set_state(FrontState::default());
+    client.options().clone()
 }
 
 /// Returns the agent's model without the agent: no tools, no system prompt.

@@ -3,7 +3,7 @@
 use oa_types::{ErrorRecord, History, Message};
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Spent;
+use crate::budget::{BudgetLeft, Spent};
 use crate::cut_by::CutBy;
 
 /// A conversation that may be shortened before it is sent.
@@ -22,6 +22,9 @@ pub struct ShortenStep {
     pub reported: Option<ReportedTokens>,
     /// True if the budgets of the turn allow more requests, such as one for a summary.
     pub can_ask: bool,
+    /// The rest of those budgets. A summary of several parts ends when it is used up.
+    #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
+    pub left: BudgetLeft,
     /// True if the server has refused the conversation as too long. It is then sent once more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_overflow: bool,

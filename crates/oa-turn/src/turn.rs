@@ -12,6 +12,8 @@ mod inline;
 mod keys;
 mod limits;
 mod lost;
+mod output;
+mod output_state;
 mod phase;
 mod plan;
 mod progress;
@@ -36,6 +38,7 @@ use serde_json::{Value, json};
 
 pub use self::checkpoint::Checkpoint;
 use self::failed::{Failure, SubmittedPrompt};
+use self::output_state::OutputState;
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
 use self::shorten_state::ShortenState;
@@ -80,9 +83,8 @@ pub struct Turn {
     /// The number of requests handed out.
     requests: u64,
     key_seed: Arc<str>,
-    /// The tool whose calls are answers.
-    #[expect(clippy::box_collection, reason = "few have one, and a turn is to be small")]
-    output_tool: Option<Box<String>>,
+    /// Known if structured output is wanted.
+    output: Option<Box<OutputState>>,
     /// The tools whose results come from outside.
     external_tools: Box<[String]>,
     /// The messages that enter before the next request.
@@ -113,19 +115,13 @@ impl Turn {
             answers: 0,
             requests: 0,
             key_seed: Arc::default(),
-            output_tool: None,
+            output: None,
             external_tools: Box::default(),
             steered: VecDeque::new(),
             plan: None,
             shortening: None,
             refused: Vec::new(),
         }
-    }
-
-    /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
-    /// Their results are not reviewed: no [`Action::Review`] is returned for them.
-    pub fn set_output_tool(&mut self, name: Option<String>) {
-        self.output_tool = name.map(Box::new);
     }
 
     /// Records that the answer has begun. From now on, a failure does not remove its prompt from history.
@@ -555,7 +551,7 @@ impl Turn {
         loop {
             let call = self.round.next_review()?;
             let call_made = &self.round.calls[call];
-            if self.output_tool.as_deref() != Some(&call_made.block.name) {
+            if !self.is_output_tool(&call_made.block.name) {
                 return Some(call);
             }
             let content = call_made.content().cloned().unwrap_or_default();

@@ -40,6 +40,7 @@ pub mod wire;
 
 mod error;
 mod error_record;
+mod json_size;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
@@ -54,6 +55,7 @@ pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
 pub use crate::image::{ImageBlock, ImageDetail};
+pub use crate::json_size::json_size;
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;

@@ -67,6 +67,7 @@
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers, and tools and agents as an MCP server.
+//! - `metrics`: OpenTelemetry metrics of requests and tool calls.
 //! - `serve`: agents over HTTP.
 //! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
@@ -112,6 +113,8 @@ pub use oa_hooks::{
 };
 #[cfg(feature = "macros")]
 pub use oa_macros::tool;
+#[cfg(feature = "metrics")]
+pub use oa_metrics::Metrics;
 pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
@@ -149,6 +152,9 @@ pub use oa_json as json;
 #[cfg(feature = "mcp")]
 #[doc(inline)]
 pub use oa_mcp as mcp;
+#[cfg(feature = "metrics")]
+#[doc(inline)]
+pub use oa_metrics as metrics;
 #[doc(inline)]
 pub use oa_output as output;
 #[doc(inline)]
@@ -231,6 +237,9 @@ pub mod guide {
     #[cfg(feature = "mcp")]
     #[doc = include_str!("guide/mcp_server.md")]
     pub mod mcp_server {}
+
+    #[doc = include_str!("guide/oa.md")]
+    pub mod oa {}
 
     #[doc = include_str!("guide/observability.md")]
     pub mod observability {}

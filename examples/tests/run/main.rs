@@ -294,6 +294,28 @@ fn fallback() {
 }
 
 #[test]
+fn metrics() {
+    let page = include_str!("../../../crates/open-agent/src/guide/observability.md");
+    let (_, shown) = page.split_once("```text\n").expect("the page shows what the example prints");
+    let (shown, _) = shown.split_once("```").expect("the block ends");
+    let output = example("metrics").output().expect("the example is built");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // Times are those of this machine.
+    assert_eq!(without_times(&said), without_times(shown), "{said}");
+    assert!(shown.contains("560 tokens") && shown.contains("error.type=Api"), "{shown}");
+}
+
+/// The lines without the times that they tell.
+fn without_times(text: &str) -> Vec<String> {
+    let untimed = |word: &str| !word.contains('.') || word.parse::<f64>().is_err();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| line.split(' ').filter(|word| untimed(word)).collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
 fn router() {
     let expected = [
         "There are 6 apples, says qwen3-32b.",

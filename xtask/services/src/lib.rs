@@ -12,11 +12,14 @@ use std::sync::Once;
 mod account;
 #[cfg(unix)]
 mod guard;
+mod mcp;
 #[cfg(unix)]
 mod place;
 mod postgres;
 mod restate;
+mod target;
 
+pub use mcp::McpPackages;
 pub use postgres::Postgres;
 pub use restate::Restate;
 

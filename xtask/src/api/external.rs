@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("futures_core::Stream", "streams are used with the adapters of others"),
     ("http", "requests, responses and addresses at the seam of transports"),
     ("http_body::Body", "bodies at the seam of transports"),
+    ("opentelemetry::metrics::Meter", "the meter that a program has set up"),
     ("schemars::JsonSchema", "types with a derived schema are tools and answers, by a feature"),
     ("serde::Deserialize", "messages and reports are stored"),
     ("serde::Serialize", "messages and reports are stored"),
@@ -18,6 +19,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tokio::net::TcpListener", "a worker serves on one"),
     ("tokio::net::ToSocketAddrs", "a server listens on one"),
     ("tokio::time::Instant", "the clock that tests pause"),
+    ("tower::Layer", "metrics go around a chat service"),
     ("tower::Service", "the seams of transports and chat requests"),
 ];
 

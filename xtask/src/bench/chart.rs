@@ -2,18 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::measure::{LENGTHS, Row};
-use super::programs::OURS;
+use super::figures::Figures;
+use super::programs::{OURS, PROGRAMS};
 
-type Value = fn(&Row) -> Option<f64>;
-
-const CHARTS: [(&str, &str, Value); 4] = [
-    ("deltas", "Instructions for each piece of text", |row| row.delta),
-    ("fragments", "Instructions for each fragment of a call", |row| row.fragment),
-    ("rounds", "Instructions for each of 200 rounds of tools", |row| {
-        row.rounds[0][LENGTHS.len() - 1]
-    }),
-    ("memory", "KiB for each of 5,000 open streams", |row| row.stream_kib),
+/// The file, the title and the column of each chart.
+const CHARTS: [(&str, &str, &str); 5] = [
+    ("deltas", "Instructions for each piece of text", "delta"),
+    ("fragments", "Instructions for each fragment of a call", "fragment"),
+    ("rounds", "Instructions for each of 200 rounds of tools", "round of 200"),
+    ("memory", "KiB for each of 5,000 open streams", "stream"),
+    ("sizes", "KiB of a stripped program", "size"),
 ];
 
 struct Colors {
@@ -34,18 +32,21 @@ const NUMBERS: f64 = 90.0;
 const LINE: f64 = 28.0;
 const TOP: f64 = 44.0;
 
-/// Returns each chart with the name of its file.
-pub(super) fn charts(rows: &[Row]) -> Vec<(String, String)> {
+/// Returns each chart that has figures, with the name of its file.
+pub(super) fn charts(figures: &Figures) -> Vec<(String, String)> {
     let all = CHARTS.iter().flat_map(|chart| COLORS.iter().map(move |colors| (chart, colors)));
-    let drawn = all.map(|((name, title, value), colors)| {
-        (format!("{name}-{}.svg", colors.name), draw(rows, title, *value, colors))
+    let drawn = all.filter_map(|((name, title, what), colors)| {
+        Some((format!("{name}-{}.svg", colors.name), draw(figures, title, what, colors)?))
     });
     drawn.collect()
 }
 
-fn draw(rows: &[Row], title: &str, value: Value, colors: &Colors) -> String {
-    let bars: Vec<(&str, f64)> =
-        rows.iter().filter_map(|row| Some((row.program.name, value(row)?))).collect();
+fn draw(figures: &Figures, title: &str, what: &str, colors: &Colors) -> Option<String> {
+    let bar = |name: &'static str| Some((name, figures.value(name, what)?));
+    let bars: Vec<(&str, f64)> = PROGRAMS.iter().filter_map(|program| bar(program.name)).collect();
+    if bars.is_empty() {
+        return None;
+    }
     let most = bars.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
     let height = TOP + LINE * bars.len() as f64 + 8.0;
     let mut svg = format!(
@@ -73,21 +74,25 @@ fn draw(rows: &[Row], title: &str, value: Value, colors: &Colors) -> String {
         );
     }
     svg.push_str("</svg>\n");
-    svg
+    Some(svg)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::PROGRAMS;
+    use super::super::figures::Figure;
     use super::*;
 
     #[test]
     fn the_longest_bar_fills_the_chart_and_others_are_in_proportion() {
-        let mut rows: Vec<Row> = PROGRAMS.iter().map(Row::new).collect();
-        rows[0].delta = Some(450.0);
-        rows[2].delta = Some(900.0);
-        let (name, svg) = charts(&rows).swap_remove(0);
-        assert_eq!(name, "deltas-light.svg");
+        let mut figures = Figures::default();
+        for (place, value) in [(0, 450.0), (2, 900.0)] {
+            let figure = Figure { value, date: "2026-11-22".to_owned(), note: String::new() };
+            figures.set(PROGRAMS[place].name, "delta", figure);
+        }
+        let all = charts(&figures);
+        let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["deltas-light.svg", "deltas-dark.svg"]);
+        let svg = &all[0].1;
         assert!(svg.contains("width=\"225.0\"") && svg.contains("width=\"450.0\""), "{svg}");
         assert_eq!(svg.matches("<rect").count(), 2);
     }

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::programs::Program;
+use super::programs::{PROGRAMS, Program};
 use crate::Result;
 use crate::workspace::Workspace;
 
@@ -18,48 +18,28 @@ const ROUNDS: usize = 5;
 const HELD: usize = 6;
 const ROUNDS_OF_12: usize = 8;
 
-pub(super) const LENGTHS: [usize; 3] = [50, 100, 200];
-pub(super) const STREAMS: usize = 5_000;
+const LENGTHS: [usize; 3] = [50, 100, 200];
+const STREAMS: usize = 5_000;
+/// The number of streams of a program for which so many are too many here.
+const FEWER_STREAMS: usize = STREAMS / 10;
+/// The memory that a program may map, in KiB: of two at once, neither may end the other.
+const MOST_KIB: usize = 4 << 20;
 const PIECES: usize = 2_000;
 const REQUESTS: usize = 200;
 const TIMED_REQUESTS: usize = 2_000;
 const TURNS: usize = 5;
 
-/// The measurements of one program. Absent where this machine cannot tell.
-pub(super) struct Row {
-    pub(super) program: &'static Program,
-    /// Instructions for each piece of text: an HTTP chunk each, and chunks of 16 KiB.
-    pub(super) delta: Option<f64>,
-    pub(super) delta_in_large_chunks: Option<f64>,
-    /// Instructions for each fragment of a call's arguments.
-    pub(super) fragment: Option<f64>,
-    /// Instructions for each round, by length of the conversation: the server tells its usage, or always the same.
-    pub(super) rounds: [[Option<f64>; LENGTHS.len()]; 2],
-    /// Instructions and microseconds on a CPU for a request on a warm connection.
-    pub(super) request: Option<f64>,
-    pub(super) request_micros: Option<f64>,
-    /// KiB for each of many open streams.
-    pub(super) stream_kib: Option<f64>,
-    pub(super) size_bytes: u64,
-    pub(super) crates: usize,
-    pub(super) build_seconds: Option<f64>,
+/// A measurement: its program, its column, its value, and a note if it was made in another way than others.
+pub(super) struct Measured {
+    pub(super) program: &'static str,
+    pub(super) what: String,
+    pub(super) value: f64,
+    pub(super) note: String,
 }
 
-impl Row {
-    pub(super) fn new(program: &'static Program) -> Self {
-        Self {
-            program,
-            delta: None,
-            delta_in_large_chunks: None,
-            fragment: None,
-            rounds: [[None; LENGTHS.len()]; 2],
-            request: None,
-            request_micros: None,
-            stream_kib: None,
-            size_bytes: 0,
-            crates: 0,
-            build_seconds: None,
-        }
+impl Measured {
+    fn new(program: &Program, what: impl Into<String>, value: f64) -> Self {
+        Self { program: program.name, what: what.into(), value, note: String::new() }
     }
 }
 
@@ -107,66 +87,82 @@ impl Lab {
     }
 
     /// Measures what does not depend on what else runs here.
-    pub(super) fn count(&self, row: &mut Row) -> Result<()> {
-        let program = row.program;
-        row.size_bytes = fs::metadata(self.path(program)).map_err(|error| error.to_string())?.len();
-        row.crates = self.crates(program)?;
+    pub(super) fn count(&self, program: &'static Program) -> Result<Vec<Measured>> {
+        let measured = |what: &str, value| Measured::new(program, what, value);
+        let size = fs::metadata(self.path(program)).map_err(|error| error.to_string())?.len();
+        let mut all = vec![
+            measured("size", (size / 1024) as f64),
+            measured("crates", self.crates(program)? as f64),
+        ];
         if !self.has_valgrind {
-            return Ok(());
+            return Ok(all);
         }
-        let pieces = |form| {
-            let few =
-                self.instructions(program, &["ask", &form_of(form), &PIECES.to_string(), "0"])?;
-            let many = self
-                .instructions(program, &["ask", &form_of(form), &(3 * PIECES).to_string(), "0"])?;
-            Ok::<_, String>(Some((many - few) / (2 * PIECES) as f64))
-        };
-        row.delta = pieces(BURSTS)?;
-        row.delta_in_large_chunks = pieces(LARGE)?;
-        row.fragment = pieces(CALL)?;
-        for (place, form) in [ROUNDS, ROUNDS_OF_12].into_iter().enumerate() {
-            for (length, cell) in LENGTHS.into_iter().zip(&mut row.rounds[place]) {
+        for (what, form) in
+            [("delta", BURSTS), ("delta in large chunks", LARGE), ("fragment", CALL)]
+        {
+            let count = |pieces: usize| {
+                self.instructions(program, &["ask", &form_of(form), &pieces.to_string(), "0"])
+            };
+            let value = (count(3 * PIECES)? - count(PIECES)?) / (2 * PIECES) as f64;
+            all.push(measured(what, value));
+        }
+        for (what, form) in [("round of", ROUNDS), ("round with wrong usage of", ROUNDS_OF_12)] {
+            for length in LENGTHS {
                 let count = |conversations: &str| {
-                    self.instructions(
-                        program,
-                        &["rounds", &form_of(form), &length.to_string(), conversations],
-                    )
+                    let task = ["rounds", &form_of(form), &length.to_string(), conversations];
+                    self.instructions(program, &task)
                 };
-                *cell = Some((count("1")? - count("0")?) / length as f64);
+                let value = (count("1")? - count("0")?) / length as f64;
+                all.push(measured(&format!("{what} {length}"), value));
             }
         }
         let requests = |number: usize| {
             self.instructions(program, &["ask", &form_of(BURSTS), "1", &number.to_string()])
         };
-        row.request = Some((requests(3 * REQUESTS)? - requests(REQUESTS)?) / (2 * REQUESTS) as f64);
-        Ok(())
+        let value = (requests(3 * REQUESTS)? - requests(REQUESTS)?) / (2 * REQUESTS) as f64;
+        all.push(measured("request", value));
+        Ok(all)
     }
 
     /// Measures times and memory: the programs take turns, and the medians count.
-    pub(super) fn take_turns(&self, rows: &mut [Row]) -> Result<()> {
-        let mut times = vec![Vec::new(); rows.len()];
-        let mut memories = vec![Vec::new(); rows.len()];
+    pub(super) fn take_turns(&self) -> Result<Vec<Measured>> {
+        let mut times = vec![Vec::new(); PROGRAMS.len()];
+        let mut memories = vec![Vec::new(); PROGRAMS.len()];
+        let mut streams = vec![STREAMS; PROGRAMS.len()];
         for _ in 0..TURNS {
-            for (place, row) in rows.iter().enumerate() {
-                let asked = self.told(
-                    row.program,
-                    &["ask", &form_of(BURSTS), "1", &TIMED_REQUESTS.to_string()],
-                )?;
-                times[place].push(asked / 1e3 / TIMED_REQUESTS as f64);
+            for (place, program) in PROGRAMS.iter().enumerate() {
+                let task = ["ask", &form_of(BURSTS), "1", &TIMED_REQUESTS.to_string()];
+                times[place].push(self.told(program, &task)? / 1e3 / TIMED_REQUESTS as f64);
             }
         }
         for _ in 0..3 {
-            for (place, row) in rows.iter().enumerate() {
-                let bytes =
-                    self.told(row.program, &["streams", &form_of(HELD), &STREAMS.to_string()])?;
-                memories[place].push(bytes / 1024.0);
+            for (place, program) in PROGRAMS.iter().enumerate() {
+                let held = |streams: usize| {
+                    self.told(program, &["streams", &form_of(HELD), &streams.to_string()])
+                };
+                let bytes = match held(streams[place]) {
+                    Err(_) if streams[place] == STREAMS => {
+                        // Too many for the memory that it may have.
+                        streams[place] = FEWER_STREAMS;
+                        memories[place].clear();
+                        held(FEWER_STREAMS)
+                    }
+                    bytes => bytes,
+                };
+                memories[place].push(bytes? / 1024.0);
             }
         }
-        for ((row, times), memories) in rows.iter_mut().zip(times).zip(memories) {
-            row.request_micros = median(times);
-            row.stream_kib = median(memories);
+        let mut all = Vec::new();
+        for (place, program) in PROGRAMS.iter().enumerate() {
+            let time = median(std::mem::take(&mut times[place]));
+            all.extend(time.map(|time| Measured::new(program, "request time", time)));
+            let memory = median(std::mem::take(&mut memories[place]));
+            all.extend(memory.map(|memory| Measured {
+                note: note_of(streams[place]),
+                ..Measured::new(program, "stream", memory)
+            }));
         }
-        Ok(())
+        Ok(all)
     }
 
     fn path(&self, program: &Program) -> PathBuf {
@@ -252,14 +248,20 @@ fn build(peers: &std::path::Path, target: &std::path::Path, package: &str) -> Re
     Ok(number("user").zip(number("sys")).map(|(user, sys)| user + sys))
 }
 
-/// Returns a command that may open as many files as allowed.
+/// Returns a command that may open as many files as allowed, and map no more memory than it may have.
 fn with_files(program: &std::path::Path, arguments: &[String]) -> Command {
     let mut shell = Command::new("sh");
+    let script = "ulimit -n \"$(ulimit -H -n)\"; ulimit -v \"$0\"; exec \"$@\"";
+    shell.args(["-c", script, &MOST_KIB.to_string()]).arg(program).args(arguments);
     shell
-        .args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$0\" \"$@\""])
-        .arg(program)
-        .args(arguments);
-    shell
+}
+
+/// Says that a program had fewer streams than others.
+fn note_of(streams: usize) -> String {
+    if streams == STREAMS {
+        return String::new();
+    }
+    format!("with {streams} streams: {STREAMS} take more than {} GiB", MOST_KIB >> 20)
 }
 
 fn form_of(form: usize) -> String {
@@ -271,15 +273,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Returns the smallest value among the peers.
-pub(super) fn best_peer(rows: &[Row], value: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
-    let peers = rows.iter().filter(|row| row.program.is_peer);
-    peers.filter_map(value).min_by(f64::total_cmp)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::programs::PROGRAMS;
     use super::*;
 
     #[test]
@@ -289,12 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn the_best_peer_is_neither_we_nor_the_loop() {
-        let mut rows: Vec<Row> = PROGRAMS.iter().map(Row::new).collect();
-        for (row, value) in rows.iter_mut().zip([1.0, 2.0, 9.0, 8.0, 7.0, 10.0]) {
-            row.delta = Some(value);
-        }
-        assert_eq!(best_peer(&rows, |row| row.delta), Some(7.0));
-        assert_eq!(best_peer(&rows, |row| row.fragment), None);
+    fn fewer_streams_are_told() {
+        assert_eq!(note_of(STREAMS), "");
+        assert_eq!(note_of(FEWER_STREAMS), "with 500 streams: 5000 take more than 4 GiB");
     }
 }

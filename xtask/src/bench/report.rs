@@ -3,102 +3,146 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use super::measure::{LENGTHS, Row, STREAMS, best_peer};
-use super::programs::OURS;
+use super::figures::Figures;
+use super::measure::Measured;
+use super::programs::{OURS, PROGRAMS};
 
-type Value = fn(&Row) -> Option<f64>;
+/// A column: its title, and the name of its figures.
+type Column = (&'static str, &'static str);
 
-/// The columns of the first table.
-const COLUMNS: [(&str, Value); 5] = [
-    ("a piece of text, an HTTP chunk each", |row| row.delta),
-    ("the same in chunks of 16 KiB", |row| row.delta_in_large_chunks),
-    ("a fragment of a call", |row| row.fragment),
-    ("a request on a warm connection", |row| row.request),
-    ("a round of 200", |row| row.rounds[0][LENGTHS.len() - 1]),
+const INSTRUCTIONS: [Column; 5] = [
+    ("a piece of text, an HTTP chunk each", "delta"),
+    ("the same in chunks of 16 KiB", "delta in large chunks"),
+    ("a fragment of a call", "fragment"),
+    ("a request on a warm connection", "request"),
+    ("a round of 200", "round of 200"),
+];
+
+const ROUNDS: [Column; 6] = [
+    ("50 rounds, usage", "round of 50"),
+    ("100 rounds, usage", "round of 100"),
+    ("200 rounds, usage", "round of 200"),
+    ("50 rounds, wrong usage", "round with wrong usage of 50"),
+    ("100 rounds, wrong usage", "round with wrong usage of 100"),
+    ("200 rounds, wrong usage", "round with wrong usage of 200"),
+];
+
+const REST: [Column; 5] = [
+    ("KiB a stream", "stream"),
+    ("us a warm request", "request time"),
+    ("size, KiB", "size"),
+    ("crates", "crates"),
+    ("build, s", "build"),
 ];
 
 /// One line for whoever waits.
-pub(super) fn line(row: &Row) -> String {
+pub(super) fn line(measured: &[Measured]) -> String {
+    let name = measured.first().map_or("", |one| one.program);
+    let value = |what: &str| measured.iter().find(|one| one.what == what).map(|one| one.value);
     format!(
-        "{:24}{}",
-        row.program.name,
-        COLUMNS.map(|(_, value)| format!("{:>14}", number(value(row)))).concat()
+        "{name:24}{}",
+        INSTRUCTIONS.map(|(_, what)| format!("{:>14}", number(value(what)))).concat()
     )
 }
 
-pub(super) fn page(rows: &[Row]) -> String {
+/// The day of today, and the machine, without its name.
+pub(super) fn today() -> String {
+    told("date", &["+%Y-%m-%d"])
+}
+
+pub(super) fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name"));
+    let model =
+        model.map_or("an unknown processor", |model| model.trim_start_matches([' ', '\t', ':']));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!(
+        "{cores} cores of {model}, {}, {}",
+        told("uname", &["-sm"]),
+        told("rustc", &["--version"])
+    )
+}
+
+pub(super) fn page(figures: &Figures, machine: &str) -> String {
     let mut page = format!(
         "# Compared with other crates\n\n\
-         Written by `cargo xtask bench` on {}, on {}. All programs are in [`xtask/peers`](..), and ask one server that replays \
-         prepared answers over a loopback socket.\n\n\
+         Written by `cargo xtask bench`, which measured on {machine}. All programs are in [`xtask/peers`](..), and ask one server \
+         that replays prepared answers over a loopback socket. The figures, each with its date, are in \
+         [`figures.txt`](figures.txt); a `-` was not measured yet.\n\n\
          ## Instructions\n\n\
-         Outside of the kernel, as valgrind counts them. They do not depend on what else the machine does.\n\n",
-        told("date", &["+%Y-%m-%d"]),
-        machine(),
+         Outside of the kernel, as valgrind counts them. They do not depend on what else the machine does.{}\n\n",
+        measured_on(figures, &INSTRUCTIONS),
     );
-    table(&mut page, rows, &COLUMNS);
-    page.push_str("\n## Instructions for each round of tools\n\n\
-        A call, its result of 1 KiB, and the next request with the whole conversation. The server tells its usage, or the same \
-        twelve tokens each time.\n\n");
-    let lengths: Vec<String> = ["usage", "wrong usage"]
-        .iter()
-        .flat_map(|kind| LENGTHS.map(|length| format!("{length} rounds, {kind}")))
-        .collect();
-    let cell = |row: &Row, place: usize| row.rounds[place / LENGTHS.len()][place % LENGTHS.len()];
-    let _ =
-        writeln!(page, "| | {} |\n| ---{} |", lengths.join(" | "), " | ---:".repeat(lengths.len()));
-    for row in rows {
-        let cells: Vec<String> = (0..lengths.len()).map(|place| number(cell(row, place))).collect();
-        let _ = writeln!(page, "| {} | {} |", row.program.name, cells.join(" | "));
-    }
+    table(&mut page, figures, &INSTRUCTIONS);
+    let _ = write!(
+        page,
+        "\n## Instructions for each round of tools\n\n\
+         A call, its result of 1 KiB, and the next request with the whole conversation. The server tells its usage, or the same \
+         twelve tokens each time.{}\n\n",
+        measured_on(figures, &ROUNDS),
+    );
+    table(&mut page, figures, &ROUNDS);
     let _ = write!(
         page,
         "\n## Memory, time, size\n\n\
-        Memory is that of each of {STREAMS} open streams. Times are on a CPU, the kernel's included, and medians of programs that \
-        took turns; on a busy machine, only their ratios say something. A build is a clean one in release mode, in seconds of \
-        CPU. Crates are all that a program depends on, ours included. Programs are stripped, and have TLS, except for the \
-        loop.\n\n"
+         Memory is that of each of 5,000 open streams. Times are on a CPU, the kernel's included, and medians of programs that \
+         took turns; on a busy machine, only their ratios say something. A build is a clean one in release mode, in seconds of \
+         CPU. Crates are all that a program depends on, ours included. Programs are stripped, and have TLS, except for the \
+         loop.{}\n\n",
+        measured_on(figures, &REST),
     );
-    let _ = writeln!(
-        page,
-        "| | KiB a stream | us a warm request | size, KiB | crates | build, s |\n| --- | ---: | ---: | ---: | ---: | ---: |"
-    );
-    for row in rows {
-        let decimal = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
-        };
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} | {} |",
-            row.program.name,
-            decimal(row.stream_kib),
-            decimal(row.request_micros),
-            number(Some((row.size_bytes / 1024) as f64)),
-            row.crates,
-            number(row.build_seconds),
-        );
+    table(&mut page, figures, &REST);
+    let notes = PROGRAMS.iter().flat_map(|program| {
+        REST.iter().filter_map(|(_, what)| {
+            let note = &figures.get(program.name, what)?.note;
+            (!note.is_empty()).then(|| format!("{}: {note}.", program.name))
+        })
+    });
+    let notes: Vec<String> = notes.collect();
+    if !notes.is_empty() {
+        let _ = write!(page, "\n{}\n", notes.join(" "));
     }
     page
 }
 
+/// Says when the figures of a table were measured.
+fn measured_on(figures: &Figures, columns: &[Column]) -> String {
+    let columns: Vec<&str> = columns.iter().map(|(_, what)| *what).collect();
+    match figures.dates(&columns)[..] {
+        [] => String::new(),
+        [date] => format!(" Measured on {date}."),
+        [first, .., last] => format!(" Measured from {first} to {last}."),
+    }
+}
+
 /// A table with a last line: how many times as much the best peer takes.
-fn table(page: &mut String, rows: &[Row], columns: &[(&str, Value)]) {
+fn table(page: &mut String, figures: &Figures, columns: &[Column]) {
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let _ = writeln!(page, "| | {} |\n| ---{} |", names.join(" | "), " | ---:".repeat(names.len()));
-    for row in rows {
-        let cells: Vec<String> = columns.iter().map(|(_, value)| number(value(row))).collect();
-        let _ = writeln!(page, "| {} | {} |", row.program.name, cells.join(" | "));
+    for program in &PROGRAMS {
+        let cell = |what: &str| {
+            let value = figures.value(program.name, what);
+            // Small ones with a digit more.
+            let is_small = matches!(what, "stream" | "request time");
+            value.filter(|_| is_small).map_or_else(|| number(value), |value| format!("{value:.1}"))
+        };
+        let cells: Vec<String> = columns.iter().map(|(_, what)| cell(what)).collect();
+        let _ = writeln!(page, "| {} | {} |", program.name, cells.join(" | "));
     }
-    let ours = rows.iter().find(|row| row.program.name == OURS);
     let ratios: Vec<String> = columns
         .iter()
-        .map(|(_, value)| {
-            let ratio =
-                best_peer(rows, value).zip(ours.and_then(value)).map(|(best, ours)| best / ours);
-            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}x"))
+        .map(|(_, what)| {
+            let best = best_peer(figures, what).zip(figures.value(OURS, what));
+            best.map_or_else(|| "-".to_owned(), |(best, ours)| format!("{:.1}x", best / ours))
         })
         .collect();
     let _ = writeln!(page, "| the best peer, as a multiple of ours | {} |", ratios.join(" | "));
+}
+
+/// Returns the smallest value among the peers.
+fn best_peer(figures: &Figures, what: &str) -> Option<f64> {
+    let peers = PROGRAMS.iter().filter(|program| program.is_peer);
+    peers.filter_map(|program| figures.value(program.name, what)).min_by(f64::total_cmp)
 }
 
 /// A number with a comma before each three digits.
@@ -115,19 +159,6 @@ fn number(value: Option<f64>) -> String {
     text
 }
 
-fn machine() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find_map(|line| line.strip_prefix("model name"));
-    let model =
-        model.map_or("an unknown processor", |model| model.trim_start_matches([' ', '\t', ':']));
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    format!(
-        "{cores} cores of {model}, {}, {}",
-        told("uname", &["-sm"]),
-        told("rustc", &["--version"])
-    )
-}
-
 fn told(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map_or_else(
@@ -138,7 +169,7 @@ fn told(program: &str, arguments: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::PROGRAMS;
+    use super::super::figures::Figure;
     use super::*;
 
     #[test]
@@ -150,14 +181,25 @@ mod tests {
 
     #[test]
     fn the_last_line_compares_with_the_best_peer() {
-        let mut rows: Vec<Row> = PROGRAMS.iter().map(Row::new).collect();
-        for (row, value) in rows.iter_mut().zip([10.0, 1.0, 50.0, 40.0, 60.0, 70.0]) {
-            row.delta = Some(value);
+        let mut figures = Figures::default();
+        for (program, value) in PROGRAMS.iter().zip([10.0, 1.0, 50.0, 40.0, 60.0, 70.0]) {
+            let figure = Figure { value, date: "2026-11-22".to_owned(), note: String::new() };
+            figures.set(program.name, "delta", figure);
         }
-        let page = page(&rows);
-        assert!(
-            page.contains("| the best peer, as a multiple of ours | 4.0x | - | - | - | - |"),
-            "{page}"
-        );
+        let few = Figure {
+            value: 1_800.0,
+            date: "2026-11-23".to_owned(),
+            note: "with 500 streams".to_owned(),
+        };
+        figures.set("genai", "stream", few);
+        let page = page(&figures, "two cores");
+        for expected in [
+            "| the best peer, as a multiple of ours | 4.0x | - | - | - | - |",
+            "else the machine does. Measured on 2026-11-22.",
+            "| genai | 1800.0 | - | - | - | - |",
+            "\ngenai: with 500 streams.\n",
+        ] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
     }
 }

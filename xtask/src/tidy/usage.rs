@@ -9,6 +9,16 @@ use crate::workspace::{Dependency, Kind, Package};
 const UNNAMED: &[(&str, &str, &str)] = &[
     (
         "examples",
+        "opentelemetry",
+        "one example needs it, and what examples alone need cannot be optional",
+    ),
+    (
+        "examples",
+        "opentelemetry_sdk",
+        "one example needs it, and what examples alone need cannot be optional",
+    ),
+    (
+        "examples",
         "schemars",
         "one example needs it, and what examples alone need cannot be optional",
     ),

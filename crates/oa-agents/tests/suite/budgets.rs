@@ -8,8 +8,9 @@ use oa_executor::ExecutorOptions;
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::tool;
 use oa_turn::drive;
-use oa_types::{FinishReason, Message};
+use oa_types::{FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::nested::{agent, ask, auto};
 
@@ -162,4 +163,31 @@ async fn an_answer_of_a_sub_agent_that_fails_counts() {
 async fn an_answer_of_a_sub_agent_that_is_cut_counts() {
     let executor = ExecutorOptions::new().timeout(Duration::from_secs(5));
     spends_all(&half_an_answer(Reply::stall_after), executor).await;
+}
+
+/// The time of the agent is that of all agents below it: at its end the innermost request is dropped, and what it had
+/// used counts.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_ends_its_sub_agents() {
+    let innermost = half_an_answer(Reply::stall_after);
+    let middle = MemoryServer::new(Script::new().reply(ask("innermost").usage(0, 0)));
+    let middle_options = auto(&middle).tool(agent("innermost", auto(&innermost)));
+    let outer = MemoryServer::new(Script::new().reply(ask("middle").usage(8, 2)));
+    let options = auto(&outer).tool(agent("middle", middle_options));
+    let options = options.max_run_time(Duration::from_secs(5)).last_answer_without_tools(false);
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let began = Instant::now();
+    client.send("Go.").await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        events.push(event);
+    }
+    let end = events.iter().position(|event| matches!(event, AgentEvent::TurnEnd(_)));
+    assert_eq!(end, Some(events.len() - 1), "nothing follows the end");
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    assert_eq!([&innermost, &middle, &outer].map(|server| server.requests().len()), [1, 1, 1]);
+    assert_eq!(client.turn_metadata().total_usage.total(), Some(10), "the agent's own answers");
+    let results = client.history().iter().filter(|message| message.role == MessageRole::Tool);
+    assert_eq!(results.count(), 1, "the call has its result");
 }

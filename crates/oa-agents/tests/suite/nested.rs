@@ -265,3 +265,23 @@ async fn too_many_agents_inside_of_each_other_are_an_error() {
     let read = middle.requests()[1].messages()[2]["content"].to_string();
     assert!(read.contains("sub-agents may be 1 deep: middle"), "{read}");
 }
+
+/// The tool that reads full results is there already when the tools are offered again, less those of the parent's list.
+#[tokio::test]
+async fn a_tool_that_the_parent_disallows_is_not_offered_beside_full_results() {
+    let ran = Arc::default();
+    let inner = MemoryServer::new(
+        Script::new().reply(Reply::new().call("work", json!({}))).otherwise(Reply::text("No.")),
+    );
+    let sub = auto(&inner).tool(work(&ran)).offer_full_results(true);
+    let call = Reply::new().call_with_id("c1", "helper", json!({ "prompt": "Go." }));
+    let outer = MemoryServer::new([call, Reply::text("Well.")]);
+    let options = auto(&outer).tool(agent("helper", sub)).disallowed_tools(["work"]);
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.send("Go").await.unwrap();
+    let all = events(&mut client).await;
+    assert_eq!(by_call(&all, &["c1"])[0].result.as_deref(), Some("No."), "{all:?}");
+    assert_eq!(*ran.lock().unwrap(), 0);
+    let offered = String::from_utf8_lossy(inner.requests()[0].body()).into_owned();
+    assert!(!offered.contains("Works"), "{offered}");
+}

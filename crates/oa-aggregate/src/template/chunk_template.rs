@@ -182,9 +182,13 @@ impl ChunkTemplate {
     }
 
     /// Returns the usage in the payload that matched last.
+    #[inline]
     pub(crate) fn usage(&self) -> Option<&Usage> {
-        let usage = &self.numbers.usage;
-        Some(usage).filter(|usage| self.has_usage && **usage != Usage::default())
+        if self.has_usage { self.usage_read() } else { None }
+    }
+
+    fn usage_read(&self) -> Option<&Usage> {
+        Some(&self.numbers.usage).filter(|usage| **usage != Usage::default())
     }
 
     /// Returns the server's id of the answer.

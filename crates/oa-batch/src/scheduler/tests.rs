@@ -11,7 +11,7 @@ fn rules(concurrency: usize, window: usize, in_order: bool, retries: u32) -> Rul
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// An attempt in progress ends, by its place among them.
-    End(usize, Asked),
+    End(usize, AttemptOutcome),
     /// The oldest outcome is on disk.
     Settle,
     /// The source has a prompt.
@@ -22,10 +22,10 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     let asked = prop_oneof![
-        3 => Just(Asked::Answered),
-        1 => Just(Asked::Logged),
-        3 => Just(Asked::MayPass(None)),
-        1 => Just(Asked::MayPass(Some(Duration::from_secs(4)))),
+        3 => Just(AttemptOutcome::Answered),
+        1 => Just(AttemptOutcome::Logged),
+        3 => Just(AttemptOutcome::MayPass(None)),
+        1 => Just(AttemptOutcome::MayPass(Some(Duration::from_secs(4)))),
     ];
     prop_oneof![
         3 => (0_usize..8, asked).prop_map(|(place, asked)| Event::End(place, asked)),
@@ -102,9 +102,12 @@ impl World {
         while !self.scheduler.is_over() {
             let before = (self.running.len(), self.ended.len(), self.yielded.len());
             let (to_come, retries) = (self.to_come, self.retries);
-            for event in
-                [Event::Prompt, Event::End(0, Asked::Answered), Event::Settle, Event::Yield]
-            {
+            for event in [
+                Event::Prompt,
+                Event::End(0, AttemptOutcome::Answered),
+                Event::Settle,
+                Event::Yield,
+            ] {
                 self.step(event);
             }
             let after = (self.running.len(), self.ended.len(), self.yielded.len());
@@ -166,7 +169,7 @@ fn one_prompt_is_asked_at_most_so_often() {
     world.step(Event::Prompt);
     while let Some(index) = world.running.pop() {
         attempts += 1;
-        if !world.scheduler.end(index, Asked::MayPass(None), world.now) {
+        if !world.scheduler.end(index, AttemptOutcome::MayPass(None), world.now) {
             break;
         }
         world.now = world.scheduler.wakes_at(world.now).expect("it waits for another try");
@@ -182,7 +185,7 @@ fn attempts_while_down(world: &mut World, end: Duration) -> u32 {
         world.step(Event::Prompt);
         while !world.running.is_empty() {
             attempts += 1;
-            world.step(Event::End(0, Asked::MayPass(None)));
+            world.step(Event::End(0, AttemptOutcome::MayPass(None)));
         }
         for _ in 0..world.ended.len() {
             world.step(Event::Settle);
@@ -207,7 +210,7 @@ fn a_server_that_is_down_uses_the_budget_slowly() {
         world.now = world.scheduler.wakes_at(world.now).expect("something is due");
         world.step(Event::Prompt);
     }
-    world.step(Event::End(0, Asked::Answered));
+    world.step(Event::End(0, AttemptOutcome::Answered));
     for _ in 0..10 {
         world.step(Event::Prompt);
     }

@@ -84,10 +84,11 @@ impl Arriving {
         let reason =
             message.map_or_else(|| aggregator.finish_reason(), |message| &message.finish_reason);
         let model = message.and_then(|message| message.model.as_deref());
-        let server = self.destination.as_ref().map(|destination| destination.base_url.as_str());
+        let server = self.destination.as_ref();
+        let requested = server.zip(self.options.as_ref()).map(|(at, options)| options.model_at(at));
         on_end(&AnswerOutcome {
-            model: model.unwrap_or(&self.model),
-            server: server.unwrap_or_default(),
+            model: model.or(requested).unwrap_or_default(),
+            server: server.map(|server| server.base_url.as_str()).unwrap_or_default(),
             usage,
             finish_reason: reason,
             error,

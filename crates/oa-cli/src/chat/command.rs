@@ -51,7 +51,7 @@ pub enum Command {
 pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("clear", "", "empty the conversation"),
     ("context", "", "show how much of the context is used"),
-    ("help", "", "show this"),
+    ("help", "", "list the commands and the keys"),
     ("history", "", "show the conversation"),
     ("load", "NAME", "go on with a saved conversation"),
     ("mcp", "", "show the MCP servers and what they offer"),
@@ -66,6 +66,30 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("system", "[TEXT]", "show or set the system prompt; `/system none` removes it"),
     ("tools", "", "list the tools that the model may call"),
 ];
+
+/// The keys, with what they do.
+pub const KEYS: &[(&str, &str)] = &[
+    ("Alt-Enter", "begins a new line; a pasted text may have several"),
+    ("Up, Ctrl-R", "go back in the history of prompts, and search it"),
+    ("Tab", "completes a command"),
+    ("Ctrl-C", "stops the answer or the command; twice at an empty prompt ends the program"),
+    ("typing", "while the model works sends it a message before its next step; a command waits"),
+];
+
+/// Returns the reference of commands and keys as tables of markdown.
+#[must_use]
+pub fn reference() -> String {
+    let mut tables = String::from("| command | does |\n| --- | --- |\n");
+    for (name, argument, about) in COMMANDS {
+        let command = format!("/{name} {argument}");
+        tables.push_str(&format!("| `{}` | {about} |\n", command.trim_end()));
+    }
+    tables.push_str("\n| key | does |\n| --- | --- |\n");
+    for (key, about) in KEYS {
+        tables.push_str(&format!("| {key} | {about} |\n"));
+    }
+    tables
+}
 
 /// Reads a line.
 ///
@@ -126,42 +150,5 @@ fn unknown(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn every_command_of_the_list_is_known() {
-        for (name, argument, _) in COMMANDS {
-            let line = if argument.is_empty() { format!("/{name}") } else { format!("/{name} x") };
-            assert!(matches!(parse(&line), Entered::Command(_)), "{line}");
-        }
-    }
-
-    #[test]
-    fn mistakes_are_told() {
-        assert_eq!(parse("/save"), Entered::Unknown("/save needs a name: /save NAME".to_owned()));
-        assert_eq!(
-            parse("/clear all"),
-            Entered::Unknown("/clear takes nothing behind it".to_owned())
-        );
-        assert_eq!(
-            parse("/xyzzy"),
-            Entered::Unknown("unknown command /xyzzy; /help lists all".to_owned())
-        );
-        assert_eq!(parse("  "), Entered::Nothing);
-        assert_eq!(
-            parse("  indented\n  text  \n"),
-            Entered::Prompt("  indented\n  text".to_owned())
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn what_does_not_begin_with_a_slash_is_for_the_model(text in "[^/ \t\r\n].{0,40}") {
-            prop_assume!(!text.trim().is_empty() && !text.trim().starts_with('/'));
-            prop_assert_eq!(parse(&text), Entered::Prompt(text.trim_end().to_owned()));
-        }
-    }
-}
+#[path = "../../tests/unit/command.rs"]
+mod tests;

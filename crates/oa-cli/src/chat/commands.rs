@@ -1,27 +1,35 @@
 //! The work of the commands.
 
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
-use open_agent::{Client, Doctor, Probe, estimate_tokens, list_models};
+use open_agent::{Doctor, Probe, estimate_tokens, list_models};
+use tokio::runtime::Runtime;
 
-use super::command::{COMMANDS, Command};
-use super::conversation::Conversation;
-use super::figure::grouped;
+use super::command::{COMMANDS, Command, KEYS};
+use super::conversation::{Conversation, client};
+use super::figure::{counted, grouped};
 use super::history::overview;
-use super::turn::Terminal;
+use super::terminal::{Terminal, columns};
 use crate::failure::{Failure, Result};
 use crate::places;
-use crate::style::{Line, Style, excerpt};
+use crate::style::{Line, Span, Style, excerpt};
+use crate::wrap::wrap;
+
+/// The columns of the names in a list.
+const NAME: usize = 17;
+/// The most characters of a tool's description.
+const ABOUT: usize = 300;
 
 /// Says what there is at the beginning.
 pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     let mut about = Vec::new();
     let tools = conversation.client.options().tools().len();
     if tools > 0 {
-        about.push(format!("{tools} tools"));
+        about.push(counted(tools as u64, "tool"));
     }
     if let Some(saved) = &conversation.saved {
         let info = &saved.session().info;
-        about.push(format!("session {}, {} messages", info.id, info.message_count));
+        let messages = counted(info.message_count as u64, "message");
+        about.push(format!("session {}, {messages}", info.id));
     }
     about.push("/help lists the commands".to_owned());
     terminal.say(&about.join(" · "));
@@ -31,32 +39,70 @@ pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     }
 }
 
-/// Runs a command and prints its outcome.
-pub(super) async fn run(
+/// A remark of a command.
+enum Remark {
+    Failure(String),
+    Lines(Vec<Line>),
+    Text(String),
+}
+
+/// Runs a command and prints its outcome. Ctrl-C stops one that takes long.
+pub(super) fn perform(
+    runtime: &Runtime,
     conversation: &mut Conversation,
     command: Command,
     terminal: &mut Terminal,
 ) -> Result<()> {
+    let mut remarks = Vec::new();
+    let work = run(conversation, command, &mut remarks);
+    let done = runtime.block_on(terminal.wait("working", work))?;
+    for remark in remarks {
+        match remark {
+            Remark::Failure(why) => terminal.fail(&why),
+            Remark::Lines(lines) => terminal.print_lines(lines),
+            Remark::Text(text) => terminal.say(&text),
+        }
+    }
+    match done {
+        None => terminal.say("stopped"),
+        Some(Err(failure)) => terminal.fail(&failure.to_string()),
+        Some(Ok(())) => {}
+    }
+    Ok(())
+}
+
+/// # Cancel safety
+///
+/// If the future is dropped, a session may have been made without messages, and what was to be saved may not be.
+async fn run(
+    conversation: &mut Conversation,
+    command: Command,
+    remarks: &mut Vec<Remark>,
+) -> Result<()> {
+    let mut say = |text: String| remarks.push(Remark::Text(text));
     match command {
         Command::Clear => {
             conversation.client.clear_history();
             conversation.save().await?;
-            terminal.say("The conversation is empty.");
+            say("The conversation is empty.".to_owned());
         }
-        Command::Context => terminal.say(&conversation.context().await),
-        Command::Help => terminal.print_lines(help()),
+        Command::Context => say(conversation.context().await),
+        Command::Help => remarks.push(Remark::Lines(help())),
         Command::History if conversation.client.history().is_empty() => {
-            terminal.say("The conversation is empty.");
+            say("The conversation is empty.".to_owned());
         }
-        Command::History => terminal.print_lines(overview(conversation.client.history())),
+        Command::History => {
+            remarks.push(Remark::Lines(overview(conversation.client.history(), columns())));
+        }
         Command::Load(name) => {
             conversation.load(&name).await?;
             let messages = conversation.client.history();
-            terminal.print_lines(overview(messages));
-            terminal.say(&format!("Session {name}, {} messages.", messages.len()));
+            remarks.push(Remark::Lines(overview(messages, columns())));
+            let count = counted(messages.len() as u64, "message");
+            remarks.push(Remark::Text(format!("Session {name}, {count}.")));
         }
-        Command::Mcp => conversation.show_mcp(terminal),
-        Command::Mode(None) => terminal.say(&format!("The mode is {}.", conversation.mode)),
+        Command::Mcp => conversation.show_mcp(remarks),
+        Command::Mode(None) => say(format!("The mode is {}.", conversation.mode)),
         Command::Mode(Some(word)) => {
             let Some(mode) = conversation.agent.mode.set(&word) else {
                 return Err(Failure::new(format!(
@@ -64,54 +110,62 @@ pub(super) async fn run(
                 )));
             };
             conversation.client.set_permission_mode(mode)?;
-            terminal.say(&format!("The mode is {word}."));
+            say(format!("The mode is {word}."));
             conversation.mode = word;
         }
-        Command::Model(None) => conversation.show_models(terminal).await?,
+        Command::Model(None) => remarks.push(conversation.models().await?),
         Command::Model(Some(name)) => {
             conversation.client.set_model(&name)?;
-            terminal.say(&format!("The model is {name}."));
+            say(format!("The model is {name}."));
         }
         Command::Quit => {}
         Command::Save(name) => {
             conversation.keep_as(&name).await?;
-            terminal.say(&format!("Saved as {name}, now and after every answer."));
+            say(format!("Saved as {name}, now and after every answer."));
         }
         Command::System(None) => {
-            let system = conversation.client.options().system_prompt().unwrap_or("none").to_owned();
-            terminal.say(&format!("The system prompt: {system}"));
+            let system = conversation.client.options().system_prompt().unwrap_or("none");
+            say(format!("The system prompt: {system}"));
         }
         Command::System(Some(text)) => {
-            let text = if text == "none" { String::new() } else { text };
-            conversation.client.set_system_prompt(text)?;
-            terminal.say("The system prompt is set.");
+            let is_none = text == "none";
+            conversation.client.set_system_prompt(if is_none { String::new() } else { text })?;
+            let done = if is_none { "removed" } else { "set" };
+            say(format!("The system prompt is {done}."));
         }
         Command::Tools => {
             let lines = conversation.tools();
             if lines.is_empty() {
-                terminal.say("There are no tools: --tools files:DIR, --mcp FILE.");
+                say("There are no tools: --tools files:DIR, --mcp FILE.".to_owned());
+            } else {
+                remarks.push(Remark::Lines(lines));
             }
-            terminal.print_lines(lines);
         }
     }
     Ok(())
 }
 
 fn help() -> Vec<Line> {
-    let row = |(name, argument, about): &(&str, &str, &str)| {
+    let commands = COMMANDS.iter().map(|(name, argument, about)| {
         let command = format!("/{name} {argument}");
-        Line::new(&format!("{command:<16} "), Style::PLAIN).and(about, Style::DIMMED)
-    };
-    let keys = [
-        ("Alt-Enter", "begins a new line; a pasted text may have several"),
-        ("Ctrl-R", "searches the history"),
-        ("Ctrl-C", "stops the answer; twice at an empty prompt ends the program"),
-        ("typing", "while the model works sends it a message before its next step"),
-    ];
-    let keys = keys.map(|(key, about)| {
-        Line::new(&format!("{key:<16} "), Style::PLAIN).and(about, Style::DIMMED)
+        (command.trim_end().to_owned(), *about)
     });
-    COMMANDS.iter().map(row).chain(keys).collect()
+    let keys = KEYS.iter().map(|(key, about)| ((*key).to_owned(), *about));
+    rows(commands.chain(keys))
+}
+
+/// Returns rows of a name and what there is to say about it, which is wrapped beside it.
+fn rows<'a>(rows: impl Iterator<Item = (String, &'a str)>) -> Vec<Line> {
+    let width = columns();
+    let beside = if width > 3 * NAME { NAME } else { 2 };
+    let indent = [Span::new(&" ".repeat(beside), Style::PLAIN)];
+    let mut lines = Vec::new();
+    for (name, about) in rows {
+        let name = format!("{name:<fill$}", fill = NAME - 1);
+        let first = [Span::visible(&format!("{name} "), Style::PLAIN)];
+        lines.extend(wrap(&[Span::visible(about, Style::DIMMED)], &first, &indent, width));
+    }
+    lines
 }
 
 impl Conversation {
@@ -152,30 +206,27 @@ impl Conversation {
             }
             opened => opened?,
         };
-        let messages = saved.session().conversation();
-        self.client = Client::with_history(self.client.options().clone(), messages)?;
+        self.client = client(self.client.options().clone(), Some(&saved))?;
         self.saved = Some(saved);
         Ok(())
     }
 
     fn tools(&self) -> Vec<Line> {
+        let indent = [Span::new("  ", Style::PLAIN)];
         let tools = self.client.options().tools();
-        tools
-            .iter()
-            .map(|tool| {
-                let kind = tool.category().unwrap_or("other").to_owned();
-                let about = excerpt(tool.description(), 120).into_owned();
-                Line::new(tool.name(), Style::PLAIN.bold())
-                    .and(&format!("  {kind}  {about}"), Style::DIMMED)
-            })
-            .collect()
+        let lines = tools.iter().flat_map(|tool| {
+            let kind = tool.category().unwrap_or("other");
+            let about = format!("  {kind}  {}", excerpt(tool.description(), ABOUT));
+            let name = Span::visible(tool.name(), Style::PLAIN.bold());
+            wrap(&[name, Span::visible(&about, Style::DIMMED)], &[], &indent, columns())
+        });
+        lines.collect()
     }
 
-    async fn show_models(&self, terminal: &mut Terminal) -> Result<()> {
+    async fn models(&self) -> Result<Remark> {
         let current = self.client.options().model();
         if self.agent.server.is_none() {
-            terminal.say(&format!("The model is {current}, and there is no other."));
-            return Ok(());
+            return Ok(Remark::Text(format!("The model is {current}, and there is no other.")));
         }
         let models = list_models(self.client.options()).await?;
         let row = |model: &String| {
@@ -183,8 +234,7 @@ impl Conversation {
                 if model == current { ("* ", Style::PLAIN.bold()) } else { ("  ", Style::PLAIN) };
             Line::new(sign, style).and(model, style)
         };
-        terminal.print_lines(models.iter().map(row).collect());
-        Ok(())
+        Ok(Remark::Lines(models.iter().map(row).collect()))
     }
 
     /// Says how full the context is.
@@ -199,10 +249,10 @@ impl Conversation {
             .sum();
         let tools = tools.div_ceil(4) as u64;
         let mut text = format!(
-            "About {} tokens: {} in {} messages, {} in the system prompt, {} in the tools.",
+            "About {} tokens: {} in {}, {} in the system prompt, {} in the tools.",
             grouped(history + system + tools),
             grouped(history),
-            self.client.history().len(),
+            counted(self.client.history().len() as u64, "message"),
             grouped(system),
             grouped(tools),
         );
@@ -227,26 +277,29 @@ impl Conversation {
     }
 
     #[cfg(feature = "mcp")]
-    fn show_mcp(&self, terminal: &mut Terminal) {
+    fn show_mcp(&self, remarks: &mut Vec<Remark>) {
         let Some(mcp) = &self.agent.mcp else {
-            return terminal.say("There are no MCP servers: --mcp FILE.");
+            return remarks.push(Remark::Text("There are no MCP servers: --mcp FILE.".to_owned()));
         };
         for connection in mcp.connections() {
             let prefix = format!("{}__", connection.name());
-            let tools = self.client.options().tools();
+            let tools = mcp.tools();
             let count = tools.iter().filter(|tool| tool.name().starts_with(&prefix)).count();
-            terminal.say(&format!("{}: {count} tools", connection.name()));
-            for warning in connection.warnings() {
-                terminal.say(&format!("  {warning}"));
-            }
+            let count = counted(count as u64, "tool");
+            remarks.push(Remark::Text(format!("{}: {count}", connection.name())));
+            let warnings = connection.warnings();
+            remarks.extend(warnings.iter().map(|why| Remark::Text(format!("  {why}"))));
         }
-        for failure in mcp.failures() {
-            terminal.fail(&format!("{}: {}", failure.server(), failure.error()));
-        }
+        let failures = mcp.failures().iter();
+        remarks.extend(
+            failures.map(|failure| {
+                Remark::Failure(format!("{}: {}", failure.server(), failure.error()))
+            }),
+        );
     }
 
     #[cfg(not(feature = "mcp"))]
-    fn show_mcp(&self, terminal: &mut Terminal) {
-        terminal.say("This program was built without MCP.");
+    fn show_mcp(&self, remarks: &mut Vec<Remark>) {
+        remarks.push(Remark::Text("This program was built without MCP.".to_owned()));
     }
 }

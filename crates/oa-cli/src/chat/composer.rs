@@ -19,6 +19,8 @@ pub struct Composer {
 pub enum Input {
     /// The text has changed, or nothing has.
     Edited,
+    /// Ctrl-D, and there is no text.
+    Ended,
     /// Ctrl-C.
     Interrupt,
     /// The terminal has another size, in columns and rows.
@@ -56,6 +58,7 @@ impl Composer {
         let is_alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Char('c') if is_control => return Input::Interrupt,
+            KeyCode::Char('d') if is_control && buffer.is_empty() => return Input::Ended,
             KeyCode::Enter if is_alt || key.modifiers.contains(KeyModifiers::SHIFT) => {
                 self.insert("\n");
             }

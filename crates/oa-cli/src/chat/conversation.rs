@@ -1,7 +1,7 @@
 //! A conversation, with its agent and its session.
 
-use open_agent::Client;
 use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
+use open_agent::{AgentOptions, Client, TerminalPrompt};
 
 use crate::agent::{self, Agent, Person};
 use crate::args::ChatArgs;
@@ -17,19 +17,24 @@ pub(super) struct Conversation {
     pub(super) saved: Option<SavedSession>,
     pub(super) settings: Settings,
     pub(super) mode: String,
+    /// The person at the terminal, if there is one.
+    pub(super) person: Option<TerminalPrompt>,
 }
 
 impl Conversation {
     pub(super) async fn start(args: &ChatArgs, settings: Settings, person: Person) -> Result<Self> {
+        let prompt = match &person {
+            Person::Terminal(prompt) => Some(prompt.clone()),
+            _ => None,
+        };
         let agent = agent::build(&settings, person).await?;
         let saved = match &args.session {
             Some(name) => Some(open_session(&settings, name).await?),
             None => None,
         };
-        let messages = saved.as_ref().map(|saved| saved.session().conversation());
-        let client = Client::with_history(agent.options.clone(), messages.unwrap_or_default())?;
+        let client = client(agent.options.clone(), saved.as_ref())?;
         let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
-        Ok(Self { client, agent, saved, settings, mode })
+        Ok(Self { client, agent, saved, settings, mode, person: prompt })
     }
 
     /// Ends what belongs to the conversation: the programs of MCP servers.
@@ -41,6 +46,11 @@ impl Conversation {
         }
     }
 
+    /// Returns who decides about calls that wait: nobody if the mode allows all.
+    pub(super) fn judge(&self) -> Option<TerminalPrompt> {
+        self.person.clone().filter(|_| self.mode != "all")
+    }
+
     /// Returns the name of the model and its server.
     pub(super) fn title(&self) -> String {
         match &self.agent.server {
@@ -48,6 +58,20 @@ impl Conversation {
             None => format!("{}, a few rules and no language model", self.client.options().model()),
         }
     }
+}
+
+/// Creates a client that continues a session. Calls that wait for permission go on waiting.
+pub(super) fn client(options: AgentOptions, saved: Option<&SavedSession>) -> Result<Client> {
+    let Some(saved) = saved else { return Ok(Client::new(options)?) };
+    let mut client = Client::resume(options, saved.session().conversation())?;
+    client.set_key_prefix(key_prefix(saved));
+    Ok(client)
+}
+
+/// Returns what makes the keys of calls the same in every program that runs them.
+pub(super) fn key_prefix(saved: &SavedSession) -> String {
+    let info = &saved.session().info;
+    format!("{}@{}", info.id, info.revision)
 }
 
 async fn open_session(settings: &Settings, name: &str) -> Result<SavedSession> {

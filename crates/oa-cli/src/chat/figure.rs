@@ -15,7 +15,16 @@ pub(crate) fn seconds(time: Duration) -> String {
     if seconds >= 60 {
         return format!("{} min {} s", seconds / 60, seconds % 60);
     }
+    if time < Duration::from_millis(50) {
+        return format!("{} ms", time.as_millis().max(1));
+    }
     format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Returns a number of things.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
 }
 
 /// Returns a number with its thousands apart.

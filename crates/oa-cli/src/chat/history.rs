@@ -3,13 +3,16 @@
 use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
 
 use super::view::{call_text, result_text};
-use crate::style::{Line, Style, excerpt};
+use crate::style::{Line, Span, Style, excerpt};
+use crate::wrap::wrap;
 
+/// The indent of lines that go on.
+const INDENT: &str = "    ";
 /// The most characters of a message in an overview.
 const LONGEST: usize = 400;
 
-/// Returns an overview of a conversation: a line for each message and call.
-pub(super) fn overview(messages: &[Message]) -> Vec<Line> {
+/// Returns an overview of a conversation: the beginning of each message, call and result.
+pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for message in messages {
         let sign = match message.role {
@@ -30,7 +33,9 @@ pub(super) fn overview(messages: &[Message]) -> Vec<Line> {
             let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
             let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            lines.push(Line::new(sign, Style::DIMMED).and(&excerpt(&text, LONGEST), style));
+            let (first, next) = (Span::visible(sign, Style::DIMMED), Span::visible(INDENT, style));
+            let text = Span::visible(&excerpt(&text, LONGEST), style);
+            lines.extend(wrap(&[text], &[first], &[next], width));
         }
     }
     lines
@@ -39,6 +44,7 @@ pub(super) fn overview(messages: &[Message]) -> Vec<Line> {
 /// Says why a turn ended, unless it was complete.
 pub(super) fn why_it_ended(reason: &FinishReason) -> Option<&'static str> {
     Some(match reason {
+        FinishReason::ApprovalPending => "calls wait for permission",
         FinishReason::ContentFilter => "the server's content filter stopped the answer",
         FinishReason::Interrupted => "stopped",
         FinishReason::Length => "the answer reached the limit of tokens (max_tokens)",

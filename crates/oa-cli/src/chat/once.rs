@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
@@ -9,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::conversation::Conversation;
 use super::history;
-use super::turn::{Told, drive};
+use super::turn::{Begin, TurnUpdate, drive};
 use super::view::{View, call_text, result_text};
 use crate::agent::Person;
 use crate::args::ChatArgs;
@@ -39,11 +40,21 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     } else {
         Box::new(Plain::default())
     };
+    let waiting = waiting(&conversation);
     let (events, mut told) = mpsc::channel(64);
+    let is_stopped = AtomicBool::new(false);
+    let judge = conversation.judge();
     let interrupt = conversation.client.interrupt_handle();
     let Conversation { client, saved, .. } = &mut conversation;
     let outcome = {
-        let mut turn = pin!(drive(client, saved.as_mut(), &prompt, events));
+        let mut turn = pin!(async {
+            let mut saved = saved.as_mut();
+            if waiting {
+                let begin = Begin::Waiting(judge.as_ref());
+                drive(client, saved.as_deref_mut(), begin, events.clone(), &is_stopped).await?;
+            }
+            drive(client, saved, Begin::Prompt(&prompt), events, &is_stopped).await
+        });
         loop {
             tokio::select! {
                 biased;
@@ -72,6 +83,19 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     }
 }
 
+/// Returns true if calls of the session wait for permission, and somebody or the mode can decide about them.
+fn waiting(conversation: &Conversation) -> bool {
+    let calls = conversation.client.pending_approvals();
+    let can_decide = conversation.person.is_some() || conversation.mode == "all";
+    if !can_decide {
+        for call in &calls {
+            let call = call_text(&call.name, &call.input);
+            tell(&format!("✗ {call} waited for permission, and is not run"));
+        }
+    }
+    can_decide && !calls.is_empty()
+}
+
 /// Returns the prompt: the arguments, then what comes in by a pipe.
 fn prompt(args: &ChatArgs) -> Result<String> {
     let mut prompt = args.prompt.join(" ");
@@ -96,10 +120,10 @@ fn prompt(args: &ChatArgs) -> Result<String> {
     Ok(prompt)
 }
 
-fn show(answer: &mut dyn Answer, told: &Told) -> Result<()> {
+fn show(answer: &mut dyn Answer, told: &TurnUpdate) -> Result<()> {
     match told {
-        Told::Event(event) => answer.push(event),
-        Told::Unsaved(why) => {
+        TurnUpdate::Event(event) => answer.push(event),
+        TurnUpdate::Unsaved(why) => {
             tell(&format!("the conversation could not be saved: {why}"));
             Ok(())
         }
@@ -117,8 +141,8 @@ trait Answer {
 struct Plain {
     /// True if the text so far does not end a line.
     is_mid_line: bool,
-    /// True if a call came since the last text.
-    after_call: bool,
+    /// True if a call came since the last text, or another answer began.
+    is_apart: bool,
 }
 
 impl Answer for Plain {
@@ -126,21 +150,22 @@ impl Answer for Plain {
         match event {
             AgentEvent::Block(ContentBlock::Text(text)) if !text.text.is_empty() => {
                 let mut out = stdout().lock();
-                if std::mem::take(&mut self.after_call) && self.is_mid_line {
+                if std::mem::take(&mut self.is_apart) && self.is_mid_line {
                     out.write_all(b"\n")?;
                 }
                 out.write_all(open_agent::redact::printable(&text.text).as_bytes())?;
                 out.flush()?;
                 self.is_mid_line = !text.text.ends_with('\n');
             }
+            AgentEvent::AnswerStart => self.is_apart = true,
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
-                self.after_call = true;
+                self.is_apart = true;
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
                 tell(&format!("{sign} {call} → {}", result_text(&result.result)));
             }
             AgentEvent::CallDenied(denied) => {
-                self.after_call = true;
+                self.is_apart = true;
                 let call = call_text(&denied.tool_name, &denied.input);
                 tell(&format!("✗ {call} denied: {}", denied.reason));
             }

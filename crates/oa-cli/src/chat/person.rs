@@ -47,6 +47,17 @@ impl Questions {
     }
 }
 
+/// Returns true if a line answers a question of [`TerminalPrompt`]. Others would deny the call, which nobody means who
+/// sends an empty line, or one that was meant for the model.
+pub(super) fn is_answer(question: &str, line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    match &*word {
+        "a" | "always" | "n" | "no" | "y" | "yes" => true,
+        "s" | "show" => question.contains("[s]how all") && line.trim().len() == word.len(),
+        _ => false,
+    }
+}
+
 /// The lines that answer, as the bytes of an input.
 struct Answers {
     answered: mpsc::Receiver<String>,
@@ -86,6 +97,19 @@ mod tests {
     use open_agent::{Permission, PermissionRequest, json};
 
     use super::*;
+
+    #[test]
+    fn only_answers_are_answers() {
+        let short = "remove({})? [y]es, [n]o, [a]lways: ";
+        let long = "remove({})? [y]es, [n]o, [a]lways, [s]how all: ";
+        for line in ["y", "Yes", " n", "n not that", "a", "ALWAYS"] {
+            assert!(is_answer(short, line), "{line}");
+        }
+        for line in ["", " ", "s", "maybe", "yesterday", "/help"] {
+            assert!(!is_answer(short, line), "{line}");
+        }
+        assert!(is_answer(long, "s") && is_answer(long, "show") && !is_answer(long, "s that"));
+    }
 
     #[tokio::test]
     async fn questions_and_answers_meet() {

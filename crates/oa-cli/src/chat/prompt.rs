@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reedline::{
     Color, ColumnarMenu, DefaultCompleter, EditCommand, EditMode, Emacs, FileBackedHistory,
-    Highlighter, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
-    Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal, StyledText,
-    default_emacs_keybindings,
+    Highlighter, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode,
+    PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal,
+    StyledText, default_emacs_keybindings,
 };
 
 use super::command::COMMANDS;
@@ -17,9 +17,9 @@ use crate::failure::{Failure, Result};
 use crate::output::write_line;
 use crate::places;
 
-/// A line that was entered.
+/// The outcome of a prompt.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum Entry {
     Entered(String),
     Quit,
 }
@@ -28,6 +28,8 @@ pub(super) enum Line {
 pub(super) struct PromptEditor {
     editor: Reedline,
     has_text: Arc<AtomicBool>,
+    /// The number of times that Ctrl-C came since the last reading began.
+    interrupts: Arc<AtomicUsize>,
     /// True after Ctrl-C at an empty prompt.
     is_leaving: bool,
 }
@@ -42,6 +44,7 @@ const MENU: &str = "commands";
 impl PromptEditor {
     pub(super) fn new(has_styles: bool) -> Self {
         let has_text = Arc::new(AtomicBool::new(false));
+        let interrupts = Arc::new(AtomicUsize::new(0));
         let mut keys = default_emacs_keybindings();
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
@@ -54,13 +57,16 @@ impl PromptEditor {
         let commands = COMMANDS.iter().map(|(name, _, _)| format!("/{name}")).collect();
         let mut completer = DefaultCompleter::with_inclusions(&['/']);
         completer.insert(commands);
-        let menu = ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU)));
+        let menu = ReedlineMenu::EngineCompleter(Box::new(
+            ColumnarMenu::default().with_name(MENU).with_marker(SIGN),
+        ));
         let mut editor = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(has_styles)
             .with_edit_mode(Box::new(Watching {
                 keys: Emacs::new(keys),
                 has_text: Arc::clone(&has_text),
+                interrupts: Arc::clone(&interrupts),
             }))
             .with_completer(Box::new(completer))
             .with_quick_completions(true)
@@ -74,25 +80,34 @@ impl PromptEditor {
         }) {
             editor = editor.with_history(Box::new(history));
         }
-        Self { editor, has_text, is_leaving: false }
+        Self { editor, has_text, interrupts, is_leaving: false }
+    }
+
+    /// Adds a line to the history that was entered elsewhere. Where that fails, the history is not kept.
+    pub(super) fn remember(&mut self, line: &str) {
+        let _ = self.editor.history_mut().save(HistoryItem::from_command_line(line));
     }
 
     /// Reads a line, which begins with `begun`.
-    pub(super) fn read(&mut self, begun: String) -> Result<Line> {
+    pub(super) fn read(&mut self, begun: String) -> Result<Entry> {
         if !begun.is_empty() {
             self.editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
         }
         loop {
             self.has_text.store(false, Ordering::Relaxed);
+            self.interrupts.store(0, Ordering::Relaxed);
             let signal = self.editor.read_line(&Sign);
             match signal.map_err(|error| Failure::new(format!("the terminal: {error}")))? {
                 Signal::Success(line) => {
                     self.is_leaving = false;
-                    return Ok(Line::Entered(line));
+                    return Ok(Entry::Entered(line));
                 }
-                Signal::CtrlD => return Ok(Line::Quit),
+                Signal::CtrlD => return Ok(Entry::Quit),
                 Signal::CtrlC if self.has_text.load(Ordering::Relaxed) => self.is_leaving = false,
-                Signal::CtrlC if self.is_leaving => return Ok(Line::Quit),
+                // Of two that come at once, the editor tells the first.
+                Signal::CtrlC if self.is_leaving || self.interrupts.load(Ordering::Relaxed) > 1 => {
+                    return Ok(Entry::Quit);
+                }
                 Signal::CtrlC => {
                     self.is_leaving = true;
                     write_line("Ctrl-C again ends the program.")?;
@@ -168,6 +183,7 @@ impl Highlighter for AsItIs {
 struct Watching {
     keys: Emacs,
     has_text: Arc<AtomicBool>,
+    interrupts: Arc<AtomicUsize>,
 }
 
 impl EditMode for Watching {
@@ -179,6 +195,9 @@ impl EditMode for Watching {
             })
         {
             self.has_text.store(true, Ordering::Relaxed);
+        }
+        if matches!(event, ReedlineEvent::CtrlC) {
+            self.interrupts.fetch_add(1, Ordering::Relaxed);
         }
         event
     }

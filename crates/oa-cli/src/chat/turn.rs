@@ -1,110 +1,55 @@
 //! A turn at a terminal: events, keys and time on one side, the screen on the other.
 
-use std::io::{Write, stdout};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event};
-use crossterm::{execute, terminal};
+use crossterm::event::Event;
 use open_agent::session::{FollowError, SavedSession};
-use open_agent::{AgentEvent, Client, InterruptHandle, SteerHandle};
+use open_agent::{
+    AgentEvent, Client, InterruptHandle, Permission, PermissionRequest, SteerHandle, TerminalPrompt,
+};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::command::{Entered, parse};
-use super::composer::{Composer, Input};
-use super::conversation::Conversation;
+use super::command::{Command, Entered, parse};
+use super::composer::Input;
+use super::conversation::{Conversation, key_prefix};
 use super::history;
+use super::keyboard::RawMode;
 use super::keys::Keys;
-use super::person::Questions;
+use super::person::is_answer;
 use super::prompt::SIGN;
-use super::screen::Screen;
+use super::terminal::{TICK, Terminal, size, write};
 use super::view::View;
 use crate::failure::{Result, with_causes};
-use crate::output::write_line;
-use crate::style::{Color, Line, Span, Style};
-use crate::wrap::wrap;
+use crate::style::{Color, Line, Style};
 
-/// The time after which the screen changes by itself.
-const TICK: Duration = Duration::from_millis(100);
 /// Events on their way to the screen.
 const EVENTS: usize = 64;
-/// The size of a terminal that does not tell.
-const SIZE: (usize, usize) = (80, 24);
 
 /// Something of a turn.
-pub(super) enum Told {
+pub(super) enum TurnUpdate {
     Event(AgentEvent),
     /// The conversation could not be saved.
     Unsaved(String),
 }
 
-/// The terminal, between turns and during them.
-#[derive(Debug)]
-pub(super) struct Terminal {
-    has_styles: bool,
-    questions: Questions,
-    composer: Composer,
-    screen: Screen,
-    /// Messages that came too late for a turn: they go with the next.
-    late: Vec<String>,
+/// The beginning of a turn.
+pub(super) enum Begin<'a> {
+    /// A prompt is sent.
+    Prompt(&'a str),
+    /// Calls wait for permission since an earlier run of some program: this person is asked, or all are allowed if there
+    /// is nobody to ask. Then the turn goes on.
+    Waiting(Option<&'a TerminalPrompt>),
 }
 
 impl Terminal {
-    pub(super) fn new(has_styles: bool, questions: Questions) -> Self {
-        let (width, height) = size();
-        Self {
-            has_styles,
-            questions,
-            composer: Composer::default(),
-            screen: Screen::new(width, height, has_styles),
-            late: Vec::new(),
-        }
-    }
-
-    /// Returns the text that was typed during the last turn and not sent.
-    pub(super) fn take_unsent(&mut self) -> String {
-        self.composer.take()
-    }
-
-    /// Prints a remark.
-    pub(super) fn say(&mut self, text: &str) {
-        self.print(text, Style::DIMMED);
-    }
-
-    /// Prints an error.
-    pub(super) fn fail(&mut self, text: &str) {
-        self.print(text, Style::PLAIN.color(Color::Red));
-    }
-
-    /// Prints text with line breaks.
-    fn print(&mut self, text: &str, style: Style) {
-        let width = size().0.saturating_sub(1);
-        let lines = wrap(&[Span::new(text, style)], &[], &[], width);
-        self.print_lines(lines);
-    }
-
-    /// Prints lines.
-    pub(super) fn print_lines(&mut self, lines: Vec<Line>) {
-        let text: Vec<_> = lines.iter().map(|line| line.ansi(self.has_styles)).collect();
-        // A terminal that is gone is found out by the editor.
-        let _ = write_line(&text.join("\n"));
-        self.screen.note(lines);
-    }
-
-    /// Notes the prompt, which the editor has printed.
-    pub(super) fn note_prompt(&mut self, prompt: &str) {
-        let first = [Span::new(SIGN, Style::PLAIN.color(Color::Green))];
-        let next = [Span::new("  ", Style::PLAIN)];
-        let width = size().0.saturating_sub(1);
-        self.screen.note(wrap(&[Span::new(prompt, Style::PLAIN)], &first, &next, width));
-    }
-
-    /// Sends a prompt and shows the turn. Failures of the model and the server are shown, too.
+    /// Runs a turn and shows it. Failures of the model and the server are shown, too.
     pub(super) async fn turn(
         &mut self,
         conversation: &mut Conversation,
-        prompt: &str,
+        begin: Begin<'_>,
     ) -> Result<()> {
         let context = conversation.settings.integer("context");
         let (width, height) = size();
@@ -117,54 +62,57 @@ impl Terminal {
         let handles = Handles {
             interrupt: conversation.client.interrupt_handle(),
             steer: conversation.client.steer_handle(),
+            is_stopped: AtomicBool::new(false),
         };
         let raw = RawMode::enter()?;
         let began = Instant::now();
         let mut keys = Keys::read()?;
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        write(&self.screen.draw(vec![Line::default()], &[], (0, 0)))?;
         let Conversation { client, saved, .. } = conversation;
         let outcome = {
-            let mut turn = pin!(drive(client, saved.as_mut(), prompt, tell));
+            let mut turn = pin!(drive(client, saved.as_mut(), begin, tell, &handles.is_stopped));
             loop {
                 tokio::select! {
                     biased;
                     outcome = &mut turn => break outcome,
                     key = keys.next() => self.on_key(key, &mut view, &handles)?,
                     Some(event) = told.recv() => push(&mut view, event, began.elapsed()),
-                    question = self.questions.next() => view.ask(question),
+                    question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}
                 }
                 // What has arrived already is drawn together.
                 while let Ok(event) = told.try_recv() {
                     push(&mut view, event, began.elapsed());
                 }
-                self.draw(&mut view, began.elapsed())?;
+                let sign = if view.is_asking() { "? " } else { SIGN };
+                let rows = view.rows(began.elapsed());
+                self.draw(view.take_lines(), rows, sign)?;
             }
         };
         while let Ok(event) = told.try_recv() {
             push(&mut view, event, began.elapsed());
         }
-        // What was typed until now belongs to the next prompt.
-        for key in keys.stop() {
-            if let Input::Sent(line) = self.composer.on(&key) {
-                self.composer.restore(line);
-            }
-        }
         if view.is_asking() {
             self.questions.answer("");
+            self.unask();
         }
+        self.take_rest(keys);
         self.questions.refuse_rest();
         view.end();
         match outcome {
             Err(error) => view.note(&with_causes(&error), Style::PLAIN.color(Color::Red)),
             Ok(()) => {
+                let is_stopped = handles.is_stopped.load(Ordering::Acquire);
                 let why = client.finish_reason().and_then(history::why_it_ended);
+                let why = why.or_else(|| is_stopped.then_some("stopped"));
                 view.figures(why, client.usage().as_ref(), context, began.elapsed());
             }
         }
         self.late = view.take_steered();
         for late in &self.late {
+            let late = late.replace('\n', "⏎");
             view.note(&format!("» {late}  (goes with your next prompt)"), Style::DIMMED);
         }
         let mut out = self.screen.draw(view.take_lines(), &[], (0, 0));
@@ -174,62 +122,101 @@ impl Terminal {
         Ok(())
     }
 
+    /// Shows a question. What was typed before it was no answer to it.
+    fn ask(&mut self, question: String, view: &mut View) {
+        let typed = self.composer.take();
+        if !typed.is_empty() {
+            self.set_aside = Some(typed);
+        }
+        self.hint = None;
+        view.ask(question);
+    }
+
+    /// Goes back to what was typed before a question.
+    fn unask(&mut self) {
+        self.hint = None;
+        match self.set_aside.take() {
+            Some(typed) => self.composer.restore(typed),
+            None => drop(self.composer.take()),
+        }
+    }
+
     fn on_key(&mut self, key: Event, view: &mut View, handles: &Handles) -> Result<()> {
         match self.composer.on(&key) {
-            Input::Edited => {}
-            Input::Interrupt => {
-                if view.answer("") {
-                    self.questions.answer("");
-                }
-                handles.interrupt.interrupt();
+            Input::Edited => self.hint = None,
+            Input::Ended if view.is_asking() => {}
+            Input::Ended => {
+                self.hint = Some("Ctrl-C stops the answer, /quit ends the program".to_owned());
             }
+            Input::Interrupt => self.stop(view, handles),
             Input::Resize(width, height) => {
                 let out = self.screen.resize(width, height);
                 view.resize(self.screen.columns());
                 write(&out)?;
             }
-            Input::Sent(line) if view.answer(&line) => self.questions.answer(&line),
-            Input::Sent(line) => match parse(&line) {
-                Entered::Nothing => {}
-                Entered::Prompt(text) => match handles.steer.steer(text.clone()) {
-                    Ok(()) => view.steer(&text),
-                    Err(error) => {
-                        self.composer.restore(line);
-                        view.note(&error.to_string(), Style::DIMMED);
-                    }
-                },
-                Entered::Command(_) | Entered::Unknown(_) => {
-                    self.composer.restore(line);
-                    view.note(
-                        "commands wait for the end of the answer; Ctrl-C ends it",
-                        Style::DIMMED,
-                    );
+            Input::Sent(line) => match view.question() {
+                Some(question) if is_answer(question, &line) => {
+                    view.answer(&line);
+                    self.questions.answer(&line);
+                    self.unask();
                 }
+                Some(_) => {
+                    self.hint = Some("y runs it, n or n REASON denies it".to_owned());
+                    self.composer.restore(line);
+                }
+                None => self.on_line(line, view, handles),
             },
         }
         Ok(())
     }
 
-    fn draw(&mut self, view: &mut View, now: Duration) -> Result<()> {
-        let mut rows = view.rows(now);
-        let sign = if view.is_asking() { "? " } else { SIGN };
-        let (row, column) = self.composer.row(sign, self.screen.columns());
-        rows.push(row);
-        let cursor = (rows.len() - 1, column);
-        let out = self.screen.draw(view.take_lines(), &rows, cursor);
-        write(&out)
+    /// Takes a line that was sent while the model works.
+    fn on_line(&mut self, line: String, view: &mut View, handles: &Handles) {
+        match parse(&line) {
+            Entered::Nothing => {}
+            Entered::Prompt(text) => match handles.steer.steer(text.clone()) {
+                Ok(()) => {
+                    view.steer(&text);
+                    self.steered.push(text);
+                }
+                Err(error) => {
+                    self.hint = Some(error.to_string());
+                    self.composer.restore(line);
+                }
+            },
+            Entered::Command(Command::Quit) => {
+                self.send_ahead(line);
+                self.stop(view, handles);
+            }
+            Entered::Command(_) => self.send_ahead(line),
+            Entered::Unknown(why) => {
+                self.hint = Some(why);
+                self.composer.restore(line);
+            }
+        }
+    }
+
+    fn stop(&mut self, view: &mut View, handles: &Handles) {
+        handles.is_stopped.store(true, Ordering::Release);
+        if view.answer("") {
+            self.questions.answer("");
+            self.unask();
+        }
+        handles.interrupt.interrupt();
     }
 }
 
 struct Handles {
     interrupt: InterruptHandle,
     steer: SteerHandle,
+    /// True if the person has stopped the turn.
+    is_stopped: AtomicBool,
 }
 
-fn push(view: &mut View, told: Told, now: Duration) {
+fn push(view: &mut View, told: TurnUpdate, now: Duration) {
     match told {
-        Told::Event(event) => view.push(&event, now),
-        Told::Unsaved(why) => {
+        TurnUpdate::Event(event) => view.push(&event, now),
+        TurnUpdate::Unsaved(why) => {
             let why = format!("the conversation could not be saved: {why}");
             view.note(&why, Style::PLAIN.color(Color::Red));
         }
@@ -240,83 +227,67 @@ fn push(view: &mut View, told: Told, now: Duration) {
 pub(super) async fn drive(
     client: &mut Client,
     saved: Option<&mut SavedSession>,
-    prompt: &str,
-    tell: mpsc::Sender<Told>,
+    begin: Begin<'_>,
+    tell: mpsc::Sender<TurnUpdate>,
+    is_stopped: &AtomicBool,
 ) -> open_agent::Result<()> {
-    client.send(prompt).await?;
+    match begin {
+        Begin::Prompt(prompt) => client.send(prompt).await?,
+        Begin::Waiting(person) => {
+            if !decide(client, person, is_stopped).await? {
+                return Ok(());
+            }
+            client.continue_turn().await?;
+        }
+    }
     let Some(saved) = saved else {
         while let Some(event) = client.next_event().await? {
             // Whoever stopped reading has no use for it.
-            let _ = tell.send(Told::Event(event)).await;
+            let _ = tell.send(TurnUpdate::Event(event)).await;
         }
         return Ok(());
     };
     let mut following = saved.follow(client);
-    loop {
+    let outcome = loop {
         let told = match following.next_event().await {
-            Ok(Some(event)) => Told::Event(event),
-            Ok(None) => return Ok(()),
-            Err(FollowError::Conversation(error)) => return Err(error),
-            Err(FollowError::Store(error)) => Told::Unsaved(with_causes(&error)),
+            Ok(Some(event)) => TurnUpdate::Event(event),
+            Ok(None) => break Ok(()),
+            Err(FollowError::Conversation(error)) => break Err(error),
+            Err(FollowError::Store(error)) => TurnUpdate::Unsaved(with_causes(&error)),
         };
         let _ = tell.send(told).await;
+    };
+    if outcome.is_err() {
+        // The failure may have taken the prompt back.
+        if let Err(error) = saved.save_waiting_now(client.history()).await {
+            let _ = tell.send(TurnUpdate::Unsaved(with_causes(&error))).await;
+        }
     }
+    client.set_key_prefix(key_prefix(saved));
+    outcome
 }
 
-fn size() -> (usize, usize) {
-    terminal::size().map_or(SIZE, |(width, height)| {
-        if width == 0 || height == 0 { SIZE } else { (width.into(), height.into()) }
-    })
-}
-
-fn write(out: &str) -> Result<()> {
-    if out.is_empty() {
-        return Ok(());
-    }
-    let mut stdout = stdout().lock();
-    stdout.write_all(out.as_bytes())?;
-    Ok(stdout.flush()?)
-}
-
-/// Keys arrive one by one, until it is dropped.
-struct RawMode;
-
-impl RawMode {
-    fn enter() -> Result<Self> {
-        terminal::enable_raw_mode()?;
-        let raw = Self;
-        execute!(stdout(), EnableBracketedPaste)?;
-        Ok(raw)
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        restore();
-    }
-}
-
-/// Brings the terminal back to how it was. Where that fails, there is no terminal.
-fn restore() {
-    let _ = execute!(stdout(), DisableBracketedPaste, crossterm::cursor::Show);
-    let _ = terminal::disable_raw_mode();
-}
-
-/// Restores the terminal when the program is told to end, and ends it.
-pub(super) async fn restore_at_termination() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        let kinds = (SignalKind::terminate(), SignalKind::hangup());
-        let (Ok(mut terminate), Ok(mut hang_up)) = (signal(kinds.0), signal(kinds.1)) else {
-            return;
+/// Decides about the calls that wait. Returns false if the person stopped it: then they go on waiting.
+async fn decide(
+    client: &mut Client,
+    person: Option<&TerminalPrompt>,
+    is_stopped: &AtomicBool,
+) -> open_agent::Result<bool> {
+    for call in client.pending_approvals() {
+        let Some(person) = person else {
+            client.approve(&call.id)?;
+            continue;
         };
-        let kind = tokio::select! {
-            _ = terminate.recv() => kinds.0,
-            _ = hang_up.recv() => kinds.1,
-        };
-        restore();
-        std::process::exit(128 + kind.as_raw_value());
+        let request = PermissionRequest::new(&*call.name, call.input, &*call.id, vec![]);
+        let permission = person.ask(request).await;
+        if is_stopped.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        match permission {
+            Permission::Allow => client.approve(&call.id)?,
+            Permission::Deny(reason) => client.deny(&call.id, reason)?,
+            _ => client.deny(&call.id, "the user said no")?,
+        }
     }
+    Ok(true)
 }

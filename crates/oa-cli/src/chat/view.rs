@@ -1,8 +1,10 @@
 //! A turn as a terminal shows it: a state machine from events to lines.
 
 mod call;
+mod nested;
+mod text;
 
-pub(super) use self::call::{call_text, result_text};
+pub(super) use self::text::{call_text, result_text};
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -34,6 +36,11 @@ pub struct View {
     steered: VecDeque<String>,
     question: Option<String>,
     doing: String,
+    /// The tokens of all answers of the turn, and the time that they took.
+    written: u64,
+    writing: Duration,
+    /// True if anything was shown.
+    has_shown: bool,
 }
 
 #[derive(Debug)]
@@ -43,6 +50,8 @@ enum Part {
     Thinking(Markdown),
 }
 
+/// The shortest time in which a speed says anything.
+const MEASURED: Duration = Duration::from_millis(100);
 /// The most characters of a steered message that are shown.
 const STEERED: usize = 200;
 
@@ -61,6 +70,9 @@ impl View {
             steered: VecDeque::new(),
             question: None,
             doing: "waiting for the model".to_owned(),
+            written: 0,
+            writing: Duration::ZERO,
+            has_shown: false,
         }
     }
 
@@ -73,8 +85,12 @@ impl View {
     pub fn push(&mut self, event: &AgentEvent, now: Duration) {
         match event {
             AgentEvent::AnswerStart => self.doing = "the model answers".to_owned(),
-            AgentEvent::AnswerEnd(_) => {
+            AgentEvent::AnswerEnd(answer) => {
                 self.end_part();
+                if let Some(usage) = &answer.usage {
+                    self.written += usage.completion_tokens.unwrap_or_default();
+                    self.writing += usage.generation_time.unwrap_or_default();
+                }
                 self.doing = "waiting for the model".to_owned();
             }
             AgentEvent::AnswerRetry(reason) => {
@@ -92,10 +108,12 @@ impl View {
             }
             AgentEvent::FormatRefused(_) => {}
             AgentEvent::Nested(nested) => {
-                if let AgentEvent::Tool(ToolEvent::CallStart(start)) = &nested.event
-                    && let Some(row) = self.calls.iter_mut().find(|row| row.id == nested.call_id)
-                {
-                    row.doing = Some(format!("{} > {}", nested.agent, start.tool_name));
+                let lines = match self.calls.iter_mut().find(|row| row.id == nested.call_id) {
+                    Some(row) => row.inner.push(nested, self.width),
+                    None => Vec::new(),
+                };
+                for line in lines {
+                    self.inner_line(line);
                 }
             }
             AgentEvent::Problem(problem) => {
@@ -118,8 +136,11 @@ impl View {
                 self.end_part();
                 self.gap();
                 let text = message.text();
-                let text = excerpt(&text, STEERED);
-                self.stay(Line::new("» ", Style::PLAIN.bold()).and(&text, Style::PLAIN));
+                let text = [Span::new(&excerpt(&text, STEERED), Style::PLAIN)];
+                let first = [Span::new("» ", Style::PLAIN.bold())];
+                for line in wrap(&text, &first, &[Span::new("  ", Style::PLAIN)], self.width) {
+                    self.stay(line);
+                }
                 self.wants_gap = true;
             }
             AgentEvent::Tool(event) => self.tool(event, now),
@@ -247,6 +268,17 @@ impl View {
         self.wants_gap = true;
     }
 
+    /// Adds a line of a sub-agent, below those of calls.
+    fn inner_line(&mut self, line: Line) {
+        self.end_part();
+        if !self.after_call {
+            self.gap();
+        }
+        self.stay(line);
+        self.after_call = true;
+        self.wants_gap = true;
+    }
+
     fn failed(&mut self, text: &str) {
         self.gap();
         let line = Line::new("✗ ", Style::PLAIN.color(Color::Red)).and(text, Style::PLAIN);
@@ -278,6 +310,12 @@ impl View {
     pub fn ask(&mut self, question: String) {
         self.end_part();
         self.question = Some(question);
+    }
+
+    /// Returns the open question.
+    #[must_use]
+    pub fn question(&self) -> Option<&str> {
+        self.question.as_deref()
     }
 
     /// Returns true while a question is open.
@@ -319,12 +357,16 @@ impl View {
         context: Option<u64>,
         took: Duration,
     ) {
-        let mut figures: Vec<_> = why.map(str::to_owned).into_iter().collect();
+        let empty = (!self.has_shown).then_some("the answer is empty");
+        let mut figures: Vec<_> = why.or(empty).map(str::to_owned).into_iter().collect();
+        if self.written > 0 {
+            figures.push(format!("{} tokens", grouped(self.written)));
+        }
+        if self.written > 0 && self.writing >= MEASURED {
+            let speed = self.written as f64 / self.writing.as_secs_f64();
+            figures.push(format!("{speed:.1} tokens/s"));
+        }
         if let Some(usage) = usage {
-            figures.extend(
-                usage.completion_tokens.map(|tokens| format!("{} tokens", grouped(tokens))),
-            );
-            figures.extend(usage.tokens_per_second().map(|speed| format!("{speed:.1} tokens/s")));
             figures.extend(usage.total().map(|used| match context {
                 Some(size) => format!("context {} of {}", grouped(used), grouped(size)),
                 None => format!("context {}", grouped(used)),
@@ -363,6 +405,7 @@ impl View {
     fn stay(&mut self, line: Line) {
         self.after_call = false;
         self.wants_gap = false;
+        self.has_shown = true;
         self.lines.push(line);
     }
 
@@ -388,7 +431,7 @@ impl View {
         }
         rows.extend(self.calls.iter().map(|row| row.line(now).cut(self.width)));
         for text in &self.steered {
-            let text = excerpt(text, STEERED);
+            let text = excerpt(text, STEERED).replace('\n', "⏎");
             let line = Line::new("» ", Style::DIMMED).and(&text, Style::DIMMED);
             rows.push(line.and("  (waits for the next step)", Style::DIMMED).cut(self.width));
         }
@@ -408,4 +451,5 @@ enum Mark {
 }
 
 #[cfg(test)]
+#[path = "../../tests/unit/view.rs"]
 mod tests;

@@ -26,8 +26,13 @@ pub enum Block {
     Gap,
     /// A rule.
     Rule,
-    /// A table: rows of cells, the first of which is its head.
-    Table(Vec<Vec<Vec<Span>>>),
+    /// A table.
+    Table {
+        /// Its rows of cells, the first of which is its head.
+        rows: Vec<Vec<Vec<Span>>>,
+        /// The alignment of its columns; those that are missing begin at the left.
+        aligned: Vec<Align>,
+    },
 }
 
 impl Block {
@@ -41,7 +46,40 @@ impl Block {
             Self::Flow { spans, first, next } => wrap(spans, first, next, width),
             Self::Gap => vec![Line::default()],
             Self::Rule => vec![Line::new(&"─".repeat(width.clamp(1, 40)), Style::DIMMED)],
-            Self::Table(rows) => table_lines(rows, width),
+            Self::Table { rows, aligned } => table_lines(rows, aligned, width),
+        }
+    }
+}
+
+/// The place of text in the column of a table.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Align {
+    /// In the middle.
+    Center,
+    /// At the left.
+    #[default]
+    Left,
+    /// At the right.
+    Right,
+}
+
+impl Align {
+    /// Reads a cell of the line below the head.
+    fn of(cell: &str) -> Self {
+        match (cell.starts_with(':'), cell.ends_with(':')) {
+            (true, true) => Self::Center,
+            (false, true) => Self::Right,
+            _ => Self::Left,
+        }
+    }
+
+    /// Returns the columns before the text, of those that are free.
+    fn before(self, free: usize) -> usize {
+        match self {
+            Self::Center => free / 2,
+            Self::Left => 0,
+            Self::Right => free,
         }
     }
 }
@@ -81,7 +119,8 @@ pub(super) fn table(rows: &[String], base: Style) -> Vec<Block> {
         cells(line).iter().map(|cell| inline::spans(cell, style)).collect()
     };
     let shown = rows.iter().enumerate().filter(|(place, _)| *place != 1);
-    vec![Block::Table(shown.map(row).collect())]
+    let aligned = cells(&rows[1]).iter().map(|cell| Align::of(cell)).collect();
+    vec![Block::Table { rows: shown.map(row).collect(), aligned }]
 }
 
 /// Splits a row at `|`, but not at `\|` and not in code.
@@ -114,7 +153,8 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 fn width_of(cell: &[Span]) -> usize {
-    cell.iter().map(|span| span.text.width()).sum()
+    let text: String = cell.iter().map(|span| span.text.as_str()).collect();
+    text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default()
 }
 
 /// The columns between two cells: ` │ `.
@@ -122,7 +162,7 @@ const BETWEEN: usize = 3;
 /// The most columns of a table that are laid out side by side.
 const MOST_COLUMNS: usize = 32;
 
-fn table_lines(rows: &[Vec<Vec<Span>>], width: usize) -> Vec<Line> {
+fn table_lines(rows: &[Vec<Vec<Span>>], aligned: &[Align], width: usize) -> Vec<Line> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let mut widths = vec![1; columns];
     for row in rows {
@@ -146,7 +186,7 @@ fn table_lines(rows: &[Vec<Vec<Span>>], width: usize) -> Vec<Line> {
     }
     let mut lines = Vec::new();
     for (place, row) in rows.iter().enumerate() {
-        lines.extend(side_by_side(row, &widths));
+        lines.extend(side_by_side(row, &widths, aligned));
         if place == 0 {
             let rules: Vec<_> = widths.iter().map(|width| "─".repeat(*width)).collect();
             lines.push(Line::new(&rules.join("─┼─"), Style::DIMMED));
@@ -155,7 +195,7 @@ fn table_lines(rows: &[Vec<Vec<Span>>], width: usize) -> Vec<Line> {
     lines
 }
 
-fn side_by_side(row: &[Vec<Span>], widths: &[usize]) -> Vec<Line> {
+fn side_by_side(row: &[Vec<Span>], widths: &[usize], aligned: &[Align]) -> Vec<Line> {
     let empty = Vec::new();
     let cells: Vec<Vec<Line>> = widths
         .iter()
@@ -176,9 +216,20 @@ fn side_by_side(row: &[Vec<Span>], widths: &[usize]) -> Vec<Line> {
                 }
                 let part = cell.get(at).cloned().unwrap_or_default();
                 let fill = width.saturating_sub(part.width());
+                let is_empty = part.width() == 0;
+                let align = if is_empty {
+                    Align::Left
+                } else {
+                    aligned.get(place).copied().unwrap_or_default()
+                };
+                let before = align.before(fill);
+                let spaces = |count: usize| Span::new(&" ".repeat(count), Style::PLAIN);
+                if before > 0 {
+                    line.spans.push(spaces(before));
+                }
                 line.spans.extend(part.spans);
-                if fill > 0 && place + 1 < cells.len() {
-                    line.spans.push(Span::new(&" ".repeat(fill), Style::PLAIN));
+                if fill > before && place + 1 < cells.len() {
+                    line.spans.push(spaces(fill - before));
                 }
             }
             line

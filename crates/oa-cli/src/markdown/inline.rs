@@ -4,11 +4,12 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use crate::style::{Color, Span, Style};
 
-/// Reads the text of a block. Its lines are joined; `\n` in the result is a hard break.
+/// Reads the text of a block. Its lines stay lines, as models mean them; `\n` in the result ends a line.
 pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
     let mut styles = vec![base];
     let mut spans = Spans::default();
     let mut links: Vec<(String, usize)> = Vec::new();
+    let mut lists: Vec<Option<u64>> = Vec::new();
     for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
         let style = styles.last().copied().unwrap_or(base);
         match event {
@@ -27,6 +28,23 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                         links.push((dest_url.to_string(), spans.length()));
                         style
                     }
+                    Tag::Item => {
+                        spans.begin_block();
+                        match lists.last_mut() {
+                            Some(Some(number)) => {
+                                spans.push(&format!("{number}. "), base.dim());
+                                *number += 1;
+                            }
+                            _ => spans.push("• ", base.dim()),
+                        }
+                        style
+                    }
+                    Tag::List(first) => {
+                        lists.push(*first);
+                        style
+                    }
+                    // The text of an item begins beside its sign.
+                    Tag::Paragraph if !lists.is_empty() => style,
                     _ => {
                         spans.begin_block();
                         style
@@ -36,6 +54,9 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
             }
             Event::End(tag) => {
                 styles.pop();
+                if matches!(tag, TagEnd::List(_)) {
+                    lists.pop();
+                }
                 if matches!(tag, TagEnd::Link | TagEnd::Image)
                     && let Some((url, begun)) = links.pop()
                     && !url.is_empty()
@@ -45,9 +66,11 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                 }
             }
             Event::Code(code) => spans.push(&code, style.color(Color::Cyan)),
-            Event::HardBreak => spans.push("\n", style),
+            Event::HardBreak | Event::SoftBreak => spans.push("\n", style),
+            Event::Html(tag) | Event::InlineHtml(tag) if is_line_break(&tag) => {
+                spans.push("\n", style);
+            }
             Event::Rule => spans.push("---", style),
-            Event::SoftBreak => spans.push(" ", style),
             Event::Text(text)
             | Event::Html(text)
             | Event::InlineHtml(text)
@@ -60,6 +83,12 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
         }
     }
     spans.0
+}
+
+/// Returns true for `<br>`, which models write where a line must not end, as in tables.
+fn is_line_break(tag: &str) -> bool {
+    let tag = tag.trim().trim_start_matches('<').trim_end_matches('>').trim_end_matches('/');
+    tag.trim_end().eq_ignore_ascii_case("br")
 }
 
 #[derive(Default)]

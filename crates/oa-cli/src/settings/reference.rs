@@ -31,6 +31,9 @@ pub fn example() -> String {
         let value = match setting.kind {
             Kind::Choice(words) => format!("\"{}\"", words[0]),
             Kind::Integer => "8192".to_owned(),
+            Kind::List if setting.key == "servers" => {
+                "[\"http://localhost:1234/v1\", \"http://gpu:8000/v1\"]".to_owned()
+            }
             Kind::List => "[\"files:~/notes\"]".to_owned(),
             Kind::Number => "0.7".to_owned(),
             Kind::Switch => "true".to_owned(),

@@ -93,8 +93,16 @@ pub const SETTINGS: &[Setting] = &[
         variable: "OPEN_AGENT_BASE_URL",
         flag: Some("base-url"),
         kind: Kind::Text,
-        default: "the first server that answers on its usual port of this machine",
+        default: "the first of `servers` that answers",
         about: "the address of the server, up to and with `/v1`",
+    },
+    Setting {
+        key: "servers",
+        variable: "OPEN_AGENT_SERVERS",
+        flag: Some("servers"),
+        kind: Kind::List,
+        default: "the usual addresses of local servers on this machine",
+        about: "where to look for a server if `base_url` is not set: the first that answers is used; `KIND=URL` names its kind, too",
     },
     Setting {
         key: "provider",

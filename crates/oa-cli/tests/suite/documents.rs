@@ -1,14 +1,35 @@
 //! Documents that the program writes, and documents about it.
 
-use oa_cli::settings::reference;
+use oa_cli::settings::{SETTINGS, reference};
 
 use crate::program::{Home, text};
 
+/// The page of the manual.
+fn guide() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../open-agent/src/guide/oa.md");
+    std::fs::read_to_string(path).expect("the manual is in the repository")
+}
+
 #[test]
-fn the_reference_of_the_readme_is_the_table_of_settings() {
-    let readme = include_str!("../../README.md");
+fn the_reference_of_settings_is_their_table() {
     let table = reference::table();
-    assert!(readme.contains(&table), "put this table into README.md:\n{table}");
+    for (name, page) in [("README.md", include_str!("../../README.md")), ("oa.md", &guide())] {
+        assert!(page.contains(&table), "put this table into {name}:\n{table}");
+    }
+}
+
+#[test]
+fn the_reference_of_commands_and_keys_is_their_table() {
+    let tables = oa_cli::chat::reference();
+    assert!(guide().contains(&tables), "put these tables into oa.md:\n{tables}");
+}
+
+#[test]
+fn the_servers_of_the_page_can_be_read() {
+    let guide = guide();
+    let json = guide.split("```json").nth(1).and_then(|rest| rest.split("```").next());
+    let servers: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
+    assert_eq!(servers["mcpServers"]["notes"]["args"][0], "mcp");
 }
 
 #[test]
@@ -39,7 +60,11 @@ fn the_example_of_a_configuration_file_is_one() {
     std::fs::write(&path, all).unwrap();
     let output = home.run(&["config", "--config", &path.to_string_lossy()], "");
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(text(&output.stdout).matches("all.toml, line").count(), 17, "{output:?}");
+    assert_eq!(
+        text(&output.stdout).matches("all.toml, line").count(),
+        SETTINGS.len(),
+        "{output:?}"
+    );
 }
 
 #[test]

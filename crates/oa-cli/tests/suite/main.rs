@@ -1,13 +1,27 @@
 //! The program as people and scripts use it: in a terminal, in a pipe, with real sockets.
 
 mod documents;
+mod finding;
+mod installed;
 mod pipe;
 mod program;
+#[cfg(feature = "mcp")]
+mod protocol;
+mod resumed;
 #[cfg(all(feature = "mcp", feature = "serve"))]
 mod serve;
 mod server;
+mod sessions;
+#[cfg(all(unix, feature = "mcp", feature = "serve"))]
+mod settings;
 #[cfg(unix)]
 mod terminal;
 
 #[cfg(unix)]
 mod chat;
+#[cfg(unix)]
+mod looks;
+#[cfg(unix)]
+mod typing;
+#[cfg(all(unix, feature = "mcp", feature = "serve"))]
+mod waiting;

@@ -30,6 +30,13 @@ impl Home {
         ]
     }
 
+    /// A command that runs the program here, with nothing of this process.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env_clear().envs(self.variables()).current_dir(self.path());
+        command
+    }
+
     /// Runs the program in a pipe.
     pub(crate) fn run(&self, arguments: &[&str], input: &str) -> Output {
         self.run_with(arguments, input, &[])
@@ -41,12 +48,9 @@ impl Home {
         input: &str,
         variables: &[(&str, &str)],
     ) -> Output {
-        let mut child = Command::new(PROGRAM)
-            .args(arguments)
-            .env_clear()
-            .envs(self.variables())
+        let mut child = self
+            .command(arguments)
             .envs(variables.iter().copied())
-            .current_dir(self.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

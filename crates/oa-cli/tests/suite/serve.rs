@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::program::{Home, PROGRAM, text};
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     address: String,
 }
 
 impl Served {
-    fn start(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["serve", "--stand-in", "--listen", "127.0.0.1:0"])
             .args(arguments)
@@ -38,7 +38,7 @@ impl Served {
     }
 
     /// Sends a request; returns its status and its answer.
-    fn ask(
+    pub(crate) fn ask(
         &self,
         method: &str,
         path: &str,
@@ -65,7 +65,7 @@ impl Served {
     }
 
     /// Waits until a conversation has so many messages and nothing runs.
-    fn wait_for(&self, id: &str, messages: usize) -> Value {
+    pub(crate) fn wait_for(&self, id: &str, messages: usize) -> Value {
         for _ in 0..600 {
             let (_, conversation) =
                 self.ask("GET", &format!("/api/conversations/{id}"), None, None);

@@ -6,25 +6,25 @@ use serde_json::{Value, json};
 use crate::program::{Home, text};
 
 /// A server for a test that waits for the program, on threads of its own.
-struct Server {
-    server: SocketServer,
+pub(crate) struct Server {
+    pub(crate) server: SocketServer,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Server {
-    fn start(script: Script) -> Self {
+    pub(crate) fn start(script: Script) -> Self {
         let builder = &mut tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
         let server = runtime.block_on(SocketServer::start(script)).expect("a socket");
         Self { server, _runtime: runtime }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.server.base_url()
     }
 }
 
-fn echo() -> Script {
+pub(crate) fn echo() -> Script {
     let reply = Reply::by(|request: &Request| {
         let last = request.messages().last();
         Reply::text(format!(

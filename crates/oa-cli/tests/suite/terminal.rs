@@ -32,12 +32,31 @@ impl Terminal {
     }
 
     pub(crate) fn start_sized(home: &Home, arguments: &[&str], rows: u16, columns: u16) -> Self {
+        Self::spawn(home, arguments, &[], (rows, columns))
+    }
+
+    /// Starts the program with more variables than it has otherwise.
+    pub(crate) fn start_with(
+        home: &Home,
+        arguments: &[&str],
+        variables: &[(String, String)],
+    ) -> Self {
+        Self::spawn(home, arguments, variables, (24, 80))
+    }
+
+    fn spawn(
+        home: &Home,
+        arguments: &[&str],
+        variables: &[(String, String)],
+        (rows, columns): (u16, u16),
+    ) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(rows, columns)).expect("a size");
         let child = Command::new(PROGRAM)
             .args(arguments)
             .env_clear()
             .envs(home.variables())
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .current_dir(home.path())
             .spawn(pts)
             .expect("the program starts");
@@ -133,6 +152,11 @@ impl Terminal {
             assert!(began.elapsed() < LONGEST, "the program goes on:\n{}", self.text());
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Returns the mode of the terminal, in words that can be compared.
+    pub(crate) fn mode(&self) -> String {
+        format!("{:?}", rustix::termios::tcgetattr(&*self.pty).expect("a terminal"))
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -41,8 +41,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if this is true after the calls
-    /// of a step. Several conditions may be set; one is enough. Ready ones are in
-    /// [`stop_when`](crate::stop_when). For auto mode.
+    /// of a step, also if they had waited for an approval or for results from outside. Several conditions may be set; one
+    /// is enough. Ready ones are in [`stop_when`](crate::stop_when). For auto mode.
     pub fn stop_when(
         mut self,
         stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,

@@ -8,6 +8,7 @@ use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_events::AgentEvent;
 use oa_hooks::Hooks;
 use oa_tools::Registry;
+use oa_turn::BudgetLeft;
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
 
 use super::Client;
@@ -143,9 +144,10 @@ impl Client {
     /// Has the model write a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let (settings, run) =
-            (Arc::clone(&self.driver.settings), Running::begin(&self.driver.interrupt));
+            (Arc::clone(&self.driver.settings), Running::begin(&self.interrupt.0));
         let used = SharedUsage::default();
-        let written = run.unless_interrupted(settings.write_summary(&mut summary, &used)).await;
+        let written = settings.write_summary(&mut summary, &used, BudgetLeft::default());
+        let written = run.unless_interrupted(written).await;
         let used = *locked(&used);
         self.driver.metadata.total_usage.add(&used);
         Ok(written.transpose()?.map(|()| (summary, used)))

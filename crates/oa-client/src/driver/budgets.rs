@@ -10,11 +10,14 @@ impl Driver {
     /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
     #[inline]
     pub(crate) fn share_budgets(&mut self) {
-        let spent =
-            self.work.batch.as_ref().map_or_else(Spent::default, |batch| batch.take_spent());
-        self.share(spent);
+        // Nearly all drivers have neither.
+        if self.work.batch.is_some() || self.settings.config.outer.is_some() {
+            let batch = self.work.batch.as_ref();
+            self.share(batch.map_or_else(Spent::default, |batch| batch.take_spent()));
+        }
     }
 
+    #[inline(never)]
     fn share(&mut self, nested: Spent) {
         self.turn.charge(nested);
         if let Some(outer) = &self.settings.config.outer {

@@ -16,7 +16,8 @@ impl Driver {
         let plan = self.turn.step_plan().cloned();
         let model = plan.as_ref().and_then(|plan| plan.model.clone());
         let tools = matches!(self.turn.pending_action(), Some(Action::Request { tools: true }));
-        let settings = Arc::clone(&self.settings);
+        let reader = self.results.as_ref().is_some_and(|results| !results.is_empty());
+        let (settings, tools) = (Arc::clone(&self.settings), [tools, reader]);
         let model = model.unwrap_or_else(|| settings.chat.parameters.model.clone());
         let sent = SentPrefix::new(&model, Prefix { settings, tools, plan }, self.turn.revisions());
         self.cache.get_or_insert_default().check(sent, usage)

@@ -1,7 +1,10 @@
 //! The conversation of structured output, and its result.
 
 use oa_chat::ToolMode;
-use oa_output::{FormatFallback, FormatRequest, OutputValidator};
+use oa_output::{
+    FormatFallback, FormatRequest, OtherTools, OutputMode, OutputOptions, OutputValidator,
+};
+use oa_turn::Mode;
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
 use crate::driver::Driver;
@@ -51,8 +54,25 @@ impl std::ops::DerefMut for DriverHandle<'_> {
 }
 
 impl Settings {
+    /// Returns the options of structured output by these settings.
+    pub(crate) fn output_options(
+        &self,
+        mode: OutputMode,
+        tool: Option<String>,
+    ) -> Result<OutputOptions> {
+        let others = match (self.chat.parameters.tools.is_empty(), &self.chat.tool_mode) {
+            (true, _) => OtherTools::Absent,
+            (false, ToolMode::Constrained) => OtherTools::Constrained,
+            (false, _) => OtherTools::Native,
+        };
+        let mut options = OutputOptions::of(mode, tool, others).map_err(error::output)?;
+        options.held_bytes = self.chat.limits.answer.held_bytes;
+        options.runs_calls = self.config.turn.mode == Mode::Auto;
+        Ok(options)
+    }
+
     /// Returns these settings, changed for structured output.
-    pub(super) fn for_output(&self, output: &OutputValidator) -> Result<Self> {
+    pub(crate) fn for_output(&self, output: &OutputValidator) -> Result<Self> {
         let mut settings = self.clone();
         let format = output.format();
         if self.config.turn.inline_results {

@@ -3,11 +3,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::conversation::{DriverHandle, Structured};
-use super::output::Output;
 use crate::error::{self, Error, Result};
 use crate::settings::Settings;
 use oa_events::AgentEvent;
-use oa_output::{OutputReader, Partial, ResponseFormat};
+use oa_output::{OutputReader, OutputValidator, Partial, ResponseFormat};
 use oa_types::{ContentBlock, FinishReason, Message};
 use serde::de::DeserializeOwned;
 
@@ -39,7 +38,7 @@ pub struct StructuredStream<'a, T> {
 enum Stage {
     New {
         prompt: Message,
-        output: Box<Output>,
+        output: Box<OutputValidator>,
     },
     /// The prompt is to be sent.
     Sending(Message),
@@ -64,11 +63,11 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         driver: DriverHandle<'a>,
         base: Arc<Settings>,
         prompt: Message,
-        output: Box<Output>,
+        output: Box<OutputValidator>,
         found: Arc<Mutex<Option<T>>>,
     ) -> Self {
-        let format = output.validator.format().clone();
-        let tool = output.validator.tool().map(str::to_owned);
+        let format = output.format().clone();
+        let tool = output.tool().map(str::to_owned);
         let stage = Stage::New { prompt, output };
         let (is_begun, reader) = (false, OutputReader::new(base.chat.limits.answer.held_bytes));
         Self { driver, base, stage, is_begun, found, format, tool, reader }
@@ -196,7 +195,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         };
         let value = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = self.driver.output.as_mut();
-        let tries = output.as_ref().map_or(0, |output| output.validator.tries());
+        let tries = output.as_ref().map_or(0, |output| output.tries());
         match (value, output) {
             (Some(value), _) => Ok(Structured {
                 value,
@@ -205,7 +204,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 usage: self.driver.metadata.usage,
                 finish_reason: reason,
             }),
-            (None, Some(output)) => Err(error::output(output.validator.error(&reason))),
+            (None, Some(output)) => Err(error::output(output.error(&reason))),
             (None, None) => Err(Error::config("nothing was asked for")),
         }
     }
@@ -250,12 +249,12 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         match &self.stage {
             Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
             Stage::New { output, .. } => {
-                let settings = self.base.for_output(&output.validator)?;
+                let settings = self.base.for_output(output)?;
                 self.driver.settings = Arc::new(settings);
                 if let Stage::New { prompt, output } =
                     std::mem::replace(&mut self.stage, Stage::Reading)
                 {
-                    self.driver.turn.set_output_tool(output.validator.tool().map(str::to_owned));
+                    self.driver.turn.begin_output(output.tool().map(str::to_owned));
                     self.driver.output = Some(output);
                     self.stage = Stage::Sending(prompt);
                 }

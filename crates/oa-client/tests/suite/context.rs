@@ -8,7 +8,7 @@ use oa_context::{ContextPolicy, ContextShortened, Overflow, estimate_text};
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use oa_tools::{Cancel, tool};
 use oa_turn::drive;
-use oa_types::{ContentBlock, FinishReason, Message};
+use oa_types::{ContentBlock, FinishReason, Message, TextBlock};
 use serde_json::{Value, json};
 
 const PROMPT: &str = "Read all pages.";
@@ -334,7 +334,7 @@ async fn an_earlier_conversation_is_shortened_before_the_first_request() {
     let mut messages = Vec::new();
     for number in 0..30 {
         messages.push(Message::user(format!("Question {number}? {}", "Really? ".repeat(80))));
-        messages.push(Message::assistant(vec![oa_types::TextBlock::new("Yes.").into()]));
+        messages.push(Message::assistant(vec![TextBlock::new("Yes.").into()]));
     }
     let options = agent(&server).context(ContextPolicy::new(4_096)).build().unwrap();
     let mut client = Client::with_history(options, messages).unwrap();
@@ -342,4 +342,25 @@ async fn an_earlier_conversation_is_shortened_before_the_first_request() {
     assert_eq!(shortened.len(), 1);
     assert!(shortened[0].how.messages_dropped > 20);
     assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_summary_of_several_parts_keeps_to_the_budget() {
+    let answer = |_: &Request| Reply::text("The pages are about bees.").usage(900, 100);
+    let server = MemoryServer::new(Script::new().strict().otherwise(Reply::by(answer)));
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
+    let options = AgentOptions::builder().model("any").transport(server.clone());
+    let options = options.auto_execute_tools(true).context(policy).max_run_tokens(1_500);
+    let exchange = |page: usize| {
+        let text = format!("Page {page}. {}", "Bees live in hives. ".repeat(60));
+        [Message::user(text), Message::assistant(vec![TextBlock::new("It is read.").into()])]
+    };
+    let history = (0..12).flat_map(exchange).collect();
+    let mut client = Client::with_history(options.build().unwrap(), history).unwrap();
+    client.send(PROMPT).await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.turn_metadata().finish_reason, Some(FinishReason::MaxRunTokens));
+    let requests = server.requests();
+    assert!(requests.iter().all(is_summary), "the turn ends before its first request");
+    assert_eq!(requests.len(), 2, "no answer begins after the budget is used up");
 }

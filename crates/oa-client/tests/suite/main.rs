@@ -11,6 +11,7 @@ mod follow;
 mod images;
 mod keys;
 mod opened;
+mod options;
 mod reading;
 mod signals;
 mod steps;

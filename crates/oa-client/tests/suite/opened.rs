@@ -354,3 +354,65 @@ async fn a_failed_request_keeps_what_was_steered_before_it() {
     assert_eq!(texts, ["Go.", "Also this.", "Done."]);
     server.verify();
 }
+
+#[tokio::test]
+async fn several_plans_are_made_in_order() {
+    let server = strict([call("add"), call("add")]);
+    let order = Arc::<Mutex<Vec<&str>>>::default();
+    let [first, second] = [Arc::clone(&order), Arc::clone(&order)];
+    let options = agent(&server)
+        .before_step(move |step| {
+            first.lock().unwrap().push("first");
+            async move {
+                step.model("small").instructions("Hurry.");
+                if step.number() == 3 {
+                    step.end("enough");
+                }
+            }
+        })
+        .before_step(move |step| {
+            second.lock().unwrap().push("second");
+            async move { step.model("tiny").instructions("Be brief.") }
+        });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Go.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::Other("enough".into()));
+    for request in server.requests() {
+        assert_eq!(request.model(), Some("tiny"), "the later plan wins");
+        assert_eq!(request.messages()[0]["content"], "Be kind.\n\nHurry.\n\nBe brief.");
+    }
+    let expected = ["first", "second", "first", "second", "first"];
+    assert_eq!(*order.lock().unwrap(), expected, "nothing is planned after the end");
+    server.verify();
+}
+
+#[tokio::test]
+async fn the_last_answer_after_a_limit_is_planned_too() {
+    let server = strict([call("add"), call("add"), Reply::text("That is all.")]);
+    let options = agent(&server).max_tool_iterations(1).last_answer_without_tools(true);
+    let options = options.before_step(|step| async move { step.model("small") });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Go.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::MaxToolIterations);
+    assert_eq!(reply.text, "That is all.");
+    let requests = server.requests();
+    assert!(names(&requests[2]).is_empty());
+    for request in requests {
+        assert_eq!(request.model(), Some("small"));
+    }
+}
+
+#[tokio::test]
+async fn a_condition_sees_calls_that_had_waited() {
+    let server = strict([Reply::new().call_with_id("1", "ask_user", json!({ "question": "?" }))]);
+    let ask = tool("ask_user", "Asks").param("question", "string").external();
+    let options = agent(&server).tool(ask).stop_when(stop_when::has_call("ask_user"));
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Paint it.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::WaitsForResults, "the step is not over");
+    client.add_tool_result("1", json!("Blue.")).unwrap();
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.turn_metadata().finish_reason, Some(FinishReason::Stopped));
+    assert_eq!(server.requests().len(), 1);
+}

@@ -1,7 +1,7 @@
 //! Results that were truncated or cleared, and are read on.
 
-use oa_client::{AgentOptions, AgentOptionsBuilder, Client};
-use oa_context::ContextPolicy;
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
+use oa_context::{ChangedPart, ContextPolicy};
 use oa_executor::{ExecutorOptions, TruncationPolicy};
 use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
@@ -207,4 +207,30 @@ async fn a_cleared_result_is_read_again() {
     assert!(results[6].contains("\n1: Page 1.\n2: Bees live"), "{}", results[6]);
     assert_eq!(names(&server.requests()[0]), ["log", "page"]);
     server.verify();
+}
+
+#[tokio::test]
+async fn the_tool_that_appears_explains_a_lost_cache() {
+    let usage = |reply: Reply, cached: u64| {
+        let details = json!({ "cached_tokens": cached });
+        let usage = json!({ "prompt_tokens": 5_000, "completion_tokens": 2, "total_tokens": 5_002, "prompt_tokens_details": details });
+        reply.without_usage().event(json!({ "choices": [], "usage": usage }))
+    };
+    let replies = [
+        usage(Reply::new().say("Hello."), 4_000),
+        usage(Reply::new().call_with_id("call_1", "log", json!({})), 4_000),
+        usage(Reply::new().say("Done."), 10),
+    ];
+    let server = MemoryServer::new(replies.into_iter().fold(Script::new().strict(), Script::reply));
+    let mut client = client(agent(&server));
+    client.ask("Hello.").await.unwrap();
+    client.send("Read the log.").await.unwrap();
+    let mut misses = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        if let AgentEvent::CacheMiss(miss) = event {
+            misses.push(miss.first_changed);
+        }
+    }
+    assert_eq!(names(&server.requests()[2]), ["log", "read_result"]);
+    assert_eq!(misses, [Some(ChangedPart::BeforeMessages)]);
 }

@@ -3,18 +3,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_contain::{Contained, contain};
-use oa_executor::{Batch, ExecutorOptions, Placement, ToolEvent, ToolExecutor, TruncationPolicy};
+use oa_executor::{Batch, ExecutorOptions, Placement, ToolEvent, TruncationPolicy};
 use oa_hooks::{History, Permission, PermissionRequest};
-use oa_tools::{ArgumentError, Cancel};
+use oa_tools::{ArgumentError, Cancel, State};
 use oa_types::{Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::tool_server::catalog::Catalog;
+use crate::tool_server::catalog::{About, Catalog};
 use crate::tool_server::limits::ServerLimits;
-use crate::tool_server::message::{UNAVAILABLE, answer, error};
+use crate::tool_server::live::Live;
 use crate::tool_server::output::{Output, failure};
-use crate::tool_server::protocol::{Call, Protocol, Step};
+use crate::tool_server::protocol::{Call, Protocol, Step, Subscription, Ticket};
+use oa_mcp_data::client::Origin;
 
 /// The emissions of one call that wait to be sent. When there are more, the oldest are dropped.
 const EMISSIONS: usize = 4_096;
@@ -50,7 +51,6 @@ impl fmt::Debug for Permit {
 pub(crate) struct Runner {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) limits: ServerLimits,
-    executor: ToolExecutor,
     permit: Option<Permit>,
 }
 
@@ -64,7 +64,13 @@ pub(crate) struct Connection {
 struct Refused(String);
 
 impl Runner {
-    pub(crate) fn new(catalog: Catalog, limits: ServerLimits, permit: Option<Permit>) -> Self {
+    pub(crate) fn new(
+        live: Arc<Live>,
+        about: About,
+        state: State,
+        limits: ServerLimits,
+        permit: Option<Permit>,
+    ) -> Self {
         let mut options = ExecutorOptions::new()
             .truncation(TruncationPolicy::none())
             // A call runs on while the client reads slowly.
@@ -73,11 +79,8 @@ impl Runner {
         if let Some(time) = limits.call_time.filter(|time| !time.is_zero()) {
             options = options.timeout(time);
         }
-        let registry = catalog.registry().clone();
-        // Only zeros are refused, and there are none.
-        let executor = ToolExecutor::with_options(registry.clone(), options)
-            .unwrap_or_else(|_| ToolExecutor::new(registry));
-        Self { catalog: Arc::new(catalog), limits, executor, permit }
+        let catalog = Arc::new(Catalog::new(live, about, state, options));
+        Self { catalog, limits, permit }
     }
 
     /// Prepares a call's input and asks for permission.
@@ -86,12 +89,13 @@ impl Runner {
         let Some(permit) = &self.permit else {
             return Ok((call.input.clone(), batch));
         };
-        let input = match self.prepare(&call.tool, call.input.clone())? {
+        let input = match prepare(call, call.input.clone())? {
             Ok(input) => input,
             // The executor words it.
             Err(error) => return Ok((call.input.clone(), batch.prepared(call.key(), Err(error)))),
         };
-        let category = self
+        let category = call
+            .offer
             .executor
             .tools()
             .get(&call.tool)
@@ -102,7 +106,7 @@ impl Runner {
         let decision = Contained::new((permit.0)(request)).await;
         let input = match decision {
             Ok(Permission::Allow) => input,
-            Ok(Permission::AllowWith(input)) => match self.prepare(&call.tool, input)? {
+            Ok(Permission::AllowWith(input)) => match prepare(call, input)? {
                 Ok(input) => input,
                 Err(error) => {
                     return Ok((call.input.clone(), batch.prepared(call.key(), Err(error))));
@@ -118,13 +122,13 @@ impl Runner {
         };
         Ok((input, batch.prepared(call.key(), Ok(()))))
     }
+}
 
-    fn prepare(&self, tool: &str, input: Value) -> Result<Result<Value, ArgumentError>, Refused> {
-        let Some(tool) = self.executor.tools().get(tool) else {
-            return Err(Refused("there is no such tool".to_owned()));
-        };
-        contain(|| tool.prepare(input)).map_err(|_| Refused("the tool panicked".to_owned()))
-    }
+fn prepare(call: &Call, input: Value) -> Result<Result<Value, ArgumentError>, Refused> {
+    let Some(tool) = call.offer.executor.tools().get(&call.tool) else {
+        return Err(Refused("there is no such tool".to_owned()));
+    };
+    contain(|| tool.prepare(input)).map_err(|_| Refused("the tool panicked".to_owned()))
 }
 
 impl Connection {
@@ -137,8 +141,23 @@ impl Connection {
         &self.runner.limits
     }
 
-    pub(crate) fn receive(&self, bytes: &[u8]) -> Vec<Step> {
-        self.protocol().receive(bytes)
+    pub(crate) fn receive(&self, bytes: &[u8], origin: Origin<'_>) -> Vec<Step> {
+        self.protocol().receive(bytes, origin)
+    }
+
+    pub(crate) fn live(&self) -> &Live {
+        &self.runner.catalog.live
+    }
+
+    /// Returns the notifications after the news of this number that the client wants, with the number of each, and the
+    /// number of the latest news.
+    pub(crate) fn news(&self, seen: u64) -> (Vec<(u64, String)>, u64) {
+        let news = self.live().after(seen);
+        let last = news.last().map_or(seen, |(number, _)| *number);
+        let protocol = self.protocol();
+        let wanted =
+            news.iter().filter_map(|(number, news)| Some((*number, protocol.announce(news)?)));
+        (wanted.collect(), last)
     }
 
     #[cfg(feature = "server-http")]
@@ -162,8 +181,8 @@ impl Connection {
     /// # Cancel safety
     ///
     /// Dropping the future cancels the call, which is then not answered.
-    pub(crate) async fn run(&self, call: Box<Call>, out: &mpsc::Sender<String>) {
-        let open = Running { connection: self, call: &call };
+    pub(crate) async fn run<M: From<String>>(&self, call: Box<Call>, out: &mpsc::Sender<M>) {
+        let open = Running { connection: self, ticket: &call.ticket };
         let answered = tokio::select! {
             biased;
             () = call.cancel.cancelled() => None,
@@ -173,24 +192,61 @@ impl Connection {
         if !open.finish() {
             return;
         }
-        let answer = answered.unwrap_or_else(|| {
-            error(&call.id, UNAVAILABLE, "the call was canceled: the session has ended")
-        });
+        let answer = answered
+            .unwrap_or_else(|| call.unavailable("the call was canceled: the session has ended"));
         // Nobody is left to read it.
-        let _ = out.send(answer).await;
+        let _ = out.send(answer.into()).await;
+    }
+
+    /// Tells a request of changes until it is canceled, and then answers it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the subscription, which is then not answered.
+    pub(crate) async fn listen<M: From<String>>(
+        &self,
+        subscription: Box<Subscription>,
+        out: &mpsc::Sender<M>,
+    ) {
+        let open = Running { connection: self, ticket: &subscription.ticket };
+        let live = self.live();
+        let mut changes = live.subscribe();
+        let mut seen = live.last();
+        if out.send(subscription.acknowledgment().into()).await.is_err() {
+            return;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = subscription.cancel.cancelled() => break,
+                changed = changes.changed() => if changed.is_err() { break },
+                () = out.closed() => return,
+            }
+            for (number, news) in live.after(seen) {
+                seen = number;
+                if let Some(notice) = subscription.notice(&news)
+                    && out.send(notice.into()).await.is_err()
+                {
+                    return;
+                }
+            }
+        }
+        if open.finish() {
+            let _ = out.send(subscription.end().into()).await;
+        }
     }
 
     /// Returns the answer to a call; `None` if it was canceled.
-    async fn perform(&self, call: &Call, out: &mpsc::Sender<String>) -> Option<String> {
+    async fn perform<M: From<String>>(&self, call: &Call, out: &mpsc::Sender<M>) -> Option<String> {
         let runner = &*self.runner;
         let (input, batch) = match runner.admit(call, &call.cancel).await {
             Ok(admitted) => admitted,
-            Err(Refused(why)) => return Some(answer(&call.id, &failure(&why))),
+            Err(Refused(why)) => return Some(call.answer(failure(&why))),
         };
         // Permission first: a person may take long, and nobody is to wait for that.
-        let _turn = runner.catalog.turn(&call.tool).await;
+        let _turn = runner.catalog.turn(&call.offer, &call.tool).await;
         let calls = vec![ToolUseBlock::new(call.key(), &*call.tool, input)];
-        let mut events = runner.executor.execute_batch_streaming(calls, batch);
+        let mut events = call.offer.executor.execute_batch_streaming(calls, batch);
         let mut output = Output::new(call);
         while let Some(event) = events.next().await {
             if let ToolEvent::CallComplete(result) = &event {
@@ -198,12 +254,12 @@ impl Connection {
                 if result.outcome == Outcome::Cancelled {
                     return None;
                 }
-                let tool = runner.executor.tools().get(&call.tool);
+                let tool = call.offer.executor.tools().get(&call.tool);
                 let schema = tool.and_then(|tool| contain(|| tool.output_schema()).ok().flatten());
                 return Some(output.answer(result, schema, runner.limits.result_bytes));
             }
             if let Some(notice) = output.notice(&event)
-                && out.send(notice).await.is_err()
+                && out.send(notice.into()).await.is_err()
             {
                 break;
             }
@@ -216,15 +272,15 @@ impl Connection {
     }
 }
 
-/// A call that runs; dropping it frees its place.
+/// A request that is open; dropping it frees its place.
 struct Running<'a> {
     connection: &'a Connection,
-    call: &'a Call,
+    ticket: &'a Ticket,
 }
 
 impl Running<'_> {
     fn finish(&self) -> bool {
-        self.connection.protocol().finish(&self.call.ticket)
+        self.connection.protocol().finish(self.ticket)
     }
 }
 

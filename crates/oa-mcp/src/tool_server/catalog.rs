@@ -1,22 +1,38 @@
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_executor::{ExecutorOptions, ToolExecutor};
 use oa_tools::{Registry, State, Tool};
 use serde_json::{Map, Value, json};
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore};
+
+use crate::tool_server::live::Live;
+use oa_mcp_data::client::{STATELESS, VERSIONS, complete};
 
 /// The entry of a tool's `_meta` that has its category.
 const CATEGORY: &str = "open-agent/category";
 
-/// The tools that are offered, and what the server says about itself.
+/// The server's words about itself, and the tools that it offers now.
 pub(crate) struct Catalog {
-    registry: Registry,
     about: About,
+    /// Its name and version, as the protocol has them.
+    pub(crate) server: Arc<Value>,
     pub(crate) state: State,
-    /// The result of `tools/list`, which never changes.
+    pub(crate) live: Arc<Live>,
+    options: ExecutorOptions,
+    current: Mutex<Arc<Offer>>,
+    /// Held alone by a call of an exclusive tool.
+    floor: RwLock<()>,
+}
+
+/// The tools that are offered at a time.
+pub(crate) struct Offer {
+    revision: u64,
+    pub(crate) executor: ToolExecutor,
+    /// The results of `tools/list`, with a handshake and without.
     list: String,
+    list_stateless: String,
     gates: HashMap<String, Gate>,
-    /// Held alone by a call of an exclusive tool. `None` if there is no such tool.
-    floor: Option<RwLock<()>>,
 }
 
 #[derive(Clone, Default)]
@@ -29,66 +45,112 @@ pub(crate) struct About {
 /// The limits on calls of a tool that run at once, over all clients.
 struct Gate {
     is_exclusive: bool,
-    places: Option<Semaphore>,
+    /// The number of places, which a list with the same number takes over.
+    places: Option<(usize, Arc<Semaphore>)>,
 }
 
 /// A call's turn; dropping it lets others run.
 pub(crate) struct Turn<'a> {
-    _place: Option<SemaphorePermit<'a>>,
+    _place: Option<OwnedSemaphorePermit>,
     _shared: Option<RwLockReadGuard<'a, ()>>,
     _alone: Option<RwLockWriteGuard<'a, ()>>,
 }
 
-impl Catalog {
-    pub(crate) fn new(registry: &Registry, about: About, state: State) -> Self {
+impl Offer {
+    fn new(live: &Live, before: Option<&Self>, options: &ExecutorOptions, server: &Value) -> Self {
+        let (revision, registry) = live.registry();
         let mut offered = Registry::new();
         let mut gates = HashMap::new();
         let mut listed = Vec::new();
-        for tool in registry {
+        for tool in &registry {
             // Whoever has the result of an external tool is not here, and its name is taken once already.
             if tool.is_external() || offered.add_shared(tool.clone()).is_err() {
                 continue;
             }
             listed.push(describe(&**tool));
-            let places = tool.max_parallel().map(|most| Semaphore::new(most.max(1)));
-            gates
-                .insert(tool.name().to_owned(), Gate { is_exclusive: tool.is_exclusive(), places });
+            let name = tool.name().to_owned();
+            let known = before.and_then(|before| before.gates.get(&name)?.places.clone());
+            let places = tool.max_parallel().map(|most| {
+                let most = most.clamp(1, Semaphore::MAX_PERMITS);
+                let known = known.filter(|(of, _)| *of == most);
+                known.unwrap_or_else(|| (most, Arc::new(Semaphore::new(most))))
+            });
+            gates.insert(name, Gate { is_exclusive: tool.is_exclusive(), places });
         }
-        let has_exclusive = gates.values().any(|gate| gate.is_exclusive);
+        // Only zeros are refused, and there are none.
+        let executor = ToolExecutor::with_options(offered.clone(), options.clone())
+            .unwrap_or_else(|_| ToolExecutor::new(offered));
+        let list = json!({ "tools": listed });
+        // Tools may change at any time, so a list is as old as its answer.
+        let cacheable = json!({ "tools": listed, "ttlMs": 0, "cacheScope": "public" });
         Self {
-            registry: offered,
-            about,
-            state,
-            list: json!({ "tools": listed }).to_string(),
+            revision,
+            executor,
+            list: list.to_string(),
+            list_stateless: complete(cacheable, server).to_string(),
             gates,
-            floor: has_exclusive.then(|| RwLock::new(())),
         }
-    }
-
-    /// Returns the tools that are offered.
-    pub(crate) fn registry(&self) -> &Registry {
-        &self.registry
     }
 
     pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.registry.contains(tool)
+        self.executor.tools().contains(tool)
     }
 
-    pub(crate) fn list(&self) -> &str {
-        &self.list
+    /// Returns the result of `tools/list`.
+    pub(crate) fn list(&self, is_stateless: bool) -> &str {
+        if is_stateless { &self.list_stateless } else { &self.list }
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        live: Arc<Live>,
+        about: About,
+        state: State,
+        options: ExecutorOptions,
+    ) -> Self {
+        let server = json!({ "name": about.name, "version": about.version });
+        let current = Mutex::new(Arc::new(Offer::new(&live, None, &options, &server)));
+        let server = Arc::new(server);
+        Self { about, server, state, live, options, current, floor: RwLock::new(()) }
+    }
+
+    /// Returns the tools that are offered now.
+    pub(crate) fn offer(&self) -> Arc<Offer> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.revision != self.live.revision() {
+            let offer = Offer::new(&self.live, Some(&current), &self.options, &self.server);
+            *current = Arc::new(offer);
+        }
+        Arc::clone(&current)
     }
 
     /// Returns the result of `initialize`.
     pub(crate) fn hello(&self, version: &str) -> Value {
-        let mut hello = json!({
-            "protocolVersion": version,
-            "capabilities": { "tools": {}, "logging": {} },
-            "serverInfo": { "name": self.about.name, "version": self.about.version },
-        });
-        if let Some(instructions) = &self.about.instructions {
-            hello["instructions"] = instructions.as_str().into();
-        }
+        let mut hello = self.capabilities();
+        hello["protocolVersion"] = version.into();
+        hello["serverInfo"] = Value::clone(&self.server);
         hello
+    }
+
+    /// Returns the result of `server/discover`.
+    pub(crate) fn discovery(&self) -> Value {
+        let mut discovery = self.capabilities();
+        let versions: Vec<_> =
+            std::iter::once(STATELESS).chain(VERSIONS.into_iter().rev()).collect();
+        discovery["supportedVersions"] = versions.into();
+        discovery["ttlMs"] = 0.into();
+        discovery["cacheScope"] = "public".into();
+        complete(discovery, &self.server)
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut said =
+            json!({ "capabilities": { "tools": { "listChanged": true }, "logging": {} } });
+        if let Some(instructions) = &self.about.instructions {
+            said["instructions"] = instructions.as_str().into();
+        }
+        said
     }
 
     /// Waits until a tool may run.
@@ -96,19 +158,17 @@ impl Catalog {
     /// # Cancel safety
     ///
     /// Dropping the future gives the place in the queue up.
-    pub(crate) async fn turn(&self, tool: &str) -> Turn<'_> {
+    pub(crate) async fn turn(&self, offer: &Offer, tool: &str) -> Turn<'_> {
         let mut turn = Turn { _place: None, _shared: None, _alone: None };
-        let gate = self.gates.get(tool);
+        let gate = offer.gates.get(tool);
         // The tool's own queue first: calls that wait in it must not keep an exclusive one waiting.
-        if let Some(places) = gate.and_then(|gate| gate.places.as_ref()) {
-            turn._place = places.acquire().await.ok();
+        if let Some((_, places)) = gate.and_then(|gate| gate.places.as_ref()) {
+            turn._place = Arc::clone(places).acquire_owned().await.ok();
         }
-        if let Some(floor) = &self.floor {
-            if gate.is_some_and(|gate| gate.is_exclusive) {
-                turn._alone = Some(floor.write().await);
-            } else {
-                turn._shared = Some(floor.read().await);
-            }
+        if gate.is_some_and(|gate| gate.is_exclusive) {
+            turn._alone = Some(self.floor.write().await);
+        } else {
+            turn._shared = Some(self.floor.read().await);
         }
         turn
     }
@@ -142,8 +202,24 @@ fn describe(tool: &dyn Tool) -> Value {
 /// Returns a schema that says that it is one of an object, as the protocol asks.
 fn of_object(schema: &Value) -> Value {
     let mut schema = schema.clone();
+    without_headers(&mut schema);
     schema["type"] = "object".into();
     schema
+}
+
+/// Removes the wish for arguments in headers of HTTP, as a tool of another server may have it: they are not read here.
+fn without_headers(schema: &mut Value) {
+    match schema {
+        Value::Array(parts) => parts.iter_mut().for_each(without_headers),
+        Value::Object(keywords) => {
+            // A property of this name is a schema.
+            if keywords.get("x-mcp-header").is_some_and(Value::is_string) {
+                keywords.shift_remove("x-mcp-header");
+            }
+            keywords.values_mut().for_each(without_headers);
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -163,8 +239,11 @@ mod tests {
             tool("look", "Looks").category("read").cacheable().build(nothing),
             tool("ask", "Asks a person").external(),
         ]);
-        let catalog = Catalog::new(&registry.unwrap(), About::default(), State::new());
-        let listed: Value = serde_json::from_str(catalog.list()).unwrap();
+        let live = Arc::new(Live::new(registry.unwrap()));
+        let options = ExecutorOptions::new();
+        let catalog = Catalog::new(live, About::default(), State::new(), options);
+        let offer = catalog.offer();
+        let listed: Value = serde_json::from_str(offer.list(false)).unwrap();
         assert_eq!(
             listed,
             json!({ "tools": [
@@ -183,6 +262,12 @@ mod tests {
                 },
             ] })
         );
-        assert!(!catalog.offers("ask"));
+        assert!(!offer.offers("ask"));
+        let stateless: Value = serde_json::from_str(offer.list(true)).unwrap();
+        assert_eq!(stateless["tools"], listed["tools"]);
+        assert_eq!(
+            (&stateless["resultType"], &stateless["ttlMs"]),
+            (&json!("complete"), &json!(0))
+        );
     }
 }

@@ -18,19 +18,27 @@ use tokio::time::Instant;
 use tower::Service;
 
 use crate::tool_server::call::{Connection, Runner};
-use crate::tool_server::http::guard::{Guard, check_message, check_version, too_large};
+use crate::tool_server::http::body::Event;
+use crate::tool_server::http::guard::{
+    Guard, check_message, check_stream, check_version, is_stateless, mirrors, too_large,
+};
 use crate::tool_server::http::refusal::Refusal;
+use crate::tool_server::http::session::{Session, number_of};
 use crate::tool_server::http::sessions::{Full, Sessions};
-use crate::tool_server::protocol::Step;
+use crate::tool_server::protocol::{Rejection, Step};
+use oa_mcp_data::client::{Mirrors, Origin};
 
 mod body;
 mod guard;
 mod refusal;
+mod session;
 mod sessions;
 
 pub use crate::tool_server::http::body::HttpBody;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// The messages of one response that wait to be written.
 const MESSAGES: usize = 16;
 
@@ -40,8 +48,9 @@ const MESSAGES: usize = 16;
 /// names others: a web page of somebody else could reach it otherwise. Requests to whatever path arrive are taken for
 /// messages, so mount it at one. Clones share the sessions.
 ///
-/// A call is answered by a stream of events, which ends with its result; everything else by JSON. There is no stream
-/// for notices outside of calls, since there are none: `GET` is answered with status 405.
+/// A call is answered by a stream of events, which ends with its result; everything else by JSON. A session has one
+/// stream for news outside of calls, by `GET`, which can be resumed by `Last-Event-ID`: other tools, and log lines of a
+/// [`ToolServerHandle`](crate::ToolServerHandle). Requests of the version 2026-07-28 have no session.
 #[derive(Clone)]
 pub struct HttpService {
     guard: Guard,
@@ -50,7 +59,9 @@ pub struct HttpService {
 
 struct Shared {
     runner: Arc<Runner>,
-    sessions: Mutex<Sessions<Arc<Connection>>>,
+    sessions: Mutex<Sessions<Arc<Session>>>,
+    /// The requests of all clients without a session.
+    stateless: Arc<Connection>,
     bodies: Semaphore,
 }
 
@@ -59,7 +70,9 @@ impl HttpService {
         let limits = &runner.limits;
         let sessions = Mutex::new(Sessions::new(limits.sessions.max(1), limits.session_idle));
         let bodies = Semaphore::new(limits.bodies.clamp(1, Semaphore::MAX_PERMITS));
-        let shared = Shared { sessions, bodies, runner: Arc::new(runner) };
+        let runner = Arc::new(runner);
+        let stateless = Arc::new(Connection::new(&runner));
+        let shared = Shared { sessions, stateless, bodies, runner };
         Self { guard: Guard::default(), shared: Arc::new(shared) }
     }
 
@@ -100,7 +113,9 @@ impl HttpService {
                     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
                 }
                 if status == StatusCode::METHOD_NOT_ALLOWED {
-                    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, DELETE"));
+                    response
+                        .headers_mut()
+                        .insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
                 }
                 response
             }
@@ -115,6 +130,10 @@ impl HttpService {
         self.guard.admit(&parts)?;
         if parts.method == Method::POST {
             check_message(&parts.headers, self.shared.runner.limits.body_bytes)?;
+            if is_stateless(&parts.headers) {
+                let message = self.shared.read(body).await?;
+                return self.shared.post_alone(&mirrors(&parts.headers), &message);
+            }
             let id = session_id(&parts)?;
             let session = match id {
                 Some(id) => Some((id.to_owned(), self.shared.find(id)?)),
@@ -122,15 +141,21 @@ impl HttpService {
             };
             let message = self.shared.read(body).await?;
             return match session {
-                Some((id, connection)) => self.shared.post(&id, &connection, &message),
+                Some((id, session)) => self.shared.post(&id, &session.connection, &message),
                 None => self.shared.open(&message),
             };
+        }
+        if parts.method == Method::GET && !is_stateless(&parts.headers) {
+            check_stream(&parts.headers)?;
+            let Some(id) = session_id(&parts)? else { return Err(no_session()) };
+            let session = self.shared.find(id)?;
+            return self.shared.follow(id, &session, &parts);
         }
         if parts.method == Method::DELETE {
             check_version(&parts.headers)?;
             let Some(id) = session_id(&parts)? else { return Err(no_session()) };
-            let connection = self.shared.sessions().remove(id).ok_or_else(unknown_session)?;
-            connection.end();
+            let session = self.shared.sessions().remove(id).ok_or_else(unknown_session)?;
+            session.connection.end();
             return Ok(empty(StatusCode::NO_CONTENT));
         }
         Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "messages are sent by POST"))
@@ -138,12 +163,12 @@ impl HttpService {
 }
 
 impl Shared {
-    fn sessions(&self) -> MutexGuard<'_, Sessions<Arc<Connection>>> {
+    fn sessions(&self) -> MutexGuard<'_, Sessions<Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Connection>, Refusal> {
-        let found = self.sessions().get(id, Instant::now(), |connection| connection.is_busy());
+    fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
+        let found = self.sessions().get(id, Instant::now(), is_busy);
         found.ok_or_else(unknown_session)
     }
 
@@ -181,10 +206,12 @@ impl Shared {
     /// Answers a message without a session, which must be `initialize`.
     fn open(&self, message: &[u8]) -> Result<Response<HttpBody>, Refusal> {
         let connection = Connection::new(&self.runner);
-        let mut steps = connection.receive(message);
+        let mut steps = connection.receive(message, Origin::Session);
         let answer = match (steps.pop(), steps.is_empty()) {
             (Some(Step::Answer(answer)), true) => answer,
-            (Some(Step::Refuse(refusal)), true) => return Err(Refusal::with_message(refusal)),
+            (Some(Step::Reject(_, refusal) | Step::Refuse(refusal)), true) => {
+                return Err(Refusal::with_message(refusal));
+            }
             _ => return Err(no_session()),
         };
         if !connection.is_ready() {
@@ -195,9 +222,8 @@ impl Shared {
             return Ok(json(status, answer));
         }
         let id = new_id();
-        let added = self
-            .sessions()
-            .add(id.clone(), Arc::new(connection), Instant::now(), |it| it.is_busy());
+        let session = Arc::new(Session::new(connection));
+        let added = self.sessions().add(id.clone(), session, Instant::now(), is_busy);
         added.map_err(|Full| {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many busy sessions")
         })?;
@@ -217,12 +243,14 @@ impl Shared {
         message: &[u8],
     ) -> Result<Response<HttpBody>, Refusal> {
         let (mut answers, mut refusals, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-        for step in connection.receive(message) {
+        for step in connection.receive(message, Origin::Session) {
             match step {
                 Step::Answer(answer) => answers.push(answer),
                 Step::Call(call) => calls.push(call),
                 Step::Cancel(cancel) => cancel.cancel(),
-                Step::Refuse(refusal) => refusals.push(refusal),
+                Step::Reject(_, refusal) | Step::Refuse(refusal) => refusals.push(refusal),
+                // Only requests without a session begin one.
+                Step::Listen(_) => {}
             }
         }
         if calls.is_empty() && answers.is_empty() && refusals.len() == 1 {
@@ -239,7 +267,7 @@ impl Shared {
         let (out, messages) = mpsc::channel(MESSAGES.max(answers.len()));
         for answer in answers {
             // There is room for all of them.
-            let _ = out.try_send(answer);
+            let _ = out.try_send(answer.into());
         }
         let mut running = JoinSet::new();
         for call in calls {
@@ -251,12 +279,72 @@ impl Shared {
                 shared.sessions().touch(&id, Instant::now());
             });
         }
-        let mut response = Response::new(HttpBody::events(messages, running));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        Ok(response)
+        Ok(stream(messages, running))
     }
+
+    /// Answers a message without a session, of a version that has none.
+    fn post_alone(&self, mirrors: &Mirrors, message: &[u8]) -> Result<Response<HttpBody>, Refusal> {
+        let connection = Arc::clone(&self.stateless);
+        let (out, messages) = mpsc::channel::<Event>(MESSAGES);
+        let mut running = JoinSet::new();
+        match connection.receive(message, Origin::Post(mirrors)).pop() {
+            None => return Ok(empty(StatusCode::ACCEPTED)),
+            Some(Step::Answer(answer)) => return Ok(json(StatusCode::OK, answer)),
+            Some(Step::Reject(Rejection::UnknownMethod, answer)) => {
+                return Ok(json(StatusCode::NOT_FOUND, answer));
+            }
+            Some(Step::Reject(Rejection::Malformed, answer) | Step::Refuse(answer)) => {
+                return Err(Refusal::with_message(answer));
+            }
+            Some(Step::Cancel(cancel)) => {
+                cancel.cancel();
+                return Ok(empty(StatusCode::ACCEPTED));
+            }
+            Some(Step::Call(call)) => {
+                running.spawn(async move { connection.run(call, &out).await });
+            }
+            Some(Step::Listen(subscription)) => {
+                running.spawn(async move { connection.listen(subscription, &out).await });
+            }
+        }
+        Ok(stream(messages, running))
+    }
+
+    /// Answers a request for the stream of a session.
+    fn follow(
+        self: &Arc<Self>,
+        id: &str,
+        session: &Session,
+        parts: &Parts,
+    ) -> Result<Response<HttpBody>, Refusal> {
+        let after = match parts.headers.get(LAST_EVENT).map(HeaderValue::to_str) {
+            None => None,
+            Some(Ok(event)) => Some(number_of(event).ok_or_else(unknown_event)?),
+            Some(Err(_)) => return Err(unknown_event()),
+        };
+        let follower = session.follow(after);
+        let (out, messages) = mpsc::channel(MESSAGES);
+        let (shared, id) = (Arc::clone(self), id.to_owned());
+        let touch = move || shared.sessions().touch(&id, Instant::now());
+        let mut running = JoinSet::new();
+        running.spawn(follower.run(out, touch));
+        Ok(stream(messages, running))
+    }
+}
+
+fn is_busy(session: &Arc<Session>) -> bool {
+    session.connection.is_busy()
+}
+
+/// A response that is a stream of events.
+fn stream(messages: mpsc::Receiver<Event>, running: JoinSet<()>) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::events(messages, running));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // For proxies that would gather events.
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    response
 }
 
 impl<B> Service<Request<B>> for HttpService
@@ -295,6 +383,10 @@ fn session_id(parts: &Parts) -> Result<Option<&str>, Refusal> {
 fn no_session() -> Refusal {
     let why = "the first message must be initialize alone, and later ones need its mcp-session-id";
     Refusal::new(StatusCode::BAD_REQUEST, why)
+}
+
+fn unknown_event() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "there is no such event in this session")
 }
 
 fn unknown_session() -> Refusal {

@@ -3,8 +3,8 @@ use oa_tools::{Progress, check_arguments};
 use oa_types::{ImageBlock, Outcome};
 use serde_json::{Value, json};
 
-use crate::tool_server::message::{answer, notice};
 use crate::tool_server::protocol::Call;
+use oa_mcp_data::client::notice;
 
 /// The executor's events of one call as messages to the client, in their order.
 pub(crate) struct Output<'a> {
@@ -62,17 +62,16 @@ impl<'a> Output<'a> {
         schema: Option<&Value>,
         limit: usize,
     ) -> String {
-        let id = &self.call.id;
         let result = match content(result, schema) {
             Ok(content) => content,
             Err(message) => failure(&message),
         };
-        let answered = answer(id, &result);
+        let answered = self.call.answer(result);
         if answered.len() <= limit {
             return answered;
         }
         let bytes = answered.len();
-        answer(id, &failure(&format!("the result has {bytes} bytes, more than {limit}")))
+        self.call.answer(failure(&format!("the result has {bytes} bytes, more than {limit}")))
     }
 }
 

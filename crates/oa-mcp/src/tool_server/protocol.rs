@@ -5,25 +5,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use oa_tools::{Cancel, LogLevel};
 use serde_json::{Value, json};
 
-use crate::tool_server::catalog::Catalog;
+use crate::tool_server::catalog::{Catalog, Offer};
 use crate::tool_server::limits::ServerLimits;
-use crate::tool_server::message::{
-    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, UNAVAILABLE, answer, answer_with,
-    error, excerpt, read,
+use oa_mcp_data::client::News;
+use oa_mcp_data::client::{
+    Envelope, LEVELS, Origin, VERSIONS, complete, level_place, of_subscription,
+};
+use oa_mcp_data::client::{
+    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
+    excerpt, notice, read, unavailable,
 };
 
-/// The versions of the protocol that are spoken, the newest last.
-pub(crate) const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The levels of log notifications, as the protocol orders them.
-const LEVELS: [&str; 8] =
-    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 /// The memory that a JSON value takes beside its text, and so does a name in an object.
 const VALUE: usize = 80;
 
-/// One client's conversation with the server, without I/O: messages in, steps out.
+/// One client's conversation with the server, without I/O: messages in, steps out. Over HTTP, all clients of the version
+/// without a handshake are one conversation.
 ///
-/// Each request gets exactly one answer: by a [`Step::Answer`], or by the call that a [`Step::Call`] starts, which asks
-/// [`finish`](Self::finish) before it answers. A request that the client has canceled gets none.
+/// Each request gets exactly one answer: by a [`Step::Answer`] or a [`Step::Reject`], or by the call or subscription
+/// that is started, which asks [`finish`](Self::finish) before it answers. A request that the client has canceled gets
+/// none.
 pub(crate) struct Protocol {
     catalog: Arc<Catalog>,
     limits: ServerLimits,
@@ -46,17 +48,64 @@ struct Open {
 pub(crate) enum Step {
     /// Send this answer to a request.
     Answer(String),
+    /// Send this answer to a request that is not one of its version; HTTP has a status for it.
+    Reject(Rejection, String),
     Call(Box<Call>),
+    /// Tell this request of changes until it is canceled.
+    Listen(Box<Subscription>),
     /// Tell a call that the client does not want it any more.
     Cancel(Cancel),
     /// Send this answer to what is no request.
     Refuse(String),
 }
 
+/// The reason why a request is no request of its version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rejection {
+    Malformed,
+    UnknownMethod,
+}
+
+/// A request that stays open, for changes.
+pub(crate) struct Subscription {
+    id: Value,
+    pub(crate) ticket: Ticket,
+    wants_tools: bool,
+    server: Arc<Value>,
+    pub(crate) cancel: Cancel,
+}
+
+impl Subscription {
+    /// Returns the first message: what it will be told of.
+    pub(crate) fn acknowledgment(&self) -> String {
+        let mut filter = json!({});
+        if self.wants_tools {
+            filter["toolsListChanged"] = true.into();
+        }
+        let params = of_subscription(json!({ "notifications": filter }), &self.id);
+        notice("notifications/subscriptions/acknowledged", &params)
+    }
+
+    /// Returns the notification of a piece of news, if it was asked for.
+    pub(crate) fn notice(&self, news: &News) -> Option<String> {
+        let is_wanted = self.wants_tools && *news == News::ToolsChanged;
+        is_wanted.then(|| notice(TOOLS_CHANGED, &of_subscription(json!({}), &self.id)))
+    }
+
+    /// Returns the answer: the server ends the subscription.
+    pub(crate) fn end(&self) -> String {
+        answer(&self.id, &of_subscription(complete(json!({}), &self.server), &self.id))
+    }
+}
+
 /// A call to run.
 pub(crate) struct Call {
-    pub(crate) id: Value,
+    id: Value,
     pub(crate) ticket: Ticket,
+    /// The tools that were offered when it came.
+    pub(crate) offer: Arc<Offer>,
+    /// The server's words about itself, for a client without a handshake.
+    server: Option<Arc<Value>>,
     pub(crate) tool: String,
     pub(crate) input: Value,
     /// The token for progress, if the client wants any.
@@ -70,6 +119,19 @@ impl Call {
     pub(crate) fn key(&self) -> &str {
         &self.ticket.key
     }
+
+    /// Returns the answer with this result.
+    pub(crate) fn answer(&self, result: Value) -> String {
+        match &self.server {
+            Some(server) => answer(&self.id, &complete(result, server)),
+            None => answer(&self.id, &result),
+        }
+    }
+
+    /// Returns the answer of a call that ends without a result.
+    pub(crate) fn unavailable(&self, why: &str) -> String {
+        unavailable(&self.id, self.server.is_some(), why)
+    }
 }
 
 /// The entry of a call that runs.
@@ -82,6 +144,9 @@ pub(crate) struct Ticket {
 pub(crate) struct Level(AtomicU8);
 
 impl Level {
+    /// The level of a client that wants none.
+    const NONE: u8 = u8::MAX;
+
     /// Returns the protocol's name of a level, if the client wants lines of it.
     pub(crate) fn admit(&self, level: LogLevel) -> Option<&'static str> {
         let place = match level {
@@ -119,8 +184,12 @@ impl Protocol {
     }
 
     /// Reads what came in one piece.
-    pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<Step> {
+    pub(crate) fn receive(&mut self, bytes: &[u8], origin: Origin<'_>) -> Vec<Step> {
         let messages = match read(bytes, self.limits.message_values) {
+            Ok(messages) if messages.len() > 1 && matches!(origin, Origin::Post(_)) => {
+                let why = "the body must be one message";
+                return vec![Step::Refuse(error(&Value::Null, INVALID_REQUEST, why))];
+            }
             Ok(messages) => messages,
             Err(refusal) => return vec![Step::Refuse(refusal)],
         };
@@ -135,41 +204,80 @@ impl Protocol {
                 }
                 Incoming::Notice { method, params } => steps.extend(self.notice(&method, &params)),
                 Incoming::Request { id, method, params } => {
-                    steps.push(self.request(id, &method, params));
+                    steps.push(self.request(id, &method, params, origin));
                 }
-                Incoming::Response => {}
+                // An answer: nothing was asked.
+                _ => {}
             }
         }
         steps
     }
 
-    fn request(&mut self, id: Value, method: &str, params: Value) -> Step {
+    fn request(&mut self, id: Value, method: &str, params: Value, origin: Origin<'_>) -> Step {
+        match Envelope::read(&id, method, &params, origin) {
+            Envelope::None => self.of_session(id, method, params),
+            Envelope::Stateless { level } => {
+                // Ids of different clients may be the same.
+                let of = matches!(origin, Origin::Post(_)).then_some(self.started + 1);
+                self.stateless(id, method, params, level, of)
+            }
+            Envelope::Refused(answer) => Step::Reject(Rejection::Malformed, answer),
+            _ => Step::Answer(error(&id, INVALID_REQUEST, "this kind of request is not known")),
+        }
+    }
+
+    /// Answers a request of the version without a handshake.
+    fn stateless(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: Value,
+        level: Option<u8>,
+        of: Option<u64>,
+    ) -> Step {
+        match method {
+            "server/discover" => Step::Answer(answer(&id, &self.catalog.discovery())),
+            "tools/list" => self.list(&id, &params, true),
+            "tools/call" => {
+                let level = Arc::new(Level(AtomicU8::new(level.unwrap_or(Level::NONE))));
+                let server = Some(Arc::clone(&self.catalog.server));
+                self.call(id, params, server, level, of)
+            }
+            "subscriptions/listen" => self.listen(id, &params, of),
+            other => Step::Reject(Rejection::UnknownMethod, unknown_method(&id, other)),
+        }
+    }
+
+    /// Answers a request of a conversation that began with `initialize`.
+    fn of_session(&mut self, id: Value, method: &str, params: Value) -> Step {
         match method {
             "ping" => Step::Answer(answer(&id, &json!({}))),
             "initialize" => Step::Answer(self.initialize(&id, &params)),
             "logging/setLevel" | "tools/call" | "tools/list" if !self.is_ready => {
                 Step::Answer(error(&id, INVALID_REQUEST, "the first request must be initialize"))
             }
-            "tools/list" if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) => {
-                Step::Answer(error(&id, INVALID_PARAMS, "the list has one page"))
+            "tools/list" => self.list(&id, &params, false),
+            "tools/call" => {
+                let level = Arc::clone(&self.level);
+                self.call(id, params, None, level, None)
             }
-            "tools/list" => Step::Answer(answer_with(&id, self.catalog.list())),
-            "tools/call" => self.call(id, params),
             "logging/setLevel" => {
-                let level = params.get("level").and_then(Value::as_str);
-                let place = level.and_then(|level| LEVELS.iter().position(|known| *known == level));
-                let Some(place) = place.and_then(|place| u8::try_from(place).ok()) else {
+                let Some(place) = params.get("level").and_then(level_place) else {
                     let why = format!("level must be one of {}", LEVELS.join(", "));
                     return Step::Answer(error(&id, INVALID_PARAMS, &why));
                 };
                 self.level.0.store(place, Ordering::Relaxed);
                 Step::Answer(answer(&id, &json!({})))
             }
-            other => {
-                let why = format!("there is no method {}", excerpt(other));
-                Step::Answer(error(&id, METHOD_NOT_FOUND, &why))
-            }
+            other => Step::Answer(unknown_method(&id, other)),
         }
+    }
+
+    fn list(&self, id: &Value, params: &Value, is_stateless: bool) -> Step {
+        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+            return Step::Answer(error(id, INVALID_PARAMS, "the list has one page"));
+        }
+        Step::Answer(answer_with(id, self.catalog.offer().list(is_stateless)))
     }
 
     fn initialize(&mut self, id: &Value, params: &Value) -> String {
@@ -186,47 +294,103 @@ impl Protocol {
         answer(id, &self.catalog.hello(version))
     }
 
-    fn call(&mut self, id: Value, mut params: Value) -> Step {
+    fn call(
+        &mut self,
+        id: Value,
+        mut params: Value,
+        server: Option<Arc<Value>>,
+        level: Arc<Level>,
+        of: Option<u64>,
+    ) -> Step {
         let Some(tool) = params.get("name").and_then(Value::as_str) else {
             return Step::Answer(error(&id, INVALID_PARAMS, "name must be a text"));
         };
-        if !self.catalog.offers(tool) {
+        let offer = self.catalog.offer();
+        if !offer.offers(tool) {
             let why = format!("there is no tool {}", excerpt(tool));
             return Step::Answer(error(&id, INVALID_PARAMS, &why));
         }
         let tool = tool.to_owned();
-        let key = id.to_string();
+        let (ticket, cancel) = match self.admit(&id, &params, of, server.is_some()) {
+            Ok(admitted) => admitted,
+            Err(step) => return step,
+        };
+        let token = params.pointer("/_meta/progressToken").cloned();
+        let input = params.get_mut("arguments").map(Value::take).unwrap_or_default();
+        Step::Call(Box::new(Call {
+            id,
+            ticket,
+            offer,
+            server,
+            tool,
+            input: if input.is_null() { json!({}) } else { input },
+            token: token.filter(|token| token.is_string() || token.is_number()),
+            level,
+            cancel,
+        }))
+    }
+
+    fn listen(&mut self, id: Value, params: &Value, of: Option<u64>) -> Step {
+        let Some(filter) = params.get("notifications").filter(|filter| filter.is_object()) else {
+            return Step::Answer(error(&id, INVALID_PARAMS, "notifications must be an object"));
+        };
+        let wants_tools = filter.get("toolsListChanged") == Some(&Value::Bool(true));
+        match self.admit(&id, params, of, true) {
+            Ok((ticket, cancel)) => {
+                let server = Arc::clone(&self.catalog.server);
+                let subscription = Subscription { id, ticket, wants_tools, server, cancel };
+                Step::Listen(Box::new(subscription))
+            }
+            Err(step) => step,
+        }
+    }
+
+    /// Opens a request that is answered later, if there is room for it.
+    fn admit(
+        &mut self,
+        id: &Value,
+        params: &Value,
+        of: Option<u64>,
+        is_stateless: bool,
+    ) -> Result<(Ticket, Cancel), Step> {
+        let key = of.map_or_else(|| id.to_string(), |of| format!("{of}/{id}"));
         if self.open.contains_key(&key) {
             // With this id it would be taken for the answer to the call that runs.
             let why = format!("a call with the id {} runs already", excerpt(&key));
-            return Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why));
+            return Err(Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why)));
         }
-        let bytes = held(&params) + key.len();
+        let bytes = held(params) + key.len();
         let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
         if self.open.len() >= calls {
             let why = format!("{calls} calls run already");
-            return Step::Answer(error(&id, UNAVAILABLE, &why));
+            return Err(Step::Answer(unavailable(id, is_stateless, &why)));
         }
         if self.held.saturating_add(bytes) > limit {
             let why = format!("the calls that run take more than {limit} bytes");
-            return Step::Answer(error(&id, UNAVAILABLE, &why));
+            return Err(Step::Answer(unavailable(id, is_stateless, &why)));
         }
         self.started += 1;
         self.held += bytes;
         let cancel = Cancel::new();
         let open = Open { number: self.started, bytes, cancel: cancel.clone() };
         self.open.insert(key.clone(), open);
-        let token = params.pointer("/_meta/progressToken").cloned();
-        let input = params.get_mut("arguments").map(Value::take).unwrap_or_default();
-        Step::Call(Box::new(Call {
-            id,
-            ticket: Ticket { key, number: self.started },
-            tool,
-            input: if input.is_null() { json!({}) } else { input },
-            token: token.filter(|token| token.is_string() || token.is_number()),
-            level: Arc::clone(&self.level),
-            cancel,
-        }))
+        Ok((Ticket { key, number: self.started }, cancel))
+    }
+
+    /// Returns the notification of a piece of news for a client that has said `initialize`, if it wants it.
+    pub(crate) fn announce(&self, news: &News) -> Option<String> {
+        if !self.is_ready {
+            return None;
+        }
+        match news {
+            News::ToolsChanged => Some(notice(TOOLS_CHANGED, &json!({}))),
+            News::Log(level, text) => {
+                let level = self.level.admit(*level)?;
+                let params = json!({ "level": level, "data": &**text });
+                Some(notice("notifications/message", &params))
+            }
+            _ => None,
+        }
     }
 
     fn notice(&mut self, method: &str, params: &Value) -> Option<Step> {
@@ -254,6 +418,10 @@ impl Protocol {
     pub(crate) fn running(&self) -> Vec<Cancel> {
         self.open.values().map(|open| open.cancel.clone()).collect()
     }
+}
+
+fn unknown_method(id: &Value, method: &str) -> String {
+    error(id, METHOD_NOT_FOUND, &format!("there is no method {}", excerpt(method)))
 }
 
 /// Returns the memory that a value takes, roughly.

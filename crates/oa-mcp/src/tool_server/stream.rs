@@ -9,9 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::tool_server::call::Connection;
-use crate::tool_server::message::{INVALID_REQUEST, error};
 use crate::tool_server::protocol::Step;
-use crate::tool_server::splitter::{Input, Splitter};
+use oa_mcp_data::client::Origin;
+use oa_mcp_data::client::{INVALID_REQUEST, error};
+use oa_mcp_data::client::{InputLine, LineSplitter};
 
 /// The lines that wait to be read.
 const LINES: usize = 4;
@@ -67,24 +68,43 @@ pub(crate) async fn over_stdio(connection: Connection) -> io::Result<()> {
 /// Answers lines until their end.
 async fn converse(
     connection: Connection,
-    mut lines: mpsc::Receiver<Input>,
+    mut lines: mpsc::Receiver<InputLine>,
     out: mpsc::Sender<String>,
     written: oneshot::Receiver<()>,
 ) {
     let connection = Arc::new(connection);
+    let time = connection.limits().write_time;
+    let mut changes = connection.live().subscribe();
+    let mut seen = connection.live().last();
     let mut calls = JoinSet::new();
     loop {
         let line = tokio::select! {
             biased;
             line = lines.recv() => line,
             Some(_) = calls.join_next() => continue,
+            Ok(()) = changes.changed() => {
+                let (news, last) = connection.news(seen);
+                seen = last;
+                let mut is_stuck = false;
+                for (_, notice) in news {
+                    is_stuck = out.send_timeout(notice, time).await.is_err();
+                    if is_stuck {
+                        break;
+                    }
+                }
+                if is_stuck {
+                    break;
+                }
+                continue;
+            }
             // The client does not read any more.
             () = out.closed() => None,
         };
         let Some(line) = line else { break };
         let steps = match line {
-            Input::Line(line) => connection.receive(&line),
-            Input::TooLong => {
+            InputLine::Whole(line) => connection.receive(&line, Origin::Lines),
+            // It was too long.
+            _ => {
                 let limit = connection.limits().message_bytes;
                 let why = format!("the message has more than {limit} bytes");
                 vec![Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why))]
@@ -93,14 +113,17 @@ async fn converse(
         let mut is_stuck = false;
         for step in steps {
             match step {
-                Step::Answer(answer) | Step::Refuse(answer) => {
+                Step::Answer(answer) | Step::Reject(_, answer) | Step::Refuse(answer) => {
                     // Input waits until there is room for what answers it.
-                    let time = connection.limits().write_time;
                     is_stuck |= out.send_timeout(answer, time).await.is_err();
                 }
                 Step::Call(call) => {
                     let (connection, out) = (Arc::clone(&connection), out.clone());
                     calls.spawn(async move { connection.run(call, &out).await });
+                }
+                Step::Listen(subscription) => {
+                    let (connection, out) = (Arc::clone(&connection), out.clone());
+                    calls.spawn(async move { connection.listen(subscription, &out).await });
                 }
                 Step::Cancel(cancel) => cancel.cancel(),
             }
@@ -118,8 +141,12 @@ async fn converse(
     let _ = tokio::time::timeout(LAST, written).await;
 }
 
-async fn read_async(mut input: impl AsyncRead + Unpin, limit: usize, lines: mpsc::Sender<Input>) {
-    let mut splitter = Splitter::new(limit);
+async fn read_async(
+    mut input: impl AsyncRead + Unpin,
+    limit: usize,
+    lines: mpsc::Sender<InputLine>,
+) {
+    let mut splitter = LineSplitter::new(limit);
     let mut chunk = vec![0; CHUNK];
     while let Ok(count @ 1..) = input.read(&mut chunk).await {
         let mut rest = &chunk[..count];
@@ -138,8 +165,8 @@ async fn read_async(mut input: impl AsyncRead + Unpin, limit: usize, lines: mpsc
     }
 }
 
-fn read_blocking(mut input: impl Read, limit: usize, lines: &mpsc::Sender<Input>) {
-    let mut splitter = Splitter::new(limit);
+fn read_blocking(mut input: impl Read, limit: usize, lines: &mpsc::Sender<InputLine>) {
+    let mut splitter = LineSplitter::new(limit);
     let mut chunk = vec![0; CHUNK];
     loop {
         let count = match input.read(&mut chunk) {

@@ -1,15 +1,45 @@
 //! Tools for the tests' clients: those that the official client's scenarios expect, and some that go wrong.
 
 use std::error::Error;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use oa_mcp::ToolServer;
-use oa_tools::{Registry, ToolContext, ToolError, tool};
+use oa_mcp::{ToolServer, ToolServerHandle};
+use oa_tools::{FnTool, LogLevel, Registry, ToolContext, ToolError, tool};
 use oa_types::ImageBlock;
 use serde_json::{Value, json};
 
+type Handle = Arc<OnceLock<ToolServerHandle>>;
+
 pub(crate) fn server() -> Result<ToolServer, Box<dyn Error>> {
-    Ok(ToolServer::new(tools()?).name("offered").version("1.2.3").instructions("Be kind."))
+    let handle = Handle::default();
+    let mut registry = tools()?;
+    registry.add(grow(&handle))?;
+    let server = ToolServer::new(registry).name("offered").version("1.2.3");
+    let _ = handle.set(server.handle());
+    Ok(server.instructions("Be kind."))
+}
+
+/// A tool that adds another one, and says so to everybody.
+fn grow(handle: &Handle) -> FnTool {
+    let handle = Arc::clone(handle);
+    tool("grow", "Adds a tool").schema(json!({ "type": "object", "properties": {} })).build(
+        move |_| {
+            let handle = Arc::clone(&handle);
+            async move {
+                let mut registry = tools().map_err(|error| ToolError::new(error.to_string()))?;
+                let no_args = json!({ "type": "object", "properties": {} });
+                let grown = tool("grown", "Was added").schema(no_args);
+                registry.add(grown.build(|_| async { Ok(json!("grown")) }))?;
+                registry.add(grow(&handle))?;
+                if let Some(handle) = handle.get() {
+                    handle.set_tools(registry);
+                    handle.log(LogLevel::Warn, "there is another tool");
+                }
+                Ok(json!("there is another tool"))
+            }
+        },
+    )
 }
 
 fn tools() -> Result<Registry, Box<dyn Error>> {

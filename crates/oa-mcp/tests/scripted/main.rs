@@ -28,8 +28,13 @@ fn main() {
         "stubborn" => ignore_signals(),
         _ => {}
     }
-    let mut server =
-        Server { mode, has_more_tools: false, last_cancel: Value::Null, client: Value::Null };
+    let mut server = Server {
+        mode,
+        has_more_tools: false,
+        last_cancel: Value::Null,
+        client: Value::Null,
+        late: Value::Null,
+    };
     let mut lines = io::stdin().lock().lines();
     while let Some(Ok(line)) = lines.next() {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
@@ -62,6 +67,8 @@ struct Server {
     last_cancel: Value,
     /// The capabilities of the client.
     client: Value,
+    /// The id of a call that is answered too late.
+    late: Value,
 }
 
 type Lines = io::Lines<io::StdinLock<'static>>;
@@ -176,6 +183,13 @@ impl Server {
                 say(&json!(999_999), "for nobody");
                 say(id, "first");
                 say(id, "second");
+            }
+            "late" => self.late = id.clone(),
+            "overdue" => {
+                let progress = json!({ "progressToken": self.late, "progress": 1 });
+                print(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }).to_string());
+                say(&self.late, "too late");
+                say(id, "in time");
             }
             "string id" => say(&json!(id.to_string()), "accepted"),
             "stderr" => {

@@ -1,46 +1,23 @@
 //! The reference server of the protocol, over both transports. Needs npm; in CI on Linux it must be there.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use oa_mcp::{Connected, ElicitationAnswer, ElicitationMode, McpServer, Sampled, Servers};
 use oa_tools::{Emission, ToolContext};
 use serde_json::{Value, json};
+use services::McpPackages;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use tokio::sync::OnceCell;
 
 use crate::support::{CANARY, eventually, listening};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/start-everything.sh");
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/everything");
 
-/// Installs the server once; false, after one line on standard error, where that cannot be and it is not required.
-async fn is_installed() -> bool {
-    static INSTALLED: OnceCell<Result<(), String>> = OnceCell::const_new();
-    let installed = INSTALLED.get_or_init(install).await;
-    services::or_skip(installed.clone().map_err(services::Unavailable::Missing)).is_some()
-}
-
-async fn install() -> Result<(), String> {
-    let mut npm = Command::new("npm");
-    npm.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    if !npm.status().await.is_ok_and(|status| status.success()) {
-        return Err(
-            "the reference server of MCP needs Node and npm, which are not installed".into()
-        );
-    }
-    // Without the registry, npm would try for six minutes.
-    let mut install = Command::new(SCRIPT);
-    install.args([FOLDER, "install"]);
-    install.env("npm_config_fetch_retries", "1").env("npm_config_fetch_timeout", "20000");
-    let output = install.output().await.map_err(|error| format!("{SCRIPT}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.lines().find(|line| line.contains(" error ")).unwrap_or("no word of it");
-    Err(format!("the reference server of MCP cannot be installed from npm's registry: {why}"))
+/// The server's folder; `None`, after one line on standard error, where it cannot be had and is not required.
+fn folder() -> Option<PathBuf> {
+    services::or_skip(McpPackages::install()).map(|packages| packages.folder().to_owned())
 }
 
 /// Connects with everything that a client may offer, and waits for the tools that the server offers for it.
@@ -88,10 +65,11 @@ const NAMES: [&str; 16] = [
 ];
 
 /// The server at a URL. It ends when its input does.
-async fn over_http() -> (Child, McpServer) {
+async fn over_http(folder: &Path) -> (Child, McpServer) {
     let mut command = Command::new(SCRIPT);
     command
-        .args([FOLDER, "http"])
+        .arg(folder)
+        .arg("http")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
@@ -271,11 +249,10 @@ async fn reading(connected: &Connected) {
 
 #[tokio::test]
 async fn the_reference_server_as_a_child() {
-    if !is_installed().await {
-        return;
-    }
-    let server =
-        McpServer::stdio("e", SCRIPT).args([FOLDER, "stdio"]).env("CANARY_NAMED", "of no interest");
+    let Some(folder) = folder() else { return };
+    let server = McpServer::stdio("e", SCRIPT)
+        .args([&*folder.to_string_lossy(), "stdio"])
+        .env("CANARY_NAMED", "of no interest");
     let connected = connect(server).await;
     let warnings: Vec<_> = connected.connections().flat_map(oa_mcp::Connection::warnings).collect();
     assert_eq!(warnings, ["the tool simulate-research-query is left out: it runs as a task only"]);
@@ -314,10 +291,8 @@ async fn the_reference_server_as_a_child() {
 
 #[tokio::test]
 async fn the_reference_server_at_a_url() {
-    if !is_installed().await {
-        return;
-    }
-    let (mut child, server) = over_http().await;
+    let Some(folder) = folder() else { return };
+    let (mut child, server) = over_http(&folder).await;
     let connected = connect(server).await;
     tour(&connected).await;
     questions(&connected).await;

@@ -40,6 +40,20 @@ async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
     );
     assert_eq!(connected.tools().len(), 2);
     connected.close().await;
+
+    // One that hangs is an entry, too, and the others work.
+    let program = || McpServer::stdio("good", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
+    let hangs = McpServer::stdio("hangs", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
+    let hangs = hangs.arg("hang").connect_timeout(Duration::from_millis(700));
+    let start = Instant::now();
+    let connected = Servers::new().add(hangs).add(program()).connect().await.unwrap();
+    println!("a server that hangs, with a limit of 700 ms: {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let expected =
+        "hangs: no answer to the handshake within 700ms; its last error output: still loading";
+    assert_eq!(connected.failures()[0].error().to_string(), expected);
+    assert_eq!(connected.tools().len(), 2);
+    connected.close().await;
 }
 
 #[tokio::test]
@@ -47,6 +61,7 @@ async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
     let connected = connect(scripted("plain")).await.unwrap();
     let start = Instant::now();
     let died = call(&connected, "die").await.unwrap_err();
+    println!("a server that dies in a call: told after {:?}", start.elapsed());
     assert_eq!(
         died,
         "s: the server exited with status 3; its last error output: out of memory, key ****"
@@ -191,6 +206,28 @@ async fn a_server_may_not_ask_the_model() {
     let connected = connect(scripted("plain")).await.unwrap();
     let heard = call(&connected, "sample").await.unwrap();
     assert_eq!(heard, json!(r#""s" -32601 {"jsonrpc":"2.0","id":"p","result":{}}"#));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_server_may_not_ask_the_person() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let heard = call(&connected, "ask form").await.unwrap();
+    assert!(heard.as_str().is_some_and(|heard| heard.contains("-32601")), "{heard}");
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn late_answers_and_progress_for_nobody_are_ignored() {
+    let server = scripted("plain").call_timeout(Duration::from_millis(200));
+    let connected = connect(server).await.unwrap();
+    for _ in 0..2 {
+        assert!(call(&connected, "late").await.unwrap_err().contains("silent"));
+        // Both come now, in front of the next answer.
+        assert_eq!(call(&connected, "overdue").await, Ok(json!("in time")));
+    }
+    assert_eq!(connected.connection("s").unwrap().warnings().len(), 0);
     connected.close().await;
 }
 

@@ -15,15 +15,15 @@ use crate::support::{
     PATIENCE, Served, call, cancel, hello, limits, request, server, text, watched,
 };
 
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Served {
     /// Sends a request and leaves the connection open.
-    async fn open(&self, method: &str, headers: &str, body: &[u8]) -> TcpStream {
+    pub(crate) async fn open(&self, method: &str, headers: &str, body: &[u8]) -> TcpStream {
         let connected = TcpStream::connect(self.address).await;
         let mut stream = connected.unwrap_or_else(|e| panic!("{e}"));
         let host =
@@ -40,16 +40,16 @@ impl Served {
         stream
     }
 
-    async fn ask(&self, method: &str, headers: &str, body: &[u8]) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, headers: &str, body: &[u8]) -> Answer {
         read(self.open(method, headers, body).await).await
     }
 
-    async fn post(&self, session: Option<&str>, message: &Value) -> Answer {
+    pub(crate) async fn post(&self, session: Option<&str>, message: &Value) -> Answer {
         self.ask("POST", &headers(session), message.to_string().as_bytes()).await
     }
 
     /// Says `initialize`; returns the session.
-    async fn greet(&self) -> String {
+    pub(crate) async fn greet(&self) -> String {
         let answer = self.post(None, &hello(0)).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.header("mcp-session-id").unwrap_or_else(|| panic!("no session"))
@@ -57,7 +57,7 @@ impl Served {
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(':')?;
             known.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
@@ -65,7 +65,7 @@ impl Answer {
     }
 
     /// The messages in the body, whether it is JSON or a stream.
-    fn messages(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         if self.head.contains("text/event-stream") {
             let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
             return data.map(|data| serde_json::from_str(data).unwrap_or_default()).collect();
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-fn headers(session: Option<&str>) -> String {
+pub(crate) fn headers(session: Option<&str>) -> String {
     let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
     format!(
         "content-type: application/json\r\naccept: application/json, text/event-stream\r\n{session}"
@@ -82,7 +82,7 @@ fn headers(session: Option<&str>) -> String {
 }
 
 /// Reads an answer to its end; chunks are put together.
-async fn read(mut stream: TcpStream) -> Answer {
+pub(crate) async fn read(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
     let _ = read.unwrap_or_else(|_| panic!("no end: {}", String::from_utf8_lossy(&bytes)));
@@ -188,8 +188,14 @@ async fn what_is_no_message_of_a_session_is_refused() {
     assert_eq!(status(None, &json!([hello(1), hello(2)]).to_string()).await, 400);
     assert_eq!(status(Some("unknown"), &list).await, 404);
     assert_eq!(status(Some(&id), &list).await, 200);
-    let get = served.ask("GET", &headers(Some(&id)), b"").await;
-    assert_eq!((get.status, get.header("allow").as_deref()), (405, Some("POST, DELETE")));
+    let put = served.ask("PUT", &headers(Some(&id)), b"").await;
+    assert_eq!((put.status, put.header("allow").as_deref()), (405, Some("GET, POST, DELETE")));
+    assert_eq!(served.ask("GET", &headers(None), b"").await.status, 400);
+    assert_eq!(served.ask("GET", &headers(Some("unknown")), b"").await.status, 404);
+    let json = format!("accept: application/json\r\nmcp-session-id: {id}\r\n");
+    assert_eq!(served.ask("GET", &json, b"").await.status, 406);
+    let unknown = format!("{}last-event-id: x\r\n", headers(Some(&id)));
+    assert_eq!(served.ask("GET", &unknown, b"").await.status, 400);
     assert_eq!(served.ask("DELETE", "", b"").await.status, 400);
     let old = format!("{}mcp-protocol-version: 1999-01-01\r\n", headers(Some(&id)));
     assert_eq!(served.ask("POST", &old, list.as_bytes()).await.status, 400);

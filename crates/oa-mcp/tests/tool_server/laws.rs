@@ -1,9 +1,10 @@
-//! Any sequence of messages gets exactly one answer for each request, in valid JSON-RPC.
+//! Any sequence of messages gets exactly one answer for each request, in valid JSON-RPC, whichever versions they are of
+//! and however the tools change meanwhile.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use oa_tools::tool;
+use oa_tools::{LogLevel, Registry, tool};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,6 +19,42 @@ enum Said {
     Unanswered(Value),
     Garbage(String),
     Hello(i64),
+    /// No message: the tools change.
+    Change,
+}
+
+/// A request of the version without a handshake, or of none.
+fn stateless() -> impl Strategy<Value = Value> {
+    let methods = prop::sample::select(vec![
+        "server/discover",
+        "tools/list",
+        "tools/call",
+        "subscriptions/listen",
+        "ping",
+    ]);
+    let versions = prop::sample::select(vec![json!("2026-07-28"), json!("2099-01-01"), json!(7)]);
+    let filters = prop::sample::select(vec![
+        json!({ "toolsListChanged": true }),
+        json!({}),
+        json!([]),
+        Value::Null,
+    ]);
+    let tools = prop::sample::select(vec!["echo", "slow", "block", "none"]);
+    let capabilities = prop::sample::select(vec![json!({}), json!({}), json!({}), Value::Null]);
+    (1..6_i64, methods, versions, filters, tools, capabilities).prop_map(
+        |(id, method, version, filter, tool, capabilities)| {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
+                "io.modelcontextprotocol/logLevel": "debug",
+                "progressToken": id,
+            });
+            let params = json!({
+                "_meta": meta, "name": tool, "notifications": filter, "arguments": { "text": "a" },
+            });
+            request(id, method, params)
+        },
+    )
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -74,6 +111,8 @@ fn said() -> impl Strategy<Value = Said> {
             Said::Request(json!({ "id": id, "method": method }))
         }),
         1 => id.clone().prop_map(|id| Said::Request(json!({ "jsonrpc": "2.0", "id": id, "method": 7 }))),
+        6 => stateless().prop_map(Said::Request),
+        1 => Just(Said::Change),
         2 => id.clone().prop_map(Said::Cancel),
         1 => id.clone().prop_map(Said::Hello),
         1 => (methods, params).prop_map(|(method, params)| {
@@ -105,13 +144,20 @@ async fn converse(says: &[Said]) -> Vec<Value> {
         tool("block", "Block").build_blocking(|_| Ok(json!("blocked"))),
     ];
     let few = limits(|limits| limits.calls = 4);
-    let mut client = InMemory::start(server(tools).limits(few));
+    let offered = server(tools.clone());
+    let handle = offered.handle();
+    let mut client = InMemory::start(offered.limits(few));
     for said in says {
         match said {
             Said::Cancel(id) => client.send(&cancel(*id)).await,
             Said::Garbage(text) => client.send_text(text).await,
             Said::Hello(id) => client.send(&hello(*id)).await,
             Said::Request(message) | Said::Unanswered(message) => client.send(message).await,
+            Said::Change => {
+                let registry = Registry::from_tools(tools.clone());
+                handle.set_tools(registry.unwrap_or_else(|error| panic!("{error}")));
+                handle.log(LogLevel::Error, "changed");
+            }
         }
     }
     client.close().await;
@@ -136,7 +182,7 @@ fn check(says: &[Said], messages: &[Value]) -> Result<(), TestCaseError> {
                 let id = message["id"].as_i64().unwrap_or_default();
                 *asked.entry(id).or_default() += 1;
             }
-            Said::Unanswered(_) => {}
+            Said::Unanswered(_) | Said::Change => {}
             Said::Garbage(_) => unknown += 1,
         }
     }

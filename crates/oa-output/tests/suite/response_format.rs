@@ -72,3 +72,17 @@ fn what_cannot_be_strict_is_sent_as_it_is() {
         assert_eq!(sent["json_schema"]["schema"], schema, "{what}");
     }
 }
+
+/// A format goes through JSON: typed ones with all that they are, and names become such as servers accept.
+#[test]
+fn formats_are_json() {
+    let of_list = ResponseFormat::of::<Vec<u8>>();
+    let text = serde_json::to_string(&of_list).unwrap();
+    let read: ResponseFormat = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, of_list);
+    assert_eq!(read.check(json!({ "value": [1, 2] })).unwrap(), json!([1, 2]));
+    let plain = json!({ "name": "a place", "schema": { "type": "object" } });
+    let read: ResponseFormat = serde_json::from_value(plain).unwrap();
+    assert_eq!(read, ResponseFormat::new("a place", json!({ "type": "object" })));
+    assert_eq!(read.name(), "a_place");
+}

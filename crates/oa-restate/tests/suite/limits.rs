@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{ALONE, Site, figure, prompting, results, work};
+use crate::support::{ALONE, Site, check_history, figure, prompting, results, work};
 
 /// A call may take longer than the engine's own timeouts allow.
 #[tokio::test]
@@ -72,6 +72,113 @@ async fn large_results_are_refused() {
     let results = results(&site.end("s", 5).await);
     assert!(results[0].contains("the result is too large"), "{}", results[0]);
     assert_eq!(results[1].len(), 9_002);
+}
+
+/// A turn that fills its session ends in the middle. History is valid, and the session still answers.
+#[tokio::test]
+async fn a_turn_fills_its_session() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({ "session_bytes": 5_000 })).await else { return };
+    let big = json!({ "name": "big", "input": { "bytes": 1_500 } });
+    let rounds = vec![[big]; 20];
+    let answer = site.prompt("s", &json!({ "rounds": rounds })).await;
+    assert_eq!(
+        (answer.status, &answer.json["reason"]),
+        (200, &json!("session_full")),
+        "{answer:?}"
+    );
+    let status = site.call("s", "status", None).await.json;
+    let messages = status["messages"].as_u64().unwrap();
+    assert!((5..15).contains(&messages), "{status}");
+    site.end("s", usize::try_from(messages).unwrap()).await;
+    let refused = site.prompt("s", &json!({})).await;
+    assert_eq!(refused.status, 413, "{refused:?}");
+    assert_eq!(
+        site.call("part", "fork", Some(json!({ "from": "s", "keep": 3 }))).await.status,
+        200
+    );
+    assert_eq!(site.prompt("part", &json!({})).await.status, 200);
+    assert_eq!(site.call("s", "clear", None).await.status, 200);
+    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+}
+
+/// A conversation that is too long for the model is shortened within the turn, once for all attempts: the state has what
+/// the model was sent, also if workers die in between.
+#[tokio::test]
+async fn conversations_are_shortened() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({ "context": 3_000 })).await else { return };
+    let big = json!({ "name": "big", "input": { "bytes": 3_000 } });
+    let mut asked: Vec<u64> = Vec::new();
+    for turn in 0..4 {
+        let rounds = json!([[big], [work(300)], [big]]);
+        site.begin("s", &json!({ "rounds": rounds })).await;
+        let starts = || site.effects().iter().filter(|line| !line["start"].is_null()).count();
+        site.until(|| starts() > turn * 2).await;
+        site.kill_workers();
+        site.add_worker();
+        site.until_status("s", |status| status["turn"].is_null() && status["prompts"] == turn + 1)
+            .await;
+        let effects = site.effects();
+        asked.extend(effects.iter().filter_map(|line| line["asked"].as_u64()));
+    }
+    let history = site.history("s").await;
+    check_history(&history);
+    assert!(history.len() < 4 * 8, "{} messages", history.len());
+    let status = site.call("s", "status", None).await.json;
+    assert_eq!(status["messages"], history.len(), "{status}");
+    let keys = site.query("SELECT key FROM state WHERE service_key = 's'").await;
+    let turns =
+        keys.iter().filter(|row| row["key"].as_str().is_some_and(|key| key.starts_with("t/")));
+    assert!(turns.count() <= 4, "{keys:?}");
+    // The worker with the next prompt reads what was kept.
+    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+}
+
+/// A batch is bounded: the number of its prompts, those at once, and what it returns. One that fails is an item.
+#[tokio::test]
+async fn batches_are_bounded() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let run = async |input: Value| {
+        let url = format!("{}/AgentBatch/run", site.server.ingress_url());
+        site.send("POST", &url, Some(input), None).await
+    };
+    let batch = |name: &str, prompts: Vec<String>| json!({ "name": name, "prompts": prompts });
+    let many = run(batch("many", vec!["x".to_owned(); 10_001])).await;
+    assert_eq!(many.status, 413, "{many:?}");
+    assert_eq!(run(batch("none", Vec::new())).await.json, json!([]));
+
+    // Some fail, and the order is that of the prompts.
+    let say = |say: &str| json!({ "say": say }).to_string();
+    let mut input =
+        batch("mixed", vec![say("{\"n\": 1}"), say("no"), " ".to_owned(), say("{\"n\": 4}")]);
+    let schema = json!({ "type": "object", "required": ["n"] });
+    input["output"] = json!({ "name": "n", "schema": schema, "mode": "format", "tries": 1 });
+    (input["at_once"], input["name"]) = (json!(0), json!("mixed"));
+    let mixed = run(input).await.json;
+    assert_eq!(mixed[0]["reply"]["value"], json!({ "n": 1 }), "{mixed}");
+    assert!(mixed[1]["error"].as_str().unwrap().contains("no answer that fits"), "{mixed}");
+    assert!(mixed[2]["error"].as_str().is_some() && mixed[2]["reply"].is_null(), "{mixed}");
+    assert_eq!(
+        (&mixed[3]["reply"]["value"]["n"], &mixed[3]["session"]),
+        (&json!(4), &json!("mixed/3"))
+    );
+
+    // More than the engine takes as one message.
+    let long = json!({ "say": "x".repeat(3 << 20) }).to_string();
+    let large = run(batch("large", vec![long; 9])).await;
+    assert_eq!(large.status, 200);
+    let items = large.json.as_array().unwrap();
+    let texts: Vec<usize> =
+        items.iter().map(|item| item["reply"]["text"].as_str().unwrap().len()).collect();
+    assert_eq!(texts.iter().filter(|&&bytes| bytes == 3 << 20).count(), 5, "{texts:?}");
+    for (item, text) in items.iter().zip(texts) {
+        let session = item["session"].as_str().unwrap().replace('/', "%2F");
+        assert_eq!(item["error"].is_null(), text > 0);
+        let history = site.history(&session).await;
+        assert_eq!(history[1]["content"][0]["text"].as_str().unwrap().len(), 3 << 20);
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,11 @@
 
 mod crashes;
 mod limits;
+mod operators;
+mod outputs;
+mod permissions;
+mod store;
+mod stored;
 mod support;
 mod turns;
 mod versions;

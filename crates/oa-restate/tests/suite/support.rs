@@ -102,6 +102,12 @@ impl Site {
         worker.wait().expect("it is a child").success()
     }
 
+    /// Waits for the end of a worker that dies by itself.
+    pub(crate) async fn until_dead(&self, place: usize) {
+        self.until(|| matches!(self.workers()[place].try_wait(), Ok(Some(_)))).await;
+        let _ = self.workers().remove(place).wait();
+    }
+
     /// Kills a worker as `kill -9` does.
     pub(crate) fn kill_worker(&self, place: usize) {
         let mut workers = self.workers();
@@ -239,13 +245,18 @@ impl Site {
         }
     }
 
-    /// Waits until the workers have written this down.
-    pub(crate) async fn until_effect(&self, is_so: impl Fn(&Value) -> bool) {
+    /// Waits until something is so.
+    pub(crate) async fn until(&self, is_so: impl Fn() -> bool) {
         let since = Instant::now();
-        while !self.effects().iter().any(&is_so) {
+        while !is_so() {
             assert!(since.elapsed() < LONGEST, "it does not happen");
             sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Waits until the workers have written this down.
+    pub(crate) async fn until_effect(&self, is_so: impl Fn(&Value) -> bool) {
+        self.until(|| self.effects().iter().any(&is_so)).await;
     }
 }
 

@@ -57,9 +57,36 @@ async fn changed_code_at_the_same_address() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
     assert!(failure.contains("RT0016") || failure.contains("mismatch"), "{failure}");
+    assert_eq!(warnings(&site).len(), 1, "{:?}", warnings(&site));
     site.kill_workers();
     site.config = old;
     site.add_worker();
     let history = site.end("s", 4).await;
     assert_eq!(results(&history).len(), 1, "{history:?}");
+}
+
+/// A worker that continues the turn of another version says so by itself, once, also if the turn can go on.
+#[tokio::test]
+async fn another_version_warns() {
+    let _alone = ALONE.lock().await;
+    let Some(mut site) = Site::start(1, json!({})).await else { return };
+    site.begin("s", &json!({ "rounds": [[work(400)], [work(400)]] })).await;
+    site.until_effect(|line| !line["start"].is_null()).await;
+    site.kill_workers();
+    site.config["rounds"] = json!(49);
+    site.add_worker();
+    site.end("s", 6).await;
+    let told = warnings(&site);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let begin = "turn 1 of the session \"s\" was begun by a worker with the digest ";
+    assert!(told[0].starts_with(begin), "{told:?}");
+    // Its own turns are its own.
+    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+    assert_eq!(warnings(&site).len(), 1);
+}
+
+fn warnings(site: &Site) -> Vec<String> {
+    let effects = site.effects();
+    let warnings = effects.iter().filter_map(|line| line["warning"].as_str());
+    warnings.map(str::to_owned).collect()
 }

@@ -10,12 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use oa_client::{AgentOptions, AgentOptionsBuilder};
+use oa_context::{ContextPolicy, Overflow};
+use oa_hooks::ToolRule;
 use oa_restate::{AgentWorker, Limits, SessionEvent};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, ToolContext, ToolError, tool};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use crate::store;
 
 #[derive(Clone, Deserialize)]
 struct Config {
@@ -41,6 +45,24 @@ struct Config {
     max_run_ms: Option<u64>,
     #[serde(default)]
     wait_ms: Option<u64>,
+    /// The rounds of calls of one turn.
+    #[serde(default)]
+    rounds: Option<u32>,
+    /// The tokens that the model takes: longer conversations are shortened.
+    #[serde(default)]
+    context: Option<usize>,
+    /// Tools that a rule of the main agent denies.
+    #[serde(default)]
+    deny: Vec<String>,
+    /// Tools that the main agent does not have.
+    #[serde(default)]
+    disallow: Vec<String>,
+    /// The connection string of a store for conversations.
+    #[serde(default)]
+    postgres: Option<String>,
+    /// True if the first worker that saves a turn is to die right after it.
+    #[serde(default)]
+    dies_at_save: bool,
 }
 
 /// The line of a worker that listens.
@@ -76,7 +98,11 @@ async fn serve(config: Config) -> io::Result<()> {
     if let Some(wait) = config.wait_ms {
         limits.longest_wait = Duration::from_millis(wait);
     }
-    let options = builder(&config).build().map_err(io::Error::other)?;
+    let mut main = builder(&config).disallowed_tools(config.disallow.clone());
+    for name in &config.deny {
+        main = main.tool_rule(ToolRule::deny(name));
+    }
+    let options = main.build().map_err(io::Error::other)?;
     let helper = builder(&config).build().map_err(io::Error::other)?;
     let mut worker =
         AgentWorker::new(options).agent("helper", helper).limits(limits).ingress(&config.ingress);
@@ -84,6 +110,14 @@ async fn serve(config: Config) -> io::Result<()> {
         let effects = config.effects.clone();
         worker =
             worker.events(move |event: SessionEvent| note(&effects, &json!({ "event": event })));
+    }
+    let effects = config.effects.clone();
+    worker = worker.on_warning(move |warning| {
+        note(&effects, &json!({ "warning": warning.to_string() }));
+    });
+    if let Some(url) = &config.postgres {
+        let dies_at = config.dies_at_save.then(|| format!("{}.died", config.effects));
+        worker = worker.session_store(store::connect(url, dies_at).await?);
     }
     // Not by a macro, whose output tests keep to themselves.
     writeln!(io::stdout(), "{READY}")?;
@@ -101,13 +135,17 @@ fn builder(config: &Config) -> AgentOptionsBuilder {
             }
         })
         .auto_execute_tools(true)
-        .max_tool_iterations(50)
+        .max_tool_iterations(config.rounds.unwrap_or(50))
         .repeat_guard(None);
     if config.hook {
         builder = builder.hooks(oa_hooks::Hooks::new().add_user_prompt_submit(|_| async { None }));
     }
     if let Some(limit) = config.max_run_ms {
         builder = builder.max_run_time(Duration::from_millis(limit));
+    }
+    if let Some(context) = config.context {
+        let policy = ContextPolicy::new(context).with_overflow(Overflow::DropOldest);
+        builder = builder.context(policy);
     }
     match &config.model {
         Some(url) => builder.base_url(url),
@@ -180,19 +218,26 @@ fn note(file: &str, line: &Value) {
 struct Wish {
     rounds: Vec<Vec<Value>>,
     think_ms: u64,
+    /// The answers after all rounds; after these, or without them, it says `say`.
+    says: Vec<String>,
     say: Option<String>,
 }
 
 fn model(config: &Config) -> MemoryServer {
     let (effects, version) = (config.effects.clone(), config.version);
     let rule = move |request: &Request| {
-        note(&effects, &json!({ "asked": request.messages().len(), "version": version }));
+        let body = request.json();
+        let tools = body["tools"].as_array().into_iter().flatten();
+        let tools: Vec<&Value> = tools.map(|tool| &tool["function"]["name"]).collect();
+        let asked = request.messages().len();
+        note(&effects, &json!({ "asked": asked, "version": version, "tools": tools }));
         reply(request)
     };
     MemoryServer::new(Script::new().otherwise(Reply::by(rule)))
 }
 
-fn reply(request: &Request) -> Reply {
+/// Returns what the model says to a request.
+pub(crate) fn reply(request: &Request) -> Reply {
     let messages = request.messages();
     let wish = |message: &Value| {
         let is_user = message["role"] == "user";
@@ -209,7 +254,10 @@ fn reply(request: &Request) -> Reply {
             let name = call["name"].as_str().unwrap_or_default();
             reply.call(name, call["input"].clone())
         }),
-        None => Reply::text(wish.say.as_deref().unwrap_or("Done.")),
+        None => {
+            let say = wish.says.get(answers - wish.rounds.len()).or(wish.say.as_ref());
+            Reply::text(say.map_or("Done.", String::as_str))
+        }
     };
     // A slow model says its first word at once.
     if wish.think_ms > 0 { reply.delay(think) } else { reply }

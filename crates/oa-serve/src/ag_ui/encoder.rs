@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use oa_events::AgentEvent;
-use oa_executor::ToolEvent;
-use oa_types::{ContentBlock, FinishReason, Usage};
+use oa_types::{AssistantMessage, FinishReason, ToolUseBlock, ToolUseError, Usage};
 use serde_json::{Map, Value, json};
 
-use crate::conversation::View;
-use crate::encoder::{CallResult, Encoder, activity, approval_id, data, notice};
-use crate::log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
+use crate::encoder::{CallResult, approval_id, data};
+use crate::front_state::merge;
+use crate::log::{RunEvent, WaitingCall, WaitingKind};
+use crate::run_stream::{Kind, RunWriter};
+use crate::sub_agents::SubAgent;
 
 /// A run as an AG-UI front end reads it.
 ///
@@ -21,29 +21,15 @@ pub(crate) struct RunEvents {
     run: String,
     /// The state that the front end shares.
     state: Value,
-    stage: Stage,
     /// The number of our run, for ids that are used once.
     number: u64,
     ids: u64,
-    open: Option<(Kind, String)>,
+    /// The id of the text that is open.
+    open: String,
     /// The message of this answer, once it has one.
     message: Option<String>,
-    indices: HashMap<usize, String>,
     calls: HashMap<String, Call>,
     usage: Usage,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
-    Reasoning,
-    Text,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
-    Before,
-    Running,
-    Over,
 }
 
 /// A call as far as the front end knows it.
@@ -60,12 +46,10 @@ impl RunEvents {
             thread,
             run,
             state,
-            stage: Stage::Before,
             number: 0,
             ids: 0,
-            open: None,
+            open: String::new(),
             message: None,
-            indices: HashMap::new(),
             calls: HashMap::new(),
             usage: Usage::default(),
         }
@@ -77,161 +61,11 @@ impl RunEvents {
         format!("{kind}-{}-{}", self.number, self.ids)
     }
 
-    fn agent(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
-        match event {
-            AgentEvent::AnswerStart => {
-                self.close(out);
-                self.message = None;
-                self.indices.clear();
-            }
-            AgentEvent::AnswerEnd(answer) => {
-                self.close(out);
-                if let Some(usage) = &answer.usage {
-                    self.usage.add(usage);
-                }
-            }
-            AgentEvent::Block(ContentBlock::Text(block)) => self.text(Kind::Text, &block.text, out),
-            AgentEvent::Block(ContentBlock::Thinking(block)) => {
-                self.text(Kind::Reasoning, &block.thinking, out);
-            }
-            AgentEvent::Block(ContentBlock::ToolUse(call)) => {
-                self.start_call(&call.id, &call.name, Some(&call.input), out);
-                self.end_call(&call.id, out);
-            }
-            AgentEvent::Block(ContentBlock::ToolUseError(error)) => {
-                // That of a complete call comes with its result.
-                if let Some(id) = error.id {
-                    let name = error.name.as_deref().unwrap_or("unknown");
-                    self.start_call(&id, name, None, out);
-                    self.end_call(&id, out);
-                }
-            }
-            AgentEvent::Block(ContentBlock::ToolResult(block)) => {
-                self.result(&CallResult::of_block(&block), out);
-            }
-            AgentEvent::ToolUseDelta(delta) => {
-                if let (Some(id), Some(name)) = (&delta.id, &delta.name) {
-                    self.indices.insert(delta.call, id.clone());
-                    self.start_call(id, name, None, out);
-                }
-                if let Some(id) = self.indices.get(&delta.call)
-                    && self.calls.get(id) == Some(&Call::Open)
-                    && !delta.arguments.is_empty()
-                {
-                    let arguments = &delta.arguments;
-                    let args =
-                        json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": arguments});
-                    data(&args, out);
-                }
-            }
-            AgentEvent::Tool(event) => self.tool(&event, out),
-            event => {
-                if let Some((kind, message)) = notice(&event) {
-                    let value = json!({"kind": kind, "message": message});
-                    data(&json!({"type": "CUSTOM", "name": "notice", "value": value}), out);
-                }
-            }
-        }
-    }
-
-    fn tool(&mut self, event: &ToolEvent, out: &mut Vec<u8>) {
-        match event {
-            ToolEvent::CallComplete(result) => self.result(&CallResult::of_execution(result), out),
-            ToolEvent::Custom(event) if event.name() == "state" && event.data.is_object() => {
-                self.merge_state(&event.data);
-                data(&json!({"type": "STATE_SNAPSHOT", "snapshot": self.state}), out);
-            }
-            ToolEvent::Custom(event) => {
-                data(&json!({"type": "CUSTOM", "name": event.name(), "value": event.data}), out);
-            }
-            event => match (activity(event), event.call_id()) {
-                (Some(("progress", content)), Some(id)) => data(
-                    &json!({
-                        "type": "ACTIVITY_SNAPSHOT",
-                        "messageId": format!("progress-{}-{id}", self.number),
-                        "activityType": "tool_progress",
-                        "content": content,
-                    }),
-                    out,
-                ),
-                (Some((kind, value)), Some(_)) => {
-                    data(
-                        &json!({"type": "CUSTOM", "name": format!("tool_{kind}"), "value": value}),
-                        out,
-                    );
-                }
-                _ => {}
-            },
-        }
-    }
-
-    /// Puts members into the shared state, beside those that are there.
-    fn merge_state(&mut self, members: &Value) {
-        if !self.state.is_object() {
-            self.state = Value::Object(Map::new());
-        }
-        for (name, value) in members.as_object().into_iter().flatten() {
-            self.state[name] = value.clone();
-        }
-    }
-
-    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
-        if text.is_empty() {
-            return;
-        }
-        let id = match &self.open {
-            Some((open, id)) if *open == kind => id.clone(),
-            _ => {
-                self.close(out);
-                let id = self.new_id(kind.word());
-                match kind {
-                    Kind::Reasoning => {
-                        data(&json!({"type": "REASONING_START", "messageId": id}), out);
-                        let role = "reasoning";
-                        data(
-                            &json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": role}),
-                            out,
-                        );
-                    }
-                    Kind::Text => {
-                        let role = "assistant";
-                        data(
-                            &json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": role}),
-                            out,
-                        );
-                        self.message = Some(id.clone());
-                    }
-                }
-                self.open = Some((kind, id.clone()));
-                id
-            }
-        };
-        let kind = match kind {
-            Kind::Reasoning => "REASONING_MESSAGE_CONTENT",
-            Kind::Text => "TEXT_MESSAGE_CONTENT",
-        };
-        data(&json!({"type": kind, "messageId": id, "delta": text}), out);
-    }
-
-    fn close(&mut self, out: &mut Vec<u8>) {
-        match self.open.take() {
-            Some((Kind::Reasoning, id)) => {
-                data(&json!({"type": "REASONING_MESSAGE_END", "messageId": id}), out);
-                data(&json!({"type": "REASONING_END", "messageId": id}), out);
-            }
-            Some((Kind::Text, id)) => {
-                data(&json!({"type": "TEXT_MESSAGE_END", "messageId": id}), out);
-            }
-            None => {}
-        }
-    }
-
     /// Begins a call, unless it has begun: as a part of the message of its answer.
     fn start_call(&mut self, id: &str, name: &str, input: Option<&Value>, out: &mut Vec<u8>) {
         if self.calls.contains_key(id) {
             return;
         }
-        self.close(out);
         self.calls.insert(id.to_owned(), Call::Open);
         let message = match &self.message {
             Some(message) => message.clone(),
@@ -259,6 +93,105 @@ impl RunEvents {
             data(&json!({"type": "TOOL_CALL_END", "toolCallId": id}), out);
         }
     }
+}
+
+impl RunWriter for RunEvents {
+    const GAP: &'static str = "this reader was too slow: a part of the run is missing";
+
+    fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>) {
+        self.number = run.run;
+        data(&json!({"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}), out);
+    }
+
+    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let id = self.new_id(kind.word());
+        match kind {
+            Kind::Reasoning => {
+                let role = "reasoning";
+                data(&json!({"type": "REASONING_START", "messageId": id}), out);
+                data(
+                    &json!({"type": "REASONING_MESSAGE_START", "messageId": id, "role": role}),
+                    out,
+                );
+            }
+            Kind::Text => {
+                let role = "assistant";
+                data(&json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": role}), out);
+                self.message = Some(id.clone());
+            }
+        }
+        self.open = id;
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        let kind = match kind {
+            Kind::Reasoning => "REASONING_MESSAGE_CONTENT",
+            Kind::Text => "TEXT_MESSAGE_CONTENT",
+        };
+        data(&json!({"type": kind, "messageId": self.open, "delta": text}), out);
+    }
+
+    fn close(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let kinds: &[_] = match kind {
+            Kind::Reasoning => &["REASONING_MESSAGE_END", "REASONING_END"],
+            Kind::Text => &["TEXT_MESSAGE_END"],
+        };
+        for kind in kinds {
+            data(&json!({"type": kind, "messageId": self.open}), out);
+        }
+    }
+
+    fn answer_starts(&mut self, _: &mut Vec<u8>) {
+        self.message = None;
+    }
+
+    fn answer_ends(&mut self, answer: &AssistantMessage, _: &mut Vec<u8>) {
+        if let Some(usage) = &answer.usage {
+            self.usage.add(usage);
+        }
+    }
+
+    fn call_begins(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+        self.start_call(id, name, None, out);
+    }
+
+    fn arguments(&mut self, id: &str, piece: &str, out: &mut Vec<u8>) {
+        if self.calls.get(id) == Some(&Call::Open) {
+            data(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": piece}), out);
+        }
+    }
+
+    fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {
+        self.start_call(&call.id, &call.name, Some(&call.input), out);
+        self.end_call(&call.id, out);
+    }
+
+    fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
+        // That of a complete call comes with its result.
+        if let Some(id) = error.id {
+            self.start_call(&id, error.name.as_deref().unwrap_or("unknown"), None, out);
+            self.end_call(&id, out);
+        }
+    }
+
+    fn activity(&mut self, kind: &'static str, call_id: &str, content: Value, out: &mut Vec<u8>) {
+        let event = if kind == "progress" {
+            let id = format!("progress-{}-{call_id}", self.number);
+            activity_snapshot(&id, "tool_progress", &content)
+        } else {
+            json!({"type": "CUSTOM", "name": format!("tool_{kind}"), "value": content})
+        };
+        data(&event, out);
+    }
+
+    fn state(&mut self, members: &Value, out: &mut Vec<u8>) {
+        merge(&mut self.state, members);
+        data(&json!({"type": "STATE_SNAPSHOT", "snapshot": self.state}), out);
+    }
+
+    fn custom(&mut self, name: &str, value: &Value, out: &mut Vec<u8>) {
+        data(&json!({"type": "CUSTOM", "name": name, "value": value}), out);
+    }
 
     /// Sends a result once; also of a call that an earlier run has announced.
     fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
@@ -277,26 +210,25 @@ impl RunEvents {
         data(&event, out);
     }
 
-    fn run(&mut self, run: RunEvent, out: &mut Vec<u8>) {
-        match (run.state, self.stage) {
-            (RunState::Started, Stage::Before) => {
-                self.stage = Stage::Running;
-                self.number = run.run;
-                data(
-                    &json!({"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}),
-                    out,
-                );
-            }
-            (RunState::Started, _) => {}
-            (RunState::Failed, _) => {
-                self.fail(&run.error.unwrap_or_else(|| "the run failed".to_owned()), out);
-            }
-            (RunState::Ended, _) => self.end(run, out),
-        }
+    fn agent_event(&mut self, event: Value, out: &mut Vec<u8>) {
+        data(&json!({"type": "CUSTOM", "name": "agent_event", "value": event}), out);
+    }
+
+    fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {
+        let id = format!("agent-{}-{}", self.number, agent.call_id);
+        data(&activity_snapshot(&id, "agent", &agent.for_front_ends()), out);
+    }
+
+    fn prompt_progress(&mut self, progress: Value, out: &mut Vec<u8>) {
+        data(&json!({"type": "CUSTOM", "name": "prompt_progress", "value": progress}), out);
+    }
+
+    fn notice(&mut self, kind: &'static str, message: &str, out: &mut Vec<u8>) {
+        let value = json!({"kind": kind, "message": message});
+        data(&json!({"type": "CUSTOM", "name": "notice", "value": value}), out);
     }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
-        self.close(out);
         let mut open: Vec<_> = self
             .calls
             .iter()
@@ -335,42 +267,16 @@ impl RunEvents {
             event["usage"] = json!([usage]);
         }
         data(&event, out);
-        self.stage = Stage::Over;
     }
 
     fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
         data(&json!({"type": "RUN_ERROR", "message": message}), out);
-        self.stage = Stage::Over;
     }
 }
 
-impl Encoder for RunEvents {
-    fn write(&mut self, view: View, out: &mut Vec<u8>) {
-        if self.stage == Stage::Over {
-            return;
-        }
-        match view {
-            View::Gap => self.fail("this reader was too slow: a part of the run is missing", out),
-            View::Event(_, ConversationEvent::Agent(event)) if self.stage == Stage::Running => {
-                self.agent(event, out);
-            }
-            View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
-            View::Event(..) => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.stage == Stage::Over
-    }
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reasoning => "reasoning",
-            Self::Text => "text",
-        }
-    }
+/// Returns an activity, which replaces the one of the same id.
+fn activity_snapshot(id: &str, kind: &str, content: &Value) -> Value {
+    json!({"type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": kind, "content": content})
 }
 
 /// The question whether a call may run, with the input that will run.

@@ -11,10 +11,11 @@ use serde_json::json;
 
 use crate::ag_ui::encoder::RunEvents;
 use crate::ag_ui::request;
-use crate::conversations::Key;
 use crate::error::Refusal;
+use crate::front_session::FrontProtocol;
 use crate::fronts::FrontRequest;
 use crate::run::Policy;
+use crate::run_stream::RunStream;
 use crate::served::Served;
 use crate::stream::event_stream;
 
@@ -46,10 +47,13 @@ async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, RunR
         denied: Vec::new(),
         tools: Some(input.tools),
         agent: None,
+        sampling: None,
+        state: Some(input.state.clone()),
         continues: None,
         policy,
     };
-    let run = served.conversations.run_front(Key::Thread(input.thread.clone()), request).await?;
-    let encoder = RunEvents::new(input.thread, input.run, input.state);
+    let conversations = &served.conversations;
+    let run = conversations.run_front(FrontProtocol::AgUi, &input.thread, request).await?;
+    let encoder = RunStream::new(RunEvents::new(input.thread, input.run, input.state));
     Ok(event_stream(&served, run.viewer, encoder))
 }

@@ -2,47 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use oa_events::AgentEvent;
-use oa_executor::ToolEvent;
 use oa_sse::Frame;
-use oa_types::{ContentBlock, FinishReason, Outcome, ToolUseError};
+use oa_types::{FinishReason, Outcome, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
 use crate::ai_sdk::keys::without_forbidden_keys;
-use crate::conversation::View;
-use crate::encoder::{self, CallResult, Encoder, activity, approval_id, notice};
-use crate::log::{ConversationEvent, RunEvent, RunState, WaitingKind};
+use crate::encoder::{CallResult, approval_id, data};
+use crate::log::{RunEvent, WaitingKind};
+use crate::run_stream::{Kind, RunWriter};
+use crate::sub_agents::SubAgent;
 
 /// A run as one assistant message of a `useChat` front end.
-///
-/// Whatever happens in the run, each part that is opened is closed before the end, and nothing follows an error.
 #[derive(Debug)]
-pub(crate) struct MessageStream {
+pub(crate) struct MessageWriter {
     message_id: String,
     /// Calls that the user has denied, whose results say so.
     denied: HashSet<String>,
-    open: Option<(Kind, String)>,
+    /// The number of text parts so far, by which they are named.
     parts: u64,
     is_in_step: bool,
     /// True if the last step has calls that are done: a front end would send such a message again.
     has_done_calls: bool,
-    /// The calls of this answer, by their number in it.
-    indices: HashMap<usize, String>,
     calls: HashMap<String, Call>,
-    state: Stage,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
-    Reasoning,
-    Text,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
-    Before,
-    Running,
-    Over,
 }
 
 /// A call, as far as the front end knows it.
@@ -52,133 +33,31 @@ struct Call {
     is_done: bool,
 }
 
-impl MessageStream {
-    /// Creates the stream of a run whose message has this id; `denied` are calls that the user has just denied.
+impl MessageWriter {
+    /// Creates the writer of a run whose message has this id; `denied` are calls that the user has just denied.
     pub(crate) fn new(message_id: String, denied: impl IntoIterator<Item = String>) -> Self {
         Self {
             message_id,
             denied: denied.into_iter().collect(),
-            open: None,
             parts: 0,
             is_in_step: false,
             has_done_calls: false,
-            indices: HashMap::new(),
             calls: HashMap::new(),
-            state: Stage::Before,
         }
     }
 
-    fn agent(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
-        match event {
-            AgentEvent::AnswerStart => {
-                self.end_step(out);
-                chunk(json!({"type": "start-step"}), out);
-                self.is_in_step = true;
-                self.has_done_calls = false;
-                self.indices.clear();
-            }
-            AgentEvent::AnswerEnd(_) => self.close(out),
-            AgentEvent::Block(ContentBlock::Text(block)) => self.text(Kind::Text, &block.text, out),
-            AgentEvent::Block(ContentBlock::Thinking(block)) => {
-                self.text(Kind::Reasoning, &block.thinking, out);
-            }
-            AgentEvent::Block(ContentBlock::ToolUse(call)) => {
-                self.close(out);
-                self.input(&call.id, &call.name, call.input, out);
-            }
-            AgentEvent::Block(ContentBlock::ToolUseError(error)) => self.input_error(error, out),
-            AgentEvent::Block(ContentBlock::ToolResult(block)) => {
-                self.result(&CallResult::of_block(&block), out);
-            }
-            AgentEvent::ToolUseDelta(delta) => {
-                if let (Some(id), Some(name)) = (&delta.id, &delta.name) {
-                    self.close(out);
-                    self.indices.insert(delta.call, id.clone());
-                    self.calls.entry(id.clone()).or_default();
-                    chunk(
-                        json!({"type": "tool-input-start", "toolCallId": id, "toolName": name}),
-                        out,
-                    );
-                }
-                if let Some(id) = self.indices.get(&delta.call)
-                    && !delta.arguments.is_empty()
-                {
-                    let text = &delta.arguments;
-                    chunk(
-                        json!({"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": text}),
-                        out,
-                    );
-                }
-            }
-            AgentEvent::Tool(event) => self.tool(&event, out),
-            AgentEvent::PromptProgress(progress) => {
-                let data = json!({
-                    "total": progress.total, "processed": progress.processed,
-                });
-                chunk(
-                    json!({"type": "data-prompt-progress", "data": data, "transient": true}),
-                    out,
-                );
-            }
-            event => {
-                if let Some((kind, message)) = notice(&event) {
-                    let data = json!({"kind": kind, "message": message});
-                    chunk(json!({"type": "data-notice", "data": data, "transient": true}), out);
-                }
-            }
-        }
+    fn part_id(&self, kind: Kind) -> String {
+        format!("{}-{}", kind.word(), self.parts)
     }
 
-    fn tool(&mut self, event: &ToolEvent, out: &mut Vec<u8>) {
-        match event {
-            ToolEvent::CallComplete(result) => self.result(&CallResult::of_execution(result), out),
-            ToolEvent::Custom(event) => {
-                let mut part =
-                    json!({"type": format!("data-{}", event.name()), "data": event.data});
-                if event.name() == "state" {
-                    // The last state replaces the ones before.
-                    part["id"] = "state".into();
-                }
-                chunk(part, out);
-            }
-            event => {
-                if let (Some((kind, data)), Some(id)) = (activity(event), event.call_id()) {
-                    chunk(
-                        json!({"type": format!("data-tool-{kind}"), "id": id, "data": data}),
-                        out,
-                    );
-                }
-            }
-        }
-    }
-
-    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
-        if text.is_empty() {
-            return;
-        }
-        let word = kind.word();
-        let id = match &self.open {
-            Some((open, id)) if *open == kind => id.clone(),
-            _ => {
-                self.close(out);
-                self.parts += 1;
-                let id = format!("{word}-{}", self.parts);
-                chunk(json!({"type": format!("{word}-start"), "id": id}), out);
-                self.open = Some((kind, id.clone()));
-                id
-            }
-        };
-        chunk(json!({"type": format!("{word}-delta"), "id": id, "delta": text}), out);
-    }
-
-    fn close(&mut self, out: &mut Vec<u8>) {
-        if let Some((kind, id)) = self.open.take() {
-            chunk(json!({"type": format!("{}-end", kind.word()), "id": id}), out);
-        }
+    fn start_step(&mut self, out: &mut Vec<u8>) {
+        self.end_step(out);
+        chunk(json!({"type": "start-step"}), out);
+        self.is_in_step = true;
+        self.has_done_calls = false;
     }
 
     fn end_step(&mut self, out: &mut Vec<u8>) {
-        self.close(out);
         if self.is_in_step {
             chunk(json!({"type": "finish-step"}), out);
             self.is_in_step = false;
@@ -199,10 +78,51 @@ impl MessageStream {
             out,
         );
     }
+}
+
+impl RunWriter for MessageWriter {
+    const GAP: &'static str =
+        "a part of this answer is no longer kept: load the conversation again";
+
+    fn start(&mut self, _: &RunEvent, out: &mut Vec<u8>) {
+        chunk(json!({"type": "start", "messageId": self.message_id}), out);
+    }
+
+    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        self.parts += 1;
+        let kind_start = format!("{}-start", kind.word());
+        chunk(json!({"type": kind_start, "id": self.part_id(kind)}), out);
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        let kind_delta = format!("{}-delta", kind.word());
+        chunk(json!({"type": kind_delta, "id": self.part_id(kind), "delta": text}), out);
+    }
+
+    fn close(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let kind_end = format!("{}-end", kind.word());
+        chunk(json!({"type": kind_end, "id": self.part_id(kind)}), out);
+    }
+
+    fn answer_starts(&mut self, out: &mut Vec<u8>) {
+        self.start_step(out);
+    }
+
+    fn call_begins(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+        self.calls.entry(id.to_owned()).or_default();
+        chunk(json!({"type": "tool-input-start", "toolCallId": id, "toolName": name}), out);
+    }
+
+    fn arguments(&mut self, id: &str, piece: &str, out: &mut Vec<u8>) {
+        chunk(json!({"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": piece}), out);
+    }
+
+    fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {
+        self.input(&call.id, &call.name, call.input, out);
+    }
 
     /// Shows a call that cannot be run. The error of one that was shown whole comes with its result.
-    fn input_error(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
-        self.close(out);
+    fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
         let ToolUseError { error, raw_data, id: Some(id), name, .. } = error else {
             return;
         };
@@ -220,6 +140,19 @@ impl MessageStream {
             }),
             out,
         );
+    }
+
+    fn activity(&mut self, kind: &'static str, call_id: &str, data: Value, out: &mut Vec<u8>) {
+        chunk(json!({"type": format!("data-tool-{kind}"), "id": call_id, "data": data}), out);
+    }
+
+    fn state(&mut self, members: &Value, out: &mut Vec<u8>) {
+        // The last state replaces the ones before.
+        chunk(json!({"type": "data-state", "id": "state", "data": members}), out);
+    }
+
+    fn custom(&mut self, name: &str, data: &Value, out: &mut Vec<u8>) {
+        chunk(json!({"type": format!("data-{name}"), "data": data}), out);
     }
 
     fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
@@ -246,23 +179,28 @@ impl MessageStream {
         );
     }
 
-    fn run(&mut self, run: RunEvent, out: &mut Vec<u8>) {
-        match (run.state, self.state) {
-            (RunState::Started, Stage::Before) => {
-                self.state = Stage::Running;
-                chunk(json!({"type": "start", "messageId": self.message_id}), out);
-            }
-            (RunState::Started, _) => {}
-            (RunState::Failed, _) => {
-                self.close(out);
-                self.fail(&run.error.unwrap_or_else(|| "the run failed".to_owned()), out);
-            }
-            (RunState::Ended, _) => self.end(run, out),
-        }
+    fn agent_event(&mut self, event: Value, out: &mut Vec<u8>) {
+        chunk(json!({"type": "data-agent-event", "data": event, "transient": true}), out);
+    }
+
+    fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {
+        // It replaces the part of this sub-agent as it was before.
+        chunk(
+            json!({"type": "data-agent", "id": agent.call_id, "data": agent.for_front_ends()}),
+            out,
+        );
+    }
+
+    fn prompt_progress(&mut self, data: Value, out: &mut Vec<u8>) {
+        chunk(json!({"type": "data-prompt-progress", "data": data, "transient": true}), out);
+    }
+
+    fn notice(&mut self, kind: &'static str, message: &str, out: &mut Vec<u8>) {
+        let data = json!({"kind": kind, "message": message});
+        chunk(json!({"type": "data-notice", "data": data, "transient": true}), out);
     }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
-        self.close(out);
         let reason = run.finish_reason.unwrap_or_default();
         let waits = !run.waiting.is_empty();
         for call in run.waiting {
@@ -285,62 +223,23 @@ impl MessageStream {
         } else {
             if self.has_done_calls && !waits {
                 // A last step with nothing but finished calls would be sent again, and again.
-                self.end_step(out);
-                chunk(json!({"type": "start-step"}), out);
-                self.is_in_step = true;
+                self.start_step(out);
             }
             self.end_step(out);
             chunk(json!({"type": "finish", "finishReason": finish_reason(&reason, waits)}), out);
         }
         let written = Frame::new("[DONE]").write_to(out);
         debug_assert!(written.is_ok(), "an event without fields is valid");
-        self.state = Stage::Over;
     }
 
     fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
         chunk(json!({"type": "error", "errorText": error}), out);
-        self.state = Stage::Over;
-    }
-}
-
-impl Encoder for MessageStream {
-    fn write(&mut self, view: View, out: &mut Vec<u8>) {
-        if self.state == Stage::Over {
-            return;
-        }
-        match view {
-            View::Gap => {
-                self.close(out);
-                self.fail(
-                    "a part of this answer is no longer kept: load the conversation again",
-                    out,
-                );
-            }
-            View::Event(_, ConversationEvent::Agent(event)) if self.state == Stage::Running => {
-                self.agent(event, out);
-            }
-            View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
-            View::Event(..) => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.state == Stage::Over
-    }
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reasoning => "reasoning",
-            Self::Text => "text",
-        }
     }
 }
 
 /// Appends a chunk, with the keys that the client accepts.
 fn chunk(chunk: Value, out: &mut Vec<u8>) {
-    encoder::data(&without_forbidden_keys(chunk), out);
+    data(&without_forbidden_keys(chunk), out);
 }
 
 /// Returns the word for a reason; the client knows no others.

@@ -7,12 +7,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use crate::ai_sdk::encoder::MessageStream;
+use crate::ai_sdk::encoder::MessageWriter;
 use crate::ai_sdk::request;
-use crate::conversations::Key;
 use crate::error::Refusal;
+use crate::front_session::FrontProtocol::AiSdk;
 use crate::fronts::{FrontRequest, FrontRun};
 use crate::run::Policy;
+use crate::run_stream::RunStream;
 use crate::served::Served;
 use crate::stream::event_stream;
 
@@ -47,10 +48,12 @@ async fn chat(State(served): State<Served>, body: Bytes) -> Result<Response, Cha
         denied: chat.denied,
         tools: None,
         agent: None,
+        sampling: None,
+        state: None,
         continues: chat.continues,
         policy,
     };
-    let run = served.conversations.run_front(Key::Chat(chat.chat), request).await?;
+    let run = served.conversations.run_front(AiSdk, &chat.chat, request).await?;
     Ok(stream(&served, run))
 }
 
@@ -58,19 +61,22 @@ async fn resume(
     State(served): State<Served>,
     Path(id): Path<String>,
 ) -> Result<Response, ChatError> {
-    Ok(match served.conversations.view_front(&Key::Chat(id))? {
+    Ok(match served.conversations.view_front(AiSdk, &id)? {
         Some(run) => stream(&served, run),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
 
-async fn stop(State(served): State<Served>, Path(id): Path<String>) -> StatusCode {
-    served.conversations.stop_front(&Key::Chat(id)).await;
-    StatusCode::OK
+async fn stop(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ChatError> {
+    served.conversations.stop_front(AiSdk, &id).await?;
+    Ok(StatusCode::OK)
 }
 
 fn stream(served: &Served, run: FrontRun) -> Response {
-    let encoder = MessageStream::new(run.message_id, run.denied);
+    let encoder = RunStream::new(MessageWriter::new(run.message_id, run.denied));
     let mut response = event_stream(served, run.viewer, encoder);
     let version = HeaderValue::from_static("v1");
     response.headers_mut().insert("x-vercel-ai-ui-message-stream", version);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::conversation::View;
 use crate::encoder::Encoder;
-use crate::log::ConversationEvent;
+use crate::log::{CallAnswer, ConversationEvent};
 
 /// Each event as it is: its id names it, its type says which kind of data it holds. The stream goes on over runs.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Encoder for EventFrames {
         match event {
             ConversationEvent::Agent(event) => frame("agent", id, &event, out),
             ConversationEvent::Answered { call_id, answer } => {
-                frame("answered", id, &json!({ "call_id": call_id, "answer": answer }), out);
+                frame("answered", id, &AnsweredCall { call_id, answer }, out);
             }
             ConversationEvent::Prompt { text, images } => {
                 frame("prompt", id, &json!({ "text": text, "images": images }), out);
@@ -36,6 +36,14 @@ impl Encoder for EventFrames {
     }
 }
 
+/// The data of an `answered` event.
+#[derive(Serialize)]
+struct AnsweredCall {
+    call_id: String,
+    #[serde(flatten)]
+    answer: CallAnswer,
+}
+
 fn frame(event: &str, id: Option<&str>, data: &impl Serialize, out: &mut Vec<u8>) {
     // JSON has no line breaks outside of strings, where they are escaped.
     let Ok(data) = serde_json::to_string(data) else { return };
@@ -46,3 +54,7 @@ fn frame(event: &str, id: Option<&str>, data: &impl Serialize, out: &mut Vec<u8>
     let written = frame.write_to(out);
     debug_assert!(written.is_ok(), "neither types nor ids have line breaks");
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/frames.rs"]
+mod tests;

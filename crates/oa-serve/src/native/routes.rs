@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::events::EventFrames;
 use crate::conversation::From;
-use crate::conversations::CallAnswer;
 use crate::error::Refusal;
+use crate::log::CallAnswer;
 use crate::served::Served;
 use crate::stream::event_stream;
 
@@ -134,6 +134,8 @@ async fn load(State(served): State<Served>, Path(id): Path<String>) -> Answer<Js
         "messages": session.conversation(),
         "running": status.is_running,
         "waiting": status.waiting,
+        "agents": status.agents,
+        "steering": status.steering,
         "last_event": status.stored.map(|id| id.to_string()),
         "usage": status.usage,
     })))
@@ -242,7 +244,7 @@ async fn approve(
     body: Bytes,
 ) -> Answer<StatusCode> {
     let Approve { input } = parse(&body)?;
-    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Approve { input }).await?;
+    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Approved { input }).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -257,7 +259,7 @@ async fn deny(
     body: Bytes,
 ) -> Answer<StatusCode> {
     let Deny { reason } = parse(&body)?;
-    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Deny { reason }).await?;
+    served.conversations.answer(&session(id)?, &call_id, CallAnswer::Denied { reason }).await?;
     Ok(StatusCode::ACCEPTED)
 }
 

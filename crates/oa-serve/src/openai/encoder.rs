@@ -5,12 +5,13 @@ use std::mem;
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_sse::Frame;
-use oa_types::{ContentBlock, FinishReason, Usage};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::conversation::View;
-use crate::encoder::{Encoder, data};
+use crate::encoder::data;
 use crate::log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
+use crate::run_stream::{Kind, RunWriter};
 
 /// Facts that all chunks of a completion share.
 #[derive(Clone, Debug)]
@@ -27,14 +28,12 @@ pub(crate) struct Chunks {
     id: String,
     includes_usage: bool,
     usage: Usage,
-    has_begun: bool,
-    is_over: bool,
 }
 
 impl Chunks {
     pub(crate) fn new(head: Head, includes_usage: bool) -> Self {
         let (id, usage) = (String::new(), Usage::default());
-        Self { head, id, includes_usage, usage, has_begun: false, is_over: false }
+        Self { head, id, includes_usage, usage }
     }
 
     fn chunk(&self, delta: Value, finish_reason: Option<&str>, out: &mut Vec<u8>) {
@@ -52,92 +51,66 @@ impl Chunks {
         }
         data(&chunk, out);
     }
+}
 
-    fn agent(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
-        match event {
-            AgentEvent::AnswerEnd(answer) => {
-                if let Some(usage) = &answer.usage {
-                    self.usage.add(usage);
-                }
-            }
-            AgentEvent::Block(ContentBlock::Text(block)) if !block.text.is_empty() => {
-                self.chunk(json!({"content": block.text}), None, out);
-            }
-            AgentEvent::Block(ContentBlock::Thinking(block)) if !block.thinking.is_empty() => {
-                self.chunk(json!({"reasoning_content": block.thinking}), None, out);
-            }
-            // Clients take every event for a chunk, so progress is a comment.
-            AgentEvent::Tool(ToolEvent::CallStart(call)) => comment(&call.tool_name, out),
-            AgentEvent::Tool(ToolEvent::Progress(event)) => {
-                let total = event.progress.total.map(|total| format!(" of {total}"));
-                let total = total.unwrap_or_default();
-                comment(&format!("{} {}{total}", event.tool_name, event.progress.done), out);
-            }
-            _ => {}
+impl RunWriter for Chunks {
+    const GAP: &'static str = "this reader was too slow: a part of the answer is missing";
+
+    fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>) {
+        self.id = completion_id(run.run);
+        self.chunk(json!({"role": "assistant", "content": ""}), None, out);
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        let name = match kind {
+            Kind::Reasoning => "reasoning_content",
+            Kind::Text => "content",
+        };
+        self.chunk(json!({name: text}), None, out);
+    }
+
+    fn answer_ends(&mut self, answer: &AssistantMessage, _: &mut Vec<u8>) {
+        if let Some(usage) = &answer.usage {
+            self.usage.add(usage);
         }
     }
 
-    fn run(&mut self, run: RunEvent, out: &mut Vec<u8>) {
-        match run.state {
-            RunState::Started if self.has_begun => {}
-            RunState::Started => {
-                self.has_begun = true;
-                self.id = completion_id(run.run);
-                self.chunk(json!({"role": "assistant", "content": ""}), None, out);
-            }
-            RunState::Failed => {
-                let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
-                self.fail(&message, out);
-            }
-            RunState::Ended => {
-                let calls: Vec<_> = client_calls(&run.waiting)
-                    .enumerate()
-                    .map(|(index, mut call)| {
-                        call["index"] = index.into();
-                        call
-                    })
-                    .collect();
-                let has_calls = !calls.is_empty();
-                if has_calls {
-                    self.chunk(json!({"tool_calls": calls}), None, out);
-                }
-                let reason = run.finish_reason.unwrap_or_default();
-                self.chunk(json!({}), Some(finish_reason(&reason, has_calls)), out);
-                if self.includes_usage {
-                    self.send(json!([]), Some(usage(&self.usage)), out);
-                }
-                let written = Frame::new("[DONE]").write_to(out);
-                debug_assert!(written.is_ok(), "an event without fields is valid");
-                self.is_over = true;
-            }
+    // Clients take every event for a chunk, so what tools do is a comment.
+    fn call_runs(&mut self, name: &str, out: &mut Vec<u8>) {
+        comment(name, out);
+    }
+
+    fn activity(&mut self, kind: &'static str, _: &str, data: Value, out: &mut Vec<u8>) {
+        if kind == "progress" {
+            let total = data.get("total").map(|total| format!(" of {total}")).unwrap_or_default();
+            let name = data["toolName"].as_str().unwrap_or_default();
+            comment(&format!("{name} {}{total}", data["done"]), out);
         }
+    }
+
+    fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
+        let calls: Vec<_> = client_calls(&run.waiting)
+            .enumerate()
+            .map(|(index, mut call)| {
+                call["index"] = index.into();
+                call
+            })
+            .collect();
+        let has_calls = !calls.is_empty();
+        if has_calls {
+            self.chunk(json!({"tool_calls": calls}), None, out);
+        }
+        let reason = run.finish_reason.unwrap_or_default();
+        self.chunk(json!({}), Some(finish_reason(&reason, has_calls)), out);
+        if self.includes_usage {
+            self.send(json!([]), Some(usage(&self.usage)), out);
+        }
+        let written = Frame::new("[DONE]").write_to(out);
+        debug_assert!(written.is_ok(), "an event without fields is valid");
     }
 
     fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
-        data(&error(message, "server_error", None), out);
-        self.is_over = true;
-    }
-}
-
-impl Encoder for Chunks {
-    fn write(&mut self, view: View, out: &mut Vec<u8>) {
-        if self.is_over {
-            return;
-        }
-        match view {
-            View::Gap => {
-                self.fail("this reader was too slow: a part of the answer is missing", out);
-            }
-            View::Event(_, ConversationEvent::Agent(event)) if self.has_begun => {
-                self.agent(event, out);
-            }
-            View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
-            View::Event(..) => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over
+        data(&error(message, "server_error", None, None), out);
     }
 }
 
@@ -243,8 +216,8 @@ impl Whole {
 }
 
 /// Returns an error as these clients read it.
-pub(crate) fn error(message: &str, kind: &str, code: Option<&str>) -> Value {
-    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+pub(crate) fn error(message: &str, kind: &str, param: Option<&str>, code: Option<&str>) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }
 
 /// Returns the calls that the client is to answer.

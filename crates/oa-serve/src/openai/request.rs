@@ -7,13 +7,14 @@ use oa_types::{
     ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::Refusal;
 use crate::front::{ClientResult, FrontTurn, client_tool};
 use crate::limits::ServeLimits;
+use crate::openai::sampling::Sampling;
 
-/// A request. Sampling is the agent's business, so its parameters are accepted and ignored, like all other members.
+/// A request.
 #[derive(Deserialize)]
 struct Body {
     model: String,
@@ -21,6 +22,8 @@ struct Body {
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     tools: Option<Vec<Value>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +47,7 @@ pub(crate) struct Completion {
     pub(crate) is_stream: bool,
     pub(crate) includes_usage: bool,
     pub(crate) tools: Vec<FnTool>,
+    pub(crate) sampling: Sampling,
     pub(crate) turn: FrontTurn,
     /// The messages before the answer.
     pub(crate) asked: u64,
@@ -61,11 +65,13 @@ pub(crate) fn read(
         .map_err(|error| Refusal::bad_request(format!("this is no request: {error}")))?;
     if body.messages.len() > limits.messages {
         let message = format!("a request has at most {} messages", limits.messages);
-        return Err(Refusal::too_large(message));
+        return Err(Refusal::too_large(message).of("messages"));
     }
     let tools = body.tools.unwrap_or_default();
     if tools.len() > limits.tools {
-        return Err(Refusal::too_large(format!("a request has at most {} tools", limits.tools)));
+        return Err(
+            Refusal::too_large(format!("a request has at most {} tools", limits.tools)).of("tools")
+        );
     }
     let mut history = Vec::new();
     for message in body.messages {
@@ -98,7 +104,7 @@ pub(crate) fn read(
         }
         _ => {
             let message = "the last message must be the user's or the result of a tool";
-            return Err(Refusal::bad_request(message));
+            return Err(Refusal::bad_request(message).of("messages"));
         }
     }
     turn.history = history;
@@ -106,6 +112,7 @@ pub(crate) fn read(
         model: body.model,
         is_stream: body.stream.unwrap_or_default(),
         includes_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
+        sampling: Sampling::read(&body.others)?,
         tools: tools.into_iter().map(read_tool).collect::<Result<_, _>>()?,
         turn,
         asked,

@@ -17,6 +17,7 @@ use crate::fronts::{FrontRequest, FrontRun};
 use crate::openai::encoder::{Chunks, Failure, Head, Whole, error};
 use crate::openai::request;
 use crate::run::Policy;
+use crate::run_stream::RunStream;
 use crate::served::Served;
 use crate::stream::event_stream;
 
@@ -52,7 +53,11 @@ impl IntoResponse for CompletionError {
                         *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
                     })
                     .unwrap_or(StatusCode::BAD_GATEWAY);
-                (status, error(&failure.message, "server_error", None), failure.may_be_retried)
+                (
+                    status,
+                    error(&failure.message, "server_error", None, None),
+                    failure.may_be_retried,
+                )
             }
             Self::Refused(refusal) => {
                 let kind = if refusal.status.is_server_error() {
@@ -60,11 +65,16 @@ impl IntoResponse for CompletionError {
                 } else {
                     "invalid_request_error"
                 };
-                (refusal.status, error(&refusal.message, kind, None), true)
+                (refusal.status, error(&refusal.message, kind, refusal.param, None), true)
             }
             Self::UnknownModel(model) => {
                 let message = format!("there is no model {model:?}");
-                let body = error(&message, "invalid_request_error", Some("model_not_found"));
+                let body = error(
+                    &message,
+                    "invalid_request_error",
+                    Some("model"),
+                    Some("model_not_found"),
+                );
                 (StatusCode::NOT_FOUND, body, true)
             }
         };
@@ -120,13 +130,15 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
         denied: Vec::new(),
         tools: Some(completion.tools),
         agent,
+        sampling: Some(completion.sampling),
+        state: None,
         continues: None,
         policy,
     };
     let run = conversations.run_completion(completion.asked, completion.answered, request).await?;
     let head = Head { model: completion.model, created: now() / 1_000 };
     if completion.is_stream {
-        let encoder = Chunks::new(head, completion.includes_usage);
+        let encoder = RunStream::new(Chunks::new(head, completion.includes_usage));
         return Ok(event_stream(&served, run.viewer, encoder));
     }
     match whole(run, Whole::new(head)).await {

@@ -134,6 +134,7 @@ class App {
   }
 
   #show(state) {
+    if (state.id !== this.#state.id || !this.#transcript) this.#composer.open(state.id);
     this.#state = state;
     this.#link = "open";
     this.#transcript = new Transcript(this.#actions);
@@ -143,16 +144,25 @@ class App {
     this.#setTitle(state.title);
     this.#render();
     this.#isLive = true;
-    this.#scroller.toEnd();
+    if (state.id === null) this.#scroller.toStart();
+    else this.#scroller.toEnd();
   }
 
   #welcome() {
-    const tools = this.#agent.tools.map((tool) => element("li", { text: tool.name, title: tool.description }));
+    const { name, tools } = this.#agent;
+    // Many tools are shown by their names alone.
+    const isLong = tools.length > 8;
+    const item = (tool) => element(
+      "li", isLong ? { title: tool.description } : {},
+      element("code", { text: tool.name }),
+      isLong || !tool.description ? null : element("span", { text: tool.description }),
+    );
     return element(
       "div", { class: "welcome" },
-      element("h2", { text: `Ask ${this.#agent.name}` }),
-      element("p", { text: this.#agent.model ? `Model ${this.#agent.model}` : "" }),
-      tools.length ? element("ul", { class: "tools", "aria-label": "Tools" }, ...tools) : null,
+      element("img", { class: "mark", src: "icon.svg", alt: "", width: "52", height: "52" }),
+      element("h2", { text: `Ask ${name}` }),
+      element("p", { text: tools.length ? "It answers, and works with these tools:" : "It answers in words; it has no tools." }),
+      tools.length ? element("ul", { class: isLong ? "tools is-long" : "tools", "aria-label": "Tools" }, ...tools.map(item)) : null,
     );
   }
 
@@ -209,6 +219,8 @@ class App {
     if (this.#state.id === null) {
       const { id } = await api.create();
       this.#opened += 1;
+      this.#composer.begin(id);
+      this.#state = { ...this.#state, id };
       this.#follow({ ...empty(id) });
       history.pushState(null, "", `${location.pathname}#${encodeURIComponent(id)}`);
       this.#sidebar.select(id);

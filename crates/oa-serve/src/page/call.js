@@ -51,6 +51,11 @@ export function create(id, callId, name) {
 export const write = (call, piece) =>
   call.state === "writing" ? { ...call, written: text.append(call.written, piece) } : call;
 
+/** A call of a sub-agent, as it was stored. */
+export function recall(call, { state, input, result }) {
+  return { ...call, state, input, result, isError: state === "failed" };
+}
+
 /** The call is complete: this input is going to run. */
 export function complete(call, block) {
   const state = call.state === "writing" ? "ready" : call.state;
@@ -74,12 +79,13 @@ export function wait(call, waiting) {
 }
 
 /**
- * Somebody has answered: `answer` is `approved`, `denied` or `result`. The result itself is known only to who gave it;
- * others read it from the stored conversation.
+ * Somebody has answered: `answer` is `approved`, with the `input` if it was changed, `denied`, with the `reason` if there
+ * is one, or `result`.
  */
-export function answer(call, { answer: given, content, is_error: isError = false } = {}) {
+export function answer(call, { answer: given, input, reason, content, is_error: isError = false } = {}) {
   const states = { denied: "denied", result: isError ? "failed" : "done" };
-  const next = isWaiting(call) ? { ...call, state: states[given] ?? "ready", question: null } : call;
+  const told = { ...(input === undefined ? {} : { input }), ...(reason === undefined ? {} : { reason }) };
+  const next = isWaiting(call) ? { ...call, ...told, state: states[given] ?? "ready", question: null } : call;
   return content !== undefined && next.result === undefined ? { ...next, result: content, isError } : next;
 }
 

@@ -1,6 +1,7 @@
 // The box in which prompts are written: it sends, steers and stops.
 
 import { Attachments } from "./attachments.js";
+import * as draft from "./draft.js";
 import { setAttribute, setText } from "./element.js";
 
 const TALLEST = 240;
@@ -19,6 +20,7 @@ export class Composer {
   #isRunning = false;
   #isWaiting = false;
   #isSending = false;
+  #id = null;
 
   /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
   constructor(root, actions) {
@@ -61,6 +63,21 @@ export class Composer {
     this.#showSend();
   }
 
+  /** Shows what was typed in a conversation and not sent; null is the one that has not begun. */
+  open(id) {
+    this.#id = id;
+    this.#input.value = draft.read(id);
+    this.#fit();
+    this.#showSend();
+  }
+
+  /** The conversation that has not begun has this id now. */
+  begin(id) {
+    draft.write(null, "");
+    this.#id = id;
+    draft.write(id, this.#input.value);
+  }
+
   clear() {
     this.#input.value = "";
     this.#attachments.clear();
@@ -81,6 +98,7 @@ export class Composer {
       this.#submit();
     });
     this.#input.addEventListener("input", () => {
+      draft.write(this.#id, this.#input.value);
       this.#fit();
       this.#showSend();
     });
@@ -132,6 +150,7 @@ export class Composer {
       else await this.#actions.prompt(text, images);
       // What was typed since is kept.
       if (this.#input.value.trim() === text) this.#input.value = "";
+      draft.write(this.#id, this.#input.value);
       if (!this.#isRunning || images.length) this.#attachments.clear();
       this.#fit();
     } catch (error) {

@@ -11,7 +11,7 @@ export function empty(id = null) {
     thread: threads.EMPTY,
     run: null, // {id} while the agent works
     ended: 0, // runs that have ended since the conversation was opened
-    steering: [], // messages that were steered and are not read yet
+    steering: [], // messages that were steered and are not read yet: a stopped run leaves them for the next one
     usage: null, // of the last answer
     meter: null, // of the answer that arrives: {firstAt, lastAt, tokens}
     speed: null, // tokens per second
@@ -22,7 +22,8 @@ export function empty(id = null) {
 
 /** Reads a conversation as `GET /api/conversations/{id}` returns it. */
 export function load(stored) {
-  const thread = stored.messages.reduce(threads.addMessage, threads.EMPTY);
+  const messages = stored.messages.reduce(threads.addMessage, threads.EMPTY);
+  const thread = (stored.agents ?? []).reduce(threads.addAgent, messages);
   const state = {
     ...empty(stored.id),
     title: stored.title ?? "",
@@ -30,6 +31,7 @@ export function load(stored) {
     run: stored.running ? { id: null } : null,
     usage: stored.usage ?? null,
     lastEvent: stored.last_event ?? null,
+    steering: stored.steering ?? [],
   };
   return stored.running ? { ...state, thread: withWaiting(state.thread, stored.waiting) } : state;
 }
@@ -91,7 +93,7 @@ function applyRun(state, data) {
   }
   const summary = summarize(state, data);
   if (summary && !waits(thread)) thread = threads.push(thread, summary);
-  return { ...state, thread, run: null, ended: state.ended + 1, steering: [], meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };
+  return { ...state, thread, run: null, ended: state.ended + 1, meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };
 }
 
 const waits = (thread) => thread.entries.some((entry) => entry.kind === "call" && calls.isWaiting(entry));

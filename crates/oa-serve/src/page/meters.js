@@ -23,7 +23,8 @@ export class Meters {
     const perSecond = state.speed && (state.run || state.usage) ? speed(state.speed) : "";
     setText(this.#find("speed"), perSecond);
     this.#showContext(contextUsed(state), contextWindow);
-    setText(this.#find("steering"), state.steering.length ? `Will be read at the next step: ${state.steering.join(" · ")}` : "");
+    const when = state.run ? "Will be read at the next step" : "Will be read with your next message";
+    setText(this.#find("steering"), state.steering.length ? `${when}: ${state.steering.join(" · ")}` : "");
     this.#find("steering").hidden = state.steering.length === 0;
   }
 

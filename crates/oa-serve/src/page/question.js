@@ -41,6 +41,9 @@ function parseInput(text) {
 
 const rowsFor = (text) => String(Math.min(14, Math.max(3, text.split("\n").length)));
 
+/** A description as a sentence before others. */
+const sentence = (text) => (text ? `${text.trim().replace(/[.\s]+$/, "")}. ` : "");
+
 export function approvalForm(call, actions) {
   forms += 1;
   const [inputId, reasonId, errorId] = [`input-${forms}`, `reason-${forms}`, `error-${forms}`];
@@ -81,7 +84,8 @@ export function approvalForm(call, actions) {
         },
       },
     },
-    element("p", { class: "question-text", text: call.question ?? `The agent wants to run ${call.name}. Nothing runs until you decide.` }),
+    element("p", { class: "question-text", text: `Allow ${call.name} to run?` }),
+    element("p", { class: "question-note", text: `${sentence(call.question)}Nothing runs until you decide.` }),
     element("label", { for: inputId, text: "Input that will run" }),
     input,
     error,
@@ -116,7 +120,8 @@ export function resultForm(call, actions) {
         },
       },
     },
-    element("p", { class: "question-text", text: call.question ?? `The agent waits for the result of ${call.name}.` }),
+    element("p", { class: "question-text", text: `The agent waits for the result of ${call.name}.` }),
+    call.question ? element("p", { class: "question-note", text: call.question }) : null,
     hasInput ? valueBox(call.input, "Arguments") : null,
     element("label", { for: resultId, text: "Result" }),
     content,

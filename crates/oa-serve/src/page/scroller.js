@@ -32,6 +32,12 @@ export class Scroller {
     else this.#look();
   }
 
+  toStart() {
+    this.#isAtEnd = false;
+    this.#box.scrollTop = 0;
+    this.#look();
+  }
+
   toEnd() {
     this.#isAtEnd = true;
     this.#button.hidden = true;

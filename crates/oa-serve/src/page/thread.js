@@ -172,6 +172,28 @@ function followNested(thread, nested, at, depth) {
   });
 }
 
+/** Applies a sub-agent of a stored conversation, whose call is known by the messages or by another sub-agent. */
+export function addAgent(thread, agent, depth = 0) {
+  if (agent.parent_call_id !== undefined) {
+    const holds = (entry) => entry.thread && Object.hasOwn(entry.thread.places, agent.call_id);
+    const parent = thread.entries.find(holds);
+    if (!parent || depth >= MAX_DEPTH) {
+      // The agents between them are deeper.
+      const entries = thread.entries.map((entry) => (entry.thread && depth < MAX_DEPTH ? { ...entry, thread: addAgent(entry.thread, agent, depth + 1) } : entry));
+      return { ...thread, entries };
+    }
+    const { parent_call_id: _, ...own } = agent;
+    return changeCall(thread, parent.callId, parent.name, (call) => ({ ...call, thread: addAgent(call.thread, own) }));
+  }
+  if (!Object.hasOwn(thread.places, agent.call_id)) return thread;
+  const inner = agent.parts.reduce((to, part) => {
+    if (part.type === "text") return close(say(to, "text", part.text, null));
+    return changeCall(to, part.call_id, part.name, (call) => calls.recall(call, part));
+  }, EMPTY);
+  const shown = agent.is_done ? end(inner) : inner;
+  return changeCall(thread, agent.call_id, agent.agent, (call) => ({ ...call, agent: agent.agent, thread: { ...shown, phase: "idle" } }));
+}
+
 /** Applies the messages of a stored conversation. */
 export function addMessage(thread, message) {
   switch (message.role) {

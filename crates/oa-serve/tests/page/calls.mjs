@@ -39,6 +39,163 @@ async function progress(window) {
   await window.check("tool-done");
 }
 
+/** Neither what is typed nor what waits for the model is lost by a reload. */
+async function unsent(window) {
+  const { page } = window;
+  await window.send("[tools] please");
+  await window.state(window.card("search"), "running");
+  await window.send("Be brief.");
+  await window.text("Will be read at the next step: Be brief.").waitFor();
+  await window.box.fill("And kind");
+  await page.reload();
+  await window.text("Will be read at the next step: Be brief.").waitFor();
+  assert.equal(await window.box.inputValue(), "And kind");
+  // A stop leaves it for the next message, and so does a reload.
+  await page.keyboard.press("Escape");
+  await window.idle();
+  await window.text("Will be read with your next message: Be brief.").waitFor();
+  await page.reload();
+  await window.text("Will be read with your next message: Be brief.").waitFor();
+  assert.equal(await window.box.inputValue(), "And kind");
+  await window.check("unsent");
+  await window.box.press("Enter");
+  await window.text("You said:").first().waitFor();
+  await window.idle();
+  assert.equal(await window.text("Will be read").count(), 0);
+  assert.equal(await window.box.inputValue(), "");
+  // A draft belongs to its conversation.
+  await window.box.fill("for this one");
+  await window.newConversation();
+  assert.equal(await window.box.inputValue(), "");
+  await window.box.fill("for a new one");
+  await page.goBack();
+  await page.getByRole("article", { name: "You" }).first().waitFor();
+  assert.equal(await window.box.inputValue(), "for this one");
+  await window.box.fill("");
+  await window.newConversation();
+  assert.equal(await window.box.inputValue(), "for a new one");
+  await window.box.fill("");
+}
+
+/** Every feature without a pointer: Tab, Enter, Space, Escape and shortcuts. */
+async function keys(window) {
+  const { page } = window;
+  await page.evaluate(() => {
+    globalThis.pointers = 0;
+    addEventListener("pointerdown", () => { globalThis.pointers += 1; }, true);
+  });
+  const type = async (text) => {
+    await page.keyboard.press("Shift+Escape");
+    await page.keyboard.type(text);
+    await page.keyboard.press("Enter");
+  };
+  const done = async (words) => {
+    await window.text(words).first().waitFor();
+    await window.idle();
+  };
+  // Thinking, folded and unfolded.
+  await type("[think] of a number");
+  await open();
+  await done("Seven.");
+  await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^Thought/);
+  await page.keyboard.press("Space");
+  await window.text("I take seven.").waitFor();
+  // Copying an answer and its code.
+  await type("[markdown] please");
+  await done("That is all");
+  await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^Copy rust/);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("/// Returns"));
+  await window.tabTo(/^Copy\s?answer/);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith("## A short tour"));
+  // A tool that works: its card, its log, a message for the agent, a stop.
+  await type("[tools] please");
+  await window.state(window.card("search"), "running");
+  await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^search/);
+  await page.keyboard.press("Enter");
+  await window.card("search").getByText("notebook 2 is slow").first().waitFor();
+  await window.tabTo(/^Log of search/);
+  await type("Be brief.");
+  await window.text("Will be read at the next step: Be brief.").waitFor();
+  await window.tabTo(/^Stop/);
+  await page.keyboard.press("Enter");
+  await window.state(window.card("search"), "stopped");
+  await window.idle();
+  // Approve, deny, answer.
+  await window.newConversation();
+  await type("[delete] the notes");
+  await window.state(window.card("delete_file"), "approval");
+  await page.keyboard.press("Control+.");
+  await window.tabTo(/^Allow/);
+  await page.keyboard.press("Enter");
+  await done("The result is");
+  await window.newConversation();
+  await type("[delete] the notes");
+  await window.state(window.card("delete_file"), "approval");
+  await page.keyboard.press("Control+.");
+  await window.tabTo(/^Reason, if you deny/);
+  await page.keyboard.type("I need it");
+  await window.tabTo(/^Deny/);
+  await page.keyboard.press("Enter");
+  await window.state(window.card("delete_file"), "denied");
+  await window.idle();
+  await type("[pick] please");
+  await window.state(window.card("pick_color"), "answer");
+  await page.keyboard.press("Control+.");
+  await page.keyboard.type("ochre");
+  await window.tabTo(/^This is an error/);
+  await page.keyboard.press("Space");
+  await page.keyboard.press("Space");
+  await window.tabTo(/^Send result/);
+  await page.keyboard.press("Enter");
+  await done("The result is ochre");
+  // Images and agents.
+  await type("[draw] a hill");
+  await window.state(window.card("draw"), "done");
+  await window.idle();
+  await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^Enlarge/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await window.newConversation();
+  await type("[nested] please");
+  const lookup = page.getByRole("group", { name: "Agent researcher" }).getByRole("article", { name: /^Tool call lookup/ });
+  await lookup.waitFor();
+  await open();
+  await done("It is a small stream.");
+  await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^lookup/);
+  await page.keyboard.press("Enter");
+  await lookup.getByRole("region", { name: "Result of lookup" }).waitFor();
+  // Another conversation: open it, rename it, delete it.
+  if (window.isNarrow) await page.keyboard.press("Control+Shift+S");
+  else await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^\[delete\] the notes/);
+  await page.keyboard.press("Enter");
+  await window.text("The result is ochre").waitFor();
+  if (window.isNarrow) await page.keyboard.press("Control+Shift+S");
+  else await page.evaluate(() => document.getElementById("skip").focus());
+  await window.tabTo(/^Rename \[delete\] the notes/);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("By keyboard");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.getElementById("title").textContent === "By keyboard");
+  await window.tabTo(/^Delete By keyboard/);
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await window.tabTo(/^Delete$/);
+  await page.keyboard.press("Enter");
+  await page.locator(".welcome").waitFor();
+  assert.equal(await page.evaluate(() => globalThis.pointers), 0);
+}
+
 async function nested(window) {
   const { page } = window;
   await window.send("[nested] please");
@@ -53,6 +210,17 @@ async function nested(window) {
   await agent.getByText("A brook is a small stream.").waitFor();
   assert.equal(await lookup.getAttribute("data-state"), "done");
   await window.check("nested-done");
+  // It is kept with the conversation.
+  await page.reload();
+  const card = window.card("researcher");
+  await window.state(card, "done");
+  await card.locator("summary").first().press("Enter");
+  await agent.getByText("I look the word up.").waitFor();
+  await agent.getByText("A brook is a small stream.").waitFor();
+  assert.equal(await lookup.getAttribute("data-state"), "done");
+  await lookup.locator("summary").press("Enter");
+  assert.match(await lookup.getByRole("region", { name: "Result of lookup" }).innerText(), /a small stream/);
+  await window.check("nested-reloaded");
 }
 
 async function approve(window) {
@@ -142,6 +310,8 @@ async function stop(window) {
 export const scenarios = [
   ["tool progress, logs, results and steering", progress],
   ["nested agents", nested],
+  ["what is typed and what waits", unsent],
+  ["every feature by keyboard", keys],
   ["approve with changes", approve],
   ["deny", deny],
   ["external results", external],

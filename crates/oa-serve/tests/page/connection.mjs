@@ -117,9 +117,9 @@ const NETWORK = /net::ERR_|Failed to load resource|ERR_/;
 
 export const scenarios = [
   ["reload in mid-answer", reload],
-  ["reload while a tool runs", reloadInTool, { widths: [1600] }],
+  ["reload while a tool runs", reloadInTool],
   ["a dropped connection", dropped, { allowed: NETWORK }],
-  ["a gap in the events", gap, { widths: [1600], allowed: NETWORK }],
-  ["several viewers", viewers, { widths: [1600] }],
-  ["the token is asked for", tokens, { widths: [360], address: url, allowed: /401/ }],
+  ["a gap in the events", gap, { allowed: NETWORK }],
+  ["several viewers", viewers],
+  ["the token is asked for", tokens, { address: url, allowed: /401/ }],
 ];

@@ -202,3 +202,45 @@ test("an append costs the piece and leaves older versions alone", () => {
   assert.equal(left.list, text.list, "the newest version shares its list");
   assert.equal(read(of("q")), "q");
 });
+
+test("sub-agents of a stored conversation are shown in the calls that run them", () => {
+  const call = { type: "tool_use", id: "c1", name: "researcher", input: { prompt: "x" } };
+  const result = { type: "tool_result", tool_use_id: "c1", name: "researcher", content: "done" };
+  const stored = {
+    id: "a",
+    running: false,
+    messages: [
+      { role: "user", content: [{ type: "text", text: "Find it" }] },
+      { role: "assistant", content: [call] },
+      { role: "tool", content: [result] },
+    ],
+    agents: [
+      { call_id: "gone", agent: "nobody", parts: [{ type: "text", text: "x" }], is_done: true },
+      {
+        call_id: "c1", agent: "researcher", is_done: true,
+        parts: [
+          { type: "text", text: "I look." },
+          { type: "call", call_id: "s1", name: "reader", state: "done", input: { page: 1 }, result: "text" },
+          { type: "call", call_id: "s2", name: "lookup", state: "failed" },
+          { type: "call", call_id: "s3", name: "lookup", state: "running" },
+        ],
+      },
+      { call_id: "s1", parent_call_id: "c1", agent: "reader", parts: [{ type: "text", text: "deep" }], is_done: true },
+      { call_id: "d1", parent_call_id: "s1", agent: "nobody", parts: [], is_done: true },
+    ],
+    steering: ["Be brief."],
+  };
+  const before = JSON.stringify(stored);
+  const state = load(stored);
+  assert.equal(JSON.stringify(stored), before);
+  check(state);
+  assert.deepEqual(state.steering, ["Be brief."]);
+  const calls = state.thread.entries.filter((entry) => entry.kind === "call");
+  assert.deepEqual(calls.map((one) => [one.callId, one.state]), [["c1", "done"]], "calls that nobody knows are not added");
+  const inner = plain(calls[0].thread).entries;
+  assert.deepEqual(inner.map((entry) => entry.state ?? entry.text), ["I look.", "done", "failed", "stopped"]);
+  assert.deepEqual(inner[1].input, { page: 1 });
+  assert.deepEqual(inner[1].thread.entries.map((entry) => entry.text), ["deep"]);
+  // The same shape as that of events.
+  checkThread(calls[0].thread, false);
+});

@@ -133,6 +133,7 @@ export class Window {
       // Only colors differ in the dark.
       await this.#checkAccessibility(`${name}, ${colorScheme}`, colorScheme === "dark" ? ["color-contrast"] : null);
     }
+    await this.#checkNames(name);
     await this.page.emulateMedia({ colorScheme: "light" });
   }
 
@@ -186,6 +187,38 @@ export class Window {
       return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
     }, rules);
     assert.deepEqual(violations, [], `accessibility of ${name} at ${this.width}`);
+  }
+
+  /** In Chromium's own accessibility tree, whatever can be used or is a part of the page has a name. */
+  async #checkNames(name) {
+    const session = await this.context.newCDPSession(this.page);
+    await session.send("Accessibility.enable");
+    const { nodes } = await session.send("Accessibility.getFullAXTree");
+    await session.detach();
+    const roles = new Set([
+      "article", "button", "checkbox", "combobox", "dialog", "DisclosureTriangle", "form", "group", "image", "img", "link", "main", "meter",
+      "navigation", "progressbar", "region", "textbox",
+    ]);
+    const unnamed = new Set(["main", "group"]);
+    const named = nodes.filter((node) => !node.ignored && roles.has(node.role?.value));
+    const problems = named.filter((node) => !unnamed.has(node.role.value) && !node.name?.value?.trim()).map((node) => `${node.role.value} has no name`);
+    // What can be used is told apart.
+    assert.deepEqual(problems, [], `accessibility tree of ${name} at ${this.width}`);
+    assert.ok(named.some((node) => node.role.value === "textbox" || node.role.value === "button"), "the tree is there");
+  }
+
+  /** Moves the focus with Tab alone to what has this name. */
+  async tabTo(wanted, most = 120) {
+    for (let step = 0; step < most; step += 1) {
+      await this.page.keyboard.press("Tab");
+      const name = await this.page.evaluate(() => {
+        const one = document.activeElement;
+        const label = one.labels?.[0]?.textContent ?? "";
+        return (one.getAttribute("aria-label") || label || one.innerText || one.id).replace(/\s+/g, " ").trim();
+      });
+      if (wanted.test(name)) return;
+    }
+    assert.fail(`Tab does not reach ${wanted}`);
   }
 
   /** No error in the console, except for what the test did to the network. */

@@ -179,6 +179,6 @@ export const scenarios = [
   ["another conversation works meanwhile", working],
   ["the keyboard alone", keyboard],
   ["names for screen readers", names],
-  ["older conversations", older, { widths: [1600] }],
-  ["a conversation that is gone", unknown, { widths: [1600], address: `${url}?token=${encodeURIComponent(process.env.PAGE_TOKEN)}#nothing`, allowed: /404/ }],
+  ["older conversations", older],
+  ["a conversation that is gone", unknown, { address: `${url}?token=${encodeURIComponent(process.env.PAGE_TOKEN)}#nothing`, allowed: /404/ }],
 ];

@@ -42,6 +42,14 @@ fn reply(asked: &Asked) -> Reply {
         ("[delete]" | "[pick]" | "[both]", Some(result)) => {
             Reply::text(format!("Result: {result}"))
         }
+        // What the model was sent.
+        ("[body]", _) => Reply::text(String::from_utf8_lossy(asked.body())),
+        ("[plan]", None) => Reply::new().call("add_step", json!({"step": "sow"})),
+        ("[plans]", None) => Reply::new()
+            .call("add_step", json!({"step": "sow"}))
+            .call("add_step", json!({"step": "reap"})),
+        ("[help]", None) => Reply::new().call("helper", json!({"prompt": "inner"})),
+        ("[think]", _) => Reply::new().think("Let me think.").say("Thought done."),
         ("[wait]", None) => Reply::new().call("wait", json!({})),
         ("[slow]", _) => Reply::text("one two three four").delay(Duration::from_millis(50)),
         ("[long]", _) => Reply::text("tick ".repeat(2_000)).delay(Duration::from_millis(20)),
@@ -76,7 +84,14 @@ pub(crate) fn agent() -> AgentOptionsBuilder {
 
 impl App {
     pub(crate) fn new(change: impl FnOnce(AgentServer) -> AgentServer) -> Self {
-        let agent = agent().build().expect("the options are valid");
+        Self::of(agent(), change)
+    }
+
+    pub(crate) fn of(
+        agent: AgentOptionsBuilder,
+        change: impl FnOnce(AgentServer) -> AgentServer,
+    ) -> Self {
+        let agent = agent.build().expect("the options are valid");
         let (router, conversations) = change(AgentServer::new(agent)).into_parts();
         Self { router, conversations }
     }
@@ -106,6 +121,20 @@ impl App {
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
         self.call(Method::POST, path, body).await
+    }
+
+    /// Sends a request of a front end, and returns the data of the events; `[DONE]` is a string.
+    pub(crate) async fn frames(&self, path: &str, body: &Value) -> Vec<Value> {
+        let request = Request::builder().method(Method::POST).uri(path);
+        let request = request.header("content-type", "application/json");
+        let request = request.body(Body::from(body.to_string())).expect("the request is valid");
+        let response = self.request(request).await;
+        let status = response.status();
+        let body = response.into_body().collect().await.expect("the body ends").to_bytes();
+        let body = String::from_utf8(body.into()).expect("it is text");
+        assert_eq!(status, StatusCode::OK, "{body}");
+        let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| data.into())).collect()
     }
 
     /// Creates a conversation and returns its path.

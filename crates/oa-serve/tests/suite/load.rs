@@ -174,10 +174,10 @@ async fn two_hundred_conversations_lose_nothing_and_do_not_grow() {
     let mut limits = ServeLimits::default();
     limits.runs = 400;
     let agent = agent().build().unwrap_or_else(|error| panic!("{error}"));
-    let (router, conversations) = AgentServer::new(agent).limits(limits).into_parts();
+    let server = AgentServer::new(agent).limits(limits);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|error| panic!("{error}"));
     let addr = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::spawn(server.serve_until(listener, std::future::pending()));
 
     let figures = Arc::new(Figures::default());
     let began = Instant::now();
@@ -192,7 +192,12 @@ async fn two_hundred_conversations_lose_nothing_and_do_not_grow() {
         talk.await.unwrap_or_else(|error| panic!("{error}"));
     }
     let late = memory();
-    assert_eq!(conversations.running(), 0, "every run has ended");
+    let (_, list) = call(addr, "GET", "/api/conversations", &json!({})).await;
+    assert_eq!(
+        list["conversations"],
+        json!([]),
+        "every run has ended, and its conversation was deleted"
+    );
     let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     // Not by a macro, whose output tests keep to themselves.
     let _ = writeln!(

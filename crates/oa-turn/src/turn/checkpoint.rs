@@ -38,7 +38,7 @@ impl Turn {
         match self.phase {
             Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
                 // Results of the output tool are not reviewed.
-                let is_output = |call: &Call| self.output_tool.as_deref() == Some(&call.block.name);
+                let is_output = |call: &Call| self.is_output_tool(&call.block.name);
                 let is_over =
                     |call: &Call| is_settled(call) || call.is_answered() && is_output(call);
                 if !self.round.calls.iter().all(is_over) {

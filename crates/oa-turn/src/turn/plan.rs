@@ -14,13 +14,13 @@ impl Turn {
     /// Sets the plan of the next request, after [`Action::Plan`](crate::Action::Plan). If it [ends](StepPlan::end) the
     /// turn, no request is sent; everything so far stays in history.
     ///
-    /// The [output tool](Self::set_output_tool) is always offered: without it the model could not answer.
+    /// The [output tool](Self::begin_output) is always offered: without it the model could not answer.
     pub fn plan(&mut self, mut plan: StepPlan) {
         let Phase::Planning { handed: true, prompt } = self.phase else { return };
-        if let (Some(names), Some(output)) = (&mut plan.only_tools, &self.output_tool)
-            && !names.iter().any(|name| **name == **output)
+        if let (Some(names), Some(output)) = (&mut plan.only_tools, self.output_tool())
+            && !names.iter().any(|name| name == output)
         {
-            names.push(String::clone(output));
+            names.push(output.to_owned());
         }
         if let Some(reason) = plan.end {
             self.end(reason, Rest::Done);
@@ -50,15 +50,15 @@ impl Turn {
         PlanStep { step, last_calls, tokens, cost, history: self.history().clone() }
     }
 
-    /// Returns the calls of the last answer, if that answer is of this turn.
+    /// Returns the calls of the last answer, if that answer is of this turn or of the one that this turn continues.
     #[must_use]
     pub fn last_calls(&self) -> &[Call] {
-        if self.steps() == 0 { &[] } else { self.calls() }
+        if self.steps() == 0 && self.progress.counts { &[] } else { self.calls() }
     }
 
     /// Begins the planning of a request, or the request if it is not planned.
     pub(super) fn plan_request(&mut self, prompt: Option<usize>) {
-        self.phase = if self.options.plan_steps && self.progress.last.is_none() {
+        self.phase = if self.options.plan_steps {
             Phase::Planning { handed: false, prompt }
         } else {
             Phase::Requesting { sent: false, prompt }

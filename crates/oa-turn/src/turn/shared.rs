@@ -3,7 +3,7 @@
 use oa_types::{Cost, FinishReason};
 
 use super::Turn;
-use super::phase::Phase;
+use super::phase::Rest;
 use crate::budget::{BudgetLeft, Spent};
 
 impl Turn {
@@ -52,12 +52,14 @@ impl Turn {
 
     /// Ends the turn instead of sending a request, if others have used up what was left.
     pub(super) fn is_used_up_by_others(&mut self) -> bool {
-        if self.progress.shared.is_none() {
-            return false;
-        }
+        self.progress.shared.is_some() && self.ends_used_up()
+    }
+
+    /// Ends the turn if its tokens or its money are used up.
+    pub(super) fn ends_used_up(&mut self) -> bool {
         let Some((reason, _)) = self.exhausted() else { return false };
         let reason = self.progress.last.take().map_or(reason, |last| last.reason);
-        self.phase = Phase::ending(reason);
+        self.end(reason, Rest::Done);
         true
     }
 

@@ -6,6 +6,7 @@ use super::Turn;
 use super::phase::Phase;
 use super::steps::invalid;
 use crate::action::Action;
+use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
@@ -23,6 +24,7 @@ impl Turn {
             keep_from,
             reported: self.reported(),
             can_ask: self.exhausted().is_none(),
+            left: self.left(),
             is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
             sizes: refused.map_or_else(OverflowSizes::default, |state| state.sizes),
         }
@@ -62,7 +64,7 @@ impl Turn {
                 self.fails(error)
             }
             ShortenOutcome::Keep => {
-                self.shortened();
+                self.shortened(Spent::default());
                 Ok(())
             }
             ShortenOutcome::Replace { history, spent } => {
@@ -70,7 +72,7 @@ impl Turn {
                 if let Err(error) = self.shorten_to(history) {
                     return self.fails(invalid(&error));
                 }
-                self.shortened();
+                self.shortened(spent);
                 Ok(())
             }
         }
@@ -122,7 +124,11 @@ impl Turn {
         is_new.then_some(Action::Shorten { is_overflow: *is_overflow })
     }
 
-    fn shortened(&mut self) {
+    /// Goes on with the request, unless a summary has used up what was left.
+    fn shortened(&mut self, spent: Spent) {
+        if !spent.is_zero() && self.ends_used_up() {
+            return;
+        }
         match self.phase {
             // Its plan is made already.
             Phase::Shortening { prompt, is_overflow: true, .. } => {

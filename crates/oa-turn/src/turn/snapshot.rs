@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Turn;
 use super::failed::{Failure, SubmittedPrompt};
+use super::output_state::OutputState;
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
 use super::shorten_state::ShortenState;
@@ -48,10 +49,10 @@ const VERSION: u64 = 1;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct TurnSnapshot(Form);
+pub struct TurnSnapshot(SnapshotForm);
 
 #[derive(Clone)]
-enum Form {
+enum SnapshotForm {
     Known(Box<State>),
     /// A snapshot from another version of this crate.
     Other(Envelope<Value>),
@@ -79,8 +80,10 @@ struct State {
     answers: u64,
     requests: u64,
     key_seed: Box<str>,
-    #[expect(clippy::box_collection, reason = "as in `Turn`")]
-    output_tool: Option<Box<String>>,
+    output_tool: Option<String>,
+    /// The invalid answers, if structured output is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    invalid_output: Option<Vec<u64>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     external_tools: Box<[String]>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -112,14 +115,14 @@ impl Turn {
             answers,
             requests,
             key_seed,
-            output_tool,
+            output,
             external_tools,
             steered,
             plan,
             shortening,
             refused,
         } = self;
-        TurnSnapshot(Form::Known(Box::new(State {
+        TurnSnapshot(SnapshotForm::Known(Box::new(State {
             options: *options,
             conversation: conversation.clone(),
             phase: phase.clone(),
@@ -133,7 +136,8 @@ impl Turn {
             answers: *answers,
             requests: *requests,
             key_seed: (&**key_seed).into(),
-            output_tool: output_tool.clone(),
+            output_tool: output.as_ref().and_then(|output| output.tool.clone()),
+            invalid_output: output.as_ref().map(|output| output.invalid.clone()),
             external_tools: external_tools.clone(),
             steered: steered.clone(),
             plan: plan.clone(),
@@ -151,8 +155,8 @@ impl Turn {
     /// `UnsupportedVersion` if the format version is not supported, `InvalidSnapshot` if the snapshot is inconsistent.
     pub fn restore(snapshot: TurnSnapshot) -> Result<Self, Error> {
         let state = match snapshot.0 {
-            Form::Known(state) => *state,
-            Form::Other(Envelope { version, .. }) => {
+            SnapshotForm::Known(state) => *state,
+            SnapshotForm::Other(Envelope { version, .. }) => {
                 let message = format!(
                     "the snapshot has format version {version}, but this version of oa-turn supports only {VERSION}"
                 );
@@ -177,12 +181,18 @@ impl Turn {
             requests,
             key_seed,
             output_tool,
+            invalid_output,
             external_tools,
             steered,
             plan,
             shortening,
             refused,
         } = state;
+        // The first snapshots have the tool alone.
+        let output = (output_tool.is_some() || invalid_output.is_some()).then(|| {
+            let invalid = invalid_output.unwrap_or_default();
+            Box::new(OutputState { tool: output_tool, invalid })
+        });
         Ok(Self {
             options,
             conversation,
@@ -197,7 +207,7 @@ impl Turn {
             answers,
             requests,
             key_seed: key_seed.into(),
-            output_tool,
+            output,
             external_tools,
             steered,
             plan,
@@ -285,8 +295,8 @@ impl State {
 impl Serialize for TurnSnapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Form::Known(turn) => Envelope { version: VERSION, turn }.serialize(serializer),
-            Form::Other(other) => other.serialize(serializer),
+            SnapshotForm::Known(turn) => Envelope { version: VERSION, turn }.serialize(serializer),
+            SnapshotForm::Other(other) => other.serialize(serializer),
         }
     }
 }
@@ -296,18 +306,18 @@ impl<'de> Deserialize<'de> for TurnSnapshot {
         // The version is read first, because another version may give the members other meanings.
         let envelope = Envelope::<Value>::deserialize(deserializer)?;
         if envelope.version != VERSION {
-            return Ok(Self(Form::Other(envelope)));
+            return Ok(Self(SnapshotForm::Other(envelope)));
         }
         let state = serde_json::from_value(envelope.turn).map_err(D::Error::custom)?;
-        Ok(Self(Form::Known(state)))
+        Ok(Self(SnapshotForm::Known(state)))
     }
 }
 
 impl fmt::Debug for TurnSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = match &self.0 {
-            Form::Known(_) => VERSION,
-            Form::Other(other) => other.version,
+            SnapshotForm::Known(_) => VERSION,
+            SnapshotForm::Other(other) => other.version,
         };
         f.debug_struct("TurnSnapshot").field("version", &version).finish_non_exhaustive()
     }

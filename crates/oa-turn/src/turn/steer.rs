@@ -3,7 +3,7 @@
 use oa_types::Message;
 
 use super::Turn;
-use super::phase::Phase;
+use super::phase::{Phase, Rest};
 use crate::action::Action;
 use crate::error::{Error, ErrorKind};
 use crate::options::SteerAfterEnd;
@@ -91,7 +91,7 @@ impl Turn {
         let prompt = *prompt;
         match ended.take() {
             None => self.request(prompt),
-            Some(reason) if self.steered.is_empty() => self.phase = Phase::ending(reason),
+            Some(reason) if self.steered.is_empty() => self.end(reason, Rest::Done),
             ended => self.phase = Phase::Steering { handed: false, prompt, ended },
         }
     }

@@ -96,9 +96,14 @@ impl Turn {
     fn take_answer(&mut self, outcome: AskOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             AskOutcome::Answered { answer, correction } => {
+                let begin = self.history().len();
+                let is_malformed = self.is_malformed_output(&answer.blocks);
                 self.answer(answer);
-                if let Some(words) = correction {
-                    self.correct(Message::user(words));
+                // Not if a limit is reached: then the answer stands last.
+                let is_corrected =
+                    correction.is_some_and(|words| self.correct(Message::user(words)));
+                if is_malformed || is_corrected {
+                    self.note_invalid(begin);
                 }
                 Ok(())
             }

@@ -1,6 +1,9 @@
 //! Answers that are corrected within their turn, and turns that fail while they are.
 
-use oa_turn::{Action, Answer, Options, Turn};
+use oa_turn::{
+    Action, Answer, AskOutcome, ErrorKind, Options, PromptOutcome, ReviewOutcome, Step,
+    StepOutcome, Turn,
+};
 use oa_types::{FinishReason, Message};
 
 use crate::rules::{auto, begun, end, lines, manual, shown};
@@ -120,4 +123,55 @@ fn a_failed_turn_can_be_retried_after_rejected_answers_are_removed() {
     let prompt = turn.revisions().to_vec();
     turn.remove_messages(&prompt).unwrap();
     assert!(turn.history().is_empty() && !turn.is_retry(&Message::user("Go.")));
+}
+
+/// Invalid answers of structured output are noted by the turn, also over a restart, and leave history at its end. The last
+/// one stays if nothing followed it.
+#[test]
+fn invalid_output_leaves_history() {
+    let answered = |turn: &mut Turn, answer: Answer, correction: Option<&str>| {
+        loop {
+            match turn.next_step().expect("the turn goes on") {
+                Step::Ask(_) => break,
+                Step::Review(_) => {
+                    turn.take(StepOutcome::Review(ReviewOutcome::Keep)).unwrap();
+                }
+                step => assert!(matches!(step, Step::Show { .. }), "{step:?}"),
+            }
+        }
+        let correction = correction.map(str::to_owned);
+        turn.take(StepOutcome::Ask(AskOutcome::Answered { answer, correction })).unwrap();
+    };
+    let mut turn = Turn::new(Options::auto());
+    turn.prompt(Message::user("Go.")).unwrap();
+    assert!(matches!(turn.next_step(), Some(Step::SubmitPrompt(_))));
+    turn.take(StepOutcome::SubmitPrompt(PromptOutcome::Allow)).unwrap();
+    turn.begin_output(Some("give".to_owned()));
+    answered(&mut turn, Answer::new(vec![text("Five.")]), Some("That is no object."));
+    answered(&mut turn, Answer::new(vec![malformed("1", Some("give"))]), None);
+    let mut turn = Turn::restore(turn.snapshot()).unwrap();
+    answered(&mut turn, Answer::new(vec![text("{}")]), None);
+    let all = told(&turn);
+    assert_eq!(all.len(), 6, "{all:?}");
+    assert_eq!(turn.end_output().unwrap_err().kind(), ErrorKind::Busy);
+    let mut turn = Turn::restore(turn.snapshot()).unwrap();
+    turn.begin_output(None);
+    while turn.next_action().is_some() {}
+    turn.end_output().unwrap();
+    assert_eq!(told(&turn), all, "nothing was invalid since it began");
+
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    turn.begin_output(Some("give".to_owned()));
+    answered(&mut turn, Answer::new(vec![text("Five.")]), Some("That is no object."));
+    let other = vec![malformed("1", Some("give")), malformed("2", Some("other"))];
+    answered(&mut turn, Answer::new(other), None);
+    answered(&mut turn, Answer::new(vec![text("{}")]), None);
+    while turn.next_action().is_some() {}
+    let all = told(&turn);
+    turn.end_output().unwrap();
+    // A call beside it makes an answer with calls of it, which stays.
+    assert_eq!(told(&turn)[0], all[0]);
+    assert_eq!(told(&turn)[1..], all[3..]);
+    turn.end_output().unwrap();
 }

@@ -182,7 +182,7 @@ fn each_request_is_planned() {
 #[test]
 fn the_output_tool_is_always_offered() {
     let mut turn = planned();
-    turn.set_output_tool(Some("answer".to_owned()));
+    turn.begin_output(Some("answer".to_owned()));
     assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
     let mut plan = StepPlan::default();
     plan.only_tools = Some(vec!["search".to_owned()]);

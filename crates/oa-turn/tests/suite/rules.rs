@@ -518,7 +518,7 @@ fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
 #[test]
 fn nobody_looks_at_an_answer_that_is_made_by_a_call() {
     let mut turn = auto();
-    turn.set_output_tool(Some("final_answer".to_owned()));
+    turn.begin_output(Some("final_answer".to_owned()));
     answer(&mut turn, vec![malformed("1", Some("final_answer"))]);
     let (shown, next) = shown(&mut turn);
     assert_eq!(shown.len(), 2, "the call and its result: {shown:?}");

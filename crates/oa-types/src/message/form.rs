@@ -11,26 +11,26 @@ use crate::block::{ContentBlock, TextBlock, ToolResultBlock, ToolUseBlock, ToolU
 
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let form = Form::deserialize(deserializer)?;
-        let content = match (form.content, &form.tool_calls) {
+        let read = AnyMessage::deserialize(deserializer)?;
+        let content = match (read.content, &read.tool_calls) {
             (Some(content), _) => content,
             // Besides tool calls, many tools write `null` or nothing.
             (None, Some(_)) => Content::Blocks(Vec::new()),
             (None, None) => return Err(D::Error::missing_field("content")),
         };
-        let mut message = Self::new(form.role, Vec::new());
-        (message.interrupted, message.extra) = (form.interrupted, form.extra.into());
-        message.content = match (content, form.tool_call_id) {
-            (content, Some(id)) if form.role == MessageRole::Tool => {
-                vec![content.into_result(id, form.name).into()]
+        let mut message = Self::new(read.role, Vec::new());
+        (message.interrupted, message.extra) = (read.interrupted, read.extra.into());
+        message.content = match (content, read.tool_call_id) {
+            (content, Some(id)) if read.role == MessageRole::Tool => {
+                vec![content.into_result(id, read.name).into()]
             }
-            (Content::Text(_), None) if form.role == MessageRole::Tool => {
+            (Content::Text(_), None) if read.role == MessageRole::Tool => {
                 // Without the id, the result cannot be matched to a call.
                 return Err(D::Error::missing_field("tool_call_id"));
             }
             (content, _) => content.into_blocks(),
         };
-        let calls = form.tool_calls.unwrap_or_default();
+        let calls = read.tool_calls.unwrap_or_default();
         message.content.extend(calls.into_iter().map(Call::into_block));
         Ok(message)
     }
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for Message {
 
 /// The members of all supported formats.
 #[derive(serde::Deserialize)]
-struct Form {
+struct AnyMessage {
     role: MessageRole,
     content: Option<Content>,
     #[serde(default)]

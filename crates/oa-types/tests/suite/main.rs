@@ -6,6 +6,7 @@ mod error_record;
 mod finish;
 mod history;
 mod images;
+mod json_size;
 mod overflow;
 mod result_images;
 mod settings;

@@ -48,7 +48,7 @@ async fn the_second_program_of_the_readme_asks_once() -> Result {
 const NOT_RUN: &[(&str, usize, &str)] = &[
     ("README.md", 2, "hidden lines would be seen; run above"),
     ("crates/open-agent/README.md", 1, "the same"),
-    ("crates/open-agent/src/guide/durable.md", 2, "needs a server; the example `durable` is run"),
+    ("crates/open-agent/src/guide/durable.md", 4, "needs a server; the example `durable` is run"),
     ("crates/open-agent/src/guide/mcp.md", 1, "starts a program of npm; the example `mcp` is run"),
     (
         "crates/open-agent/src/guide/mcp_server.md",

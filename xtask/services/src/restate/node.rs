@@ -11,6 +11,7 @@ use crate::Unavailable;
 use crate::account::Account;
 use crate::guard::{Guard, Program};
 use crate::place::{free_port, new_folder};
+use crate::target::target;
 
 /// The version that tests run against.
 const VERSION: &str = "1.7.12";
@@ -236,10 +237,4 @@ fn installed() -> Result<PathBuf, Unavailable> {
     };
     let _ = fs::remove_dir_all(&ours);
     installed.map(|()| program)
-}
-
-/// Returns the folder of build output.
-fn target() -> PathBuf {
-    let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    set.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"))
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use open_agent::{Progress, Value};
 
+use super::nested::Inner;
+use super::text::call_text;
 use crate::chat::figure::{seconds, spinner};
 use crate::style::{Color, Line, Style, excerpt};
 
@@ -15,13 +17,13 @@ pub(super) struct CallRow {
     pub(super) call: String,
     pub(super) progress: Option<Progress>,
     pub(super) doing: Option<String>,
+    /// The agent that the call runs, if it runs one.
+    pub(super) inner: Inner,
     began: Duration,
 }
 
-/// The most characters of one argument, of all of them, and of a result.
-const ARGUMENT: usize = 60;
-const CALL: usize = 300;
-const RESULT: usize = 300;
+/// The most characters of a remark about the call.
+const REMARK: usize = 60;
 
 impl CallRow {
     pub(super) fn new(id: &str, name: &str, input: &Value, now: Duration) -> Self {
@@ -30,6 +32,7 @@ impl CallRow {
             call: call_text(name, input),
             progress: None,
             doing: None,
+            inner: Inner::default(),
             began: now,
         }
     }
@@ -47,38 +50,12 @@ impl CallRow {
                 _ => rest.push_str(&format!("  {}", progress.done)),
             }
             if let Some(message) = &progress.message {
-                rest.push_str(&format!("  {}", excerpt(message, ARGUMENT)));
+                rest.push_str(&format!("  {}", excerpt(message, REMARK)));
             }
         }
-        if let Some(doing) = &self.doing {
-            rest.push_str(&format!("  {}", excerpt(doing, ARGUMENT)));
+        if let Some(doing) = self.inner.doing().or(self.doing.as_deref()) {
+            rest.push_str(&format!("  {}", excerpt(doing, REMARK)));
         }
         line.and(&rest, Style::DIMMED).and("  ", Style::PLAIN).and(&self.call, Style::PLAIN)
     }
-}
-
-/// `add(a: 25, b: 17)`
-pub(crate) fn call_text(name: &str, input: &Value) -> String {
-    let arguments: Vec<_> = match input {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", excerpt(&value.to_string(), ARGUMENT)))
-            .collect(),
-        Value::Null => vec![],
-        other => vec![excerpt(&other.to_string(), ARGUMENT).into_owned()],
-    };
-    excerpt(&format!("{name}({})", arguments.join(", ")), CALL).into_owned()
-}
-
-/// Returns a result on one line.
-pub(crate) fn result_text(result: &Value) -> String {
-    let text = match result {
-        Value::String(text) => text.clone(),
-        other => match other["error"].as_str() {
-            Some(error) => error.to_owned(),
-            None => other.to_string(),
-        },
-    };
-    let text: Vec<_> = text.split_whitespace().take(RESULT).collect();
-    excerpt(&text.join(" "), RESULT).into_owned()
 }

@@ -24,8 +24,21 @@ enum Inner {
     Whole(Option<Bytes>),
 }
 
+/// An event of a stream.
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    /// A message; empty in an event that is only an id.
+    pub(crate) text: String,
+}
+
+impl From<String> for Event {
+    fn from(text: String) -> Self {
+        Self { id: None, text }
+    }
+}
+
 struct Events {
-    messages: mpsc::Receiver<String>,
+    messages: mpsc::Receiver<Event>,
     /// Dropped with the body.
     _calls: JoinSet<()>,
     beat: Pin<Box<Sleep>>,
@@ -36,7 +49,7 @@ impl HttpBody {
         Self(Inner::Whole(Some(text.into()).filter(|bytes: &Bytes| !bytes.is_empty())))
     }
 
-    pub(crate) fn events(messages: mpsc::Receiver<String>, calls: JoinSet<()>) -> Self {
+    pub(crate) fn events(messages: mpsc::Receiver<Event>, calls: JoinSet<()>) -> Self {
         let beat = Box::pin(tokio::time::sleep(BEAT));
         Self(Inner::Events(Events { messages, _calls: calls, beat }))
     }
@@ -57,8 +70,15 @@ impl Body for HttpBody {
         let mut bytes = Vec::new();
         match events.messages.poll_recv(cx) {
             // There are no line breaks in JSON, so nothing can be wrong with it.
-            Poll::Ready(Some(message)) => {
-                let _ = oa_sse::Frame::new(&message).event("message").write_to(&mut bytes);
+            Poll::Ready(Some(Event { id, text })) => {
+                let mut frame = oa_sse::Frame::new(&text);
+                if !text.is_empty() {
+                    frame = frame.event("message");
+                }
+                if let Some(id) = &id {
+                    frame = frame.id(id);
+                }
+                let _ = frame.write_to(&mut bytes);
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => match events.beat.as_mut().poll(cx) {

@@ -4,10 +4,12 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use oa_transport::ApiKey;
 
 use crate::tool_server::http::refusal::Refusal;
-use crate::tool_server::protocol::VERSIONS;
+use oa_mcp_data::client::{Mirrors, VERSIONS};
 
 /// The client's version of the protocol, once it has been agreed on.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The names of this machine.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
@@ -75,7 +77,6 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
         let why = "the client must accept application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
-    check_version(headers)?;
     let length = text(headers, CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if length.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length <= most_bytes))
         || !headers.contains_key(CONTENT_LENGTH)
@@ -83,6 +84,28 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
         return Ok(());
     }
     Err(too_large(most_bytes))
+}
+
+/// Returns true if a request is none of a session, by the version in its header.
+pub(crate) fn is_stateless(headers: &HeaderMap) -> bool {
+    check_version(headers).is_err()
+}
+
+/// Returns the headers that say again what the body says.
+pub(crate) fn mirrors(headers: &HeaderMap) -> Mirrors {
+    let of = |name| text(headers, name).map(|value| value.trim().to_owned());
+    let mut mirrors = Mirrors::default();
+    (mirrors.version, mirrors.method, mirrors.name) = (of(VERSION), of(METHOD), of(NAME));
+    mirrors
+}
+
+/// Checks the headers of a request for a stream.
+pub(crate) fn check_stream(headers: &HeaderMap) -> Result<(), Refusal> {
+    check_version(headers)?;
+    if accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "the client must accept text/event-stream"))
 }
 
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -206,7 +229,11 @@ mod tests {
         assert_eq!(check(&[("content-type", "text/plain"), both]), 415);
         assert_eq!(check(&[json, ("accept", "application/json")]), 406);
         assert_eq!(check(&[json, both, ("mcp-protocol-version", "2025-06-18")]), 200);
-        assert_eq!(check(&[json, both, ("mcp-protocol-version", "1999-01-01")]), 400);
+        assert_eq!(
+            check(&[json, both, ("mcp-protocol-version", "1999-01-01")]),
+            200,
+            "the body tells"
+        );
         assert_eq!(check(&[json, both, ("content-length", "10")]), 200);
         assert_eq!(check(&[json, both, ("content-length", "11")]), 413);
         assert_eq!(check(&[json, both, ("content-length", "99999999999999999999999")]), 413);

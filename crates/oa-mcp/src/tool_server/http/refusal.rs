@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::tool_server::message::{INVALID_REQUEST, error};
+use oa_mcp_data::client::{INVALID_REQUEST, error};
 
 /// The answer to a request that is not taken.
 #[derive(Debug)]

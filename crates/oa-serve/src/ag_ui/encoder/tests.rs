@@ -3,10 +3,12 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::encoder::Encoder;
+use crate::run_stream::RunStream;
 use crate::sample_turn::{encode, everything, lines, text_of, turn};
 
-fn run(state: Value) -> RunEvents {
-    RunEvents::new("thread".to_owned(), "run".to_owned(), state)
+fn run(state: Value) -> RunStream<RunEvents> {
+    RunStream::new(RunEvents::new("thread".to_owned(), "run".to_owned(), state))
 }
 
 #[test]
@@ -56,6 +58,8 @@ proptest! {
                     prop_assert!(calls.contains(call) && !open.contains(call));
                     prop_assert!(event["content"].is_string());
                 }
+                "ACTIVITY_SNAPSHOT" => prop_assert!(!open.contains(message)),
+                "CUSTOM" => prop_assert!(!event["value"].is_null()),
                 other => prop_assert!(false, "{}", other),
             }
         }
@@ -69,7 +73,8 @@ proptest! {
 
 #[test]
 fn state_is_merged_into_that_of_the_front_end() {
-    let mut run = run(json!({"title": "Draft", "pages": 2}));
-    run.merge_state(&json!({"title": "Report"}));
-    assert_eq!(run.state, json!({"title": "Report", "pages": 2}));
+    let (mut run, mut out) = (run(json!({"title": "Draft", "pages": 2})), Vec::new());
+    run.writer.state(&json!({"title": "Report"}), &mut out);
+    assert_eq!(run.writer.state, json!({"title": "Report", "pages": 2}));
+    assert!(String::from_utf8_lossy(&out).contains("\"pages\":2"));
 }

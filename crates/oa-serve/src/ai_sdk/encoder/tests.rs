@@ -3,10 +3,13 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::conversation::View;
+use crate::encoder::Encoder;
+use crate::run_stream::RunStream;
 use crate::sample_turn::{encode, everything, lines, text_of, turn};
 
-fn stream() -> MessageStream {
-    MessageStream::new("msg-7".to_owned(), [])
+fn stream() -> RunStream<MessageWriter> {
+    RunStream::new(MessageWriter::new("msg-7".to_owned(), []))
 }
 
 #[test]
@@ -56,6 +59,8 @@ proptest! {
                 "tool-approval-request" => prop_assert!(inputs.contains(call)),
                 "start-step" | "finish-step" => prop_assert!(open.is_empty()),
                 "tool-input-start" | "tool-input-delta" | "finish" | "abort" => {}
+                "data-agent" => prop_assert!(inputs.contains(id)),
+                "data-agent-event" => prop_assert_eq!(&chunk["transient"], true),
                 other => prop_assert!(false, "{}", other),
             }
         }

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::encoder::Encoder;
 use crate::log::EventId;
+use crate::run_stream::RunStream;
 use crate::sample_turn::{encode, everything, lines, text_of, turn};
 
 fn head() -> Head {
@@ -10,14 +12,17 @@ fn head() -> Head {
 
 #[test]
 fn a_turn_with_everything() {
-    insta::assert_snapshot!(lines(&encode(&mut Chunks::new(head(), true), everything())));
+    insta::assert_snapshot!(lines(&encode(
+        &mut RunStream::new(Chunks::new(head(), true)),
+        everything()
+    )));
 }
 
 proptest! {
     /// Chunks have one id, one finish reason and the text of the turn; a whole completion says the same.
     #[test]
     fn the_client_accepts_each_turn(events in turn()) {
-        let mut chunks = Chunks::new(head(), false);
+        let mut chunks = RunStream::new(Chunks::new(head(), false));
         let mut sent = encode(&mut chunks, events.clone());
         prop_assert!(chunks.is_over());
         let last = sent.pop().expect("a turn has an end");

@@ -1,0 +1,102 @@
+//! The mode of the terminal while the program has it.
+
+use crossterm::{cursor, event, execute, terminal};
+
+use crate::failure::Result;
+
+/// The terminal, in a mode in which typed keys wait as they are until somebody reads them.
+///
+/// The line editor and a turn turn on the raw mode, each for itself. Between them a terminal would turn Enter into a line
+/// feed, show what is typed, and make Ctrl-C a signal that ends the program. The terminal is brought back by
+/// [`give_back`](Self::give_back), and when it is dropped.
+#[derive(Debug)]
+pub(super) struct Keyboard {
+    #[cfg(unix)]
+    before: rustix::termios::Termios,
+}
+
+impl Keyboard {
+    /// Takes the terminal at standard input.
+    pub(super) fn take() -> Result<Self> {
+        #[cfg(unix)]
+        {
+            use rustix::termios::{
+                InputModes, LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr,
+            };
+
+            let io = |error: rustix::io::Errno| std::io::Error::from(error);
+            let before = tcgetattr(std::io::stdin()).map_err(io)?;
+            let mut mode = before.clone();
+            mode.input_modes &=
+                !(InputModes::ICRNL | InputModes::IGNCR | InputModes::INLCR | InputModes::IXON);
+            mode.local_modes &=
+                !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG);
+            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+            tcsetattr(std::io::stdin(), OptionalActions::Now, &mode).map_err(io)?;
+            Ok(Self { before })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Brings the terminal back to how it was. Where that fails, there is no terminal.
+    pub(super) fn give_back(&self) {
+        let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
+        let _ = terminal::disable_raw_mode();
+        #[cfg(unix)]
+        {
+            use rustix::termios::{OptionalActions, tcsetattr};
+
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+        }
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Keys arrive one by one, and pasted text in one piece, until it is dropped.
+#[derive(Debug)]
+pub(super) struct RawMode(());
+
+impl RawMode {
+    pub(super) fn enter() -> Result<Self> {
+        terminal::enable_raw_mode()?;
+        let raw = Self(());
+        execute!(std::io::stdout(), event::EnableBracketedPaste)?;
+        Ok(raw)
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // Where that fails, there is no terminal.
+        let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
+        let _ = terminal::disable_raw_mode();
+    }
+}
+
+/// Brings the terminal back when the program is told to end, and ends it.
+pub(super) async fn restore_at_termination(keyboard: std::sync::Arc<Keyboard>) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let kinds = (SignalKind::terminate(), SignalKind::hangup());
+        let (Ok(mut terminate), Ok(mut hang_up)) = (signal(kinds.0), signal(kinds.1)) else {
+            return;
+        };
+        let kind = tokio::select! {
+            _ = terminate.recv() => kinds.0,
+            _ = hang_up.recv() => kinds.1,
+        };
+        keyboard.give_back();
+        std::process::exit(128 + kind.as_raw_value());
+    }
+    #[cfg(not(unix))]
+    drop(keyboard);
+}

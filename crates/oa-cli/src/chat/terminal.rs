@@ -1,0 +1,216 @@
+//! The terminal of a chat, between turns and during them.
+
+use std::collections::VecDeque;
+use std::io::{Write, stdout};
+use std::pin::pin;
+use std::time::Duration;
+
+use crossterm::terminal;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::composer::{Composer, Input};
+use super::figure::{seconds, spinner};
+use super::keyboard::RawMode;
+use super::keys::Keys;
+use super::person::Questions;
+use super::prompt::SIGN;
+use super::screen::Screen;
+use crate::failure::Result;
+use crate::output::write_line;
+use crate::style::{Color, Line, Span, Style};
+use crate::wrap::wrap;
+
+/// The time after which the screen changes by itself.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+/// The longest wait that shows nothing.
+const QUICK: Duration = Duration::from_millis(100);
+/// The size of a terminal that does not tell.
+const SIZE: (usize, usize) = (80, 24);
+/// The most lines that are sent ahead.
+const AHEAD: usize = 64;
+
+/// The terminal.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    has_styles: bool,
+    pub(super) questions: Questions,
+    pub(super) composer: Composer,
+    pub(super) screen: Screen,
+    /// Lines for the next prompts, the first first.
+    ahead: VecDeque<String>,
+    /// The text that was typed before a question was asked.
+    pub(super) set_aside: Option<String>,
+    /// A remark that stays until the next key.
+    pub(super) hint: Option<String>,
+    /// Messages that came too late for a turn: they go with the next.
+    pub(super) late: Vec<String>,
+    /// Messages that were sent while the model worked, for the history of prompts.
+    pub(super) steered: Vec<String>,
+}
+
+impl Terminal {
+    pub(super) fn new(has_styles: bool, questions: Questions) -> Self {
+        let (width, height) = size();
+        Self {
+            has_styles,
+            questions,
+            composer: Composer::default(),
+            screen: Screen::new(width, height, has_styles),
+            ahead: VecDeque::new(),
+            set_aside: None,
+            hint: None,
+            late: Vec::new(),
+            steered: Vec::new(),
+        }
+    }
+
+    /// Returns the text that was typed and not sent.
+    pub(super) fn take_unsent(&mut self) -> String {
+        self.composer.take()
+    }
+
+    /// Returns the next line that was sent ahead, and prints it as the prompt would.
+    pub(super) fn take_ahead(&mut self) -> Option<String> {
+        let line = self.ahead.pop_front()?;
+        self.print_lines(prompt_lines(&line));
+        Some(line)
+    }
+
+    /// Keeps a line for the next prompt. Of too many, the line stays where it was typed.
+    pub(super) fn send_ahead(&mut self, line: String) {
+        if line.trim().is_empty() {
+            return;
+        }
+        if self.ahead.len() == AHEAD {
+            self.hint = Some(format!("{AHEAD} lines wait already"));
+            self.composer.restore(line);
+        } else {
+            self.ahead.push_back(line);
+        }
+    }
+
+    /// Returns the rows of the lines that were sent ahead.
+    pub(super) fn rows_ahead(&self) -> Vec<Line> {
+        let row = |line: &String| {
+            let line = line.replace('\n', "⏎");
+            let row = Line::new("» ", Style::DIMMED).and(&line, Style::DIMMED);
+            row.and("  (waits for its turn)", Style::DIMMED).cut(self.screen.columns())
+        };
+        self.ahead.iter().map(row).collect()
+    }
+
+    /// Prints a remark.
+    pub(super) fn say(&mut self, text: &str) {
+        self.print(text, Style::DIMMED);
+    }
+
+    /// Prints an error.
+    pub(super) fn fail(&mut self, text: &str) {
+        self.print(text, Style::PLAIN.color(Color::Red));
+    }
+
+    /// Prints text with line breaks.
+    fn print(&mut self, text: &str, style: Style) {
+        self.print_lines(wrap(&[Span::new(text, style)], &[], &[], columns()));
+    }
+
+    /// Prints lines.
+    pub(super) fn print_lines(&mut self, lines: Vec<Line>) {
+        let text: Vec<_> = lines.iter().map(|line| line.ansi(self.has_styles)).collect();
+        // A terminal that is gone is found out by the editor.
+        let _ = write_line(&text.join("\n"));
+        self.screen.note(lines);
+    }
+
+    /// Notes the prompt, which the editor has printed.
+    pub(super) fn note_prompt(&mut self, prompt: &str) {
+        self.screen.note(prompt_lines(prompt));
+    }
+
+    /// Waits for something that is no answer, and says so if it takes long. `None` if the person stopped it.
+    pub(super) async fn wait<T>(
+        &mut self,
+        label: &str,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>> {
+        let mut work = pin!(work);
+        if let Ok(done) = timeout(QUICK, &mut work).await {
+            return Ok(Some(done));
+        }
+        let (width, height) = size();
+        self.screen.set_size(width, height);
+        let raw = RawMode::enter()?;
+        let began = Instant::now();
+        let mut keys = Keys::read()?;
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let done = loop {
+            tokio::select! {
+                biased;
+                done = &mut work => break Some(done),
+                key = keys.next() => match self.composer.on(&key) {
+                    Input::Interrupt => break None,
+                    Input::Resize(width, height) => write(&self.screen.resize(width, height))?,
+                    Input::Sent(line) => self.send_ahead(line),
+                    Input::Edited | Input::Ended => self.hint = None,
+                },
+                _ = tick.tick() => {}
+            }
+            let now = began.elapsed();
+            let picture = Line::new(spinner(now), Style::PLAIN.color(Color::Cyan));
+            let rest = format!(" {label}  {}  Ctrl-C stops it", seconds(now));
+            self.draw(vec![], vec![picture.and(&rest, Style::DIMMED)], SIGN)?;
+        };
+        self.take_rest(keys);
+        write(&self.screen.clear())?;
+        drop(raw);
+        Ok(done)
+    }
+
+    /// Draws lines that stay, rows that change, and the line that is typed.
+    pub(super) fn draw(&mut self, stay: Vec<Line>, mut rows: Vec<Line>, sign: &str) -> Result<()> {
+        rows.extend(self.rows_ahead());
+        rows.extend(self.hint.as_ref().map(|hint| Line::new(hint, Style::DIMMED)));
+        let (row, column) = self.composer.row(sign, self.screen.columns());
+        rows.push(row);
+        let cursor = (rows.len() - 1, column);
+        write(&self.screen.draw(stay, &rows, cursor))
+    }
+
+    /// Stops reading keys. What was typed until now belongs to the next prompts.
+    pub(super) fn take_rest(&mut self, keys: Keys) {
+        self.hint = None;
+        for key in keys.stop() {
+            if let Input::Sent(line) = self.composer.on(&key) {
+                self.send_ahead(line);
+            }
+        }
+    }
+}
+
+/// Returns a prompt as it is shown.
+fn prompt_lines(prompt: &str) -> Vec<Line> {
+    let first = [Span::new(SIGN, Style::PLAIN.color(Color::Green))];
+    let next = [Span::new("  ", Style::PLAIN)];
+    wrap(&[Span::new(prompt, Style::PLAIN)], &first, &next, columns())
+}
+
+/// Returns the columns that may be used.
+pub(super) fn columns() -> usize {
+    size().0.saturating_sub(1).max(1)
+}
+
+pub(super) fn size() -> (usize, usize) {
+    terminal::size().map_or(SIZE, |(width, height)| {
+        if width == 0 || height == 0 { SIZE } else { (width.into(), height.into()) }
+    })
+}
+
+pub(super) fn write(out: &str) -> Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let mut stdout = stdout().lock();
+    stdout.write_all(out.as_bytes())?;
+    Ok(stdout.flush()?)
+}

@@ -1,0 +1,85 @@
+//! An agent that works for a call.
+
+use open_agent::{AgentEvent, ContentBlock, NestedEvent, ToolEvent};
+
+use super::text::{call_text, result_text};
+use crate::style::{Color, Line, Style};
+
+/// The work of an agent that a call runs: what it does now, as a text, and its calls, as lines.
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    doing: Option<String>,
+    /// The end of the text that the agent writes.
+    text: String,
+}
+
+/// The most characters of the text that are kept: its end.
+const KEPT: usize = 60;
+
+impl Inner {
+    /// Returns what the agent does.
+    pub(super) fn doing(&self) -> Option<&str> {
+        self.doing.as_deref()
+    }
+
+    /// Takes an event of the agent, or of one that works for it. Returns the lines that stay.
+    pub(super) fn push(&mut self, nested: &NestedEvent, width: usize) -> Vec<Line> {
+        let mut path = nested.agent.clone();
+        let mut event = &nested.event;
+        while let AgentEvent::Nested(deeper) = event {
+            path.push_str(" > ");
+            path.push_str(&deeper.agent);
+            event = &deeper.event;
+        }
+        let called = |name: &str, input| format!("{path} > {}", call_text(name, input));
+        let line = |sign: &str, color, call: &str, result: &str| {
+            let line = Line::new("  ", Style::PLAIN).and(sign, Style::PLAIN.color(color));
+            let result = format!(" → {result}");
+            line.and(call, Style::PLAIN).and(&result, Style::DIMMED).cut(width)
+        };
+        match event {
+            AgentEvent::AnswerStart => {
+                self.text.clear();
+                self.doing = Some(format!("{path} answers"));
+            }
+            AgentEvent::Block(ContentBlock::Text(text)) => {
+                self.write(&text.text);
+                self.doing = Some(format!("{path}: {}", self.text.trim()));
+            }
+            AgentEvent::Block(ContentBlock::Thinking(_)) => {
+                self.doing = Some(format!("{path} thinks"));
+            }
+            AgentEvent::CallDenied(denied) => {
+                let call = called(&denied.tool_name, &denied.input);
+                let why = format!("denied: {}", denied.reason);
+                return vec![line("✗ ", Color::Red, &call, &why)];
+            }
+            AgentEvent::Tool(ToolEvent::CallStart(start)) => {
+                self.doing = Some(called(&start.tool_name, &start.input));
+            }
+            AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
+                self.doing = Some(format!("{path} waits for its model"));
+                let (sign, color) =
+                    if result.is_error() { ("✗ ", Color::Red) } else { ("✓ ", Color::Green) };
+                let call = called(&result.tool_name, &result.input);
+                return vec![line(sign, color, &call, &result_text(&result.result))];
+            }
+            _ => {}
+        }
+        vec![]
+    }
+
+    /// Adds text, and keeps its end as one line.
+    fn write(&mut self, text: &str) {
+        self.text.push_str(text);
+        if let Some(line) = self.text.rfind('\n')
+            && !self.text[line..].trim().is_empty()
+        {
+            self.text.drain(..=line);
+        }
+        let count = self.text.chars().count();
+        if let Some((begin, _)) = self.text.char_indices().nth(count.saturating_sub(KEPT)) {
+            self.text.drain(..begin);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Calls and results as one line.
+
+use open_agent::Value;
+
+use crate::style::excerpt;
+
+/// The most characters of one argument, of all of them, and of a result.
+const ARGUMENT: usize = 60;
+const CALL: usize = 300;
+const RESULT: usize = 300;
+
+/// `add(a: 25, b: 17)`
+pub(crate) fn call_text(name: &str, input: &Value) -> String {
+    let arguments: Vec<_> = match input {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", excerpt(&value.to_string(), ARGUMENT)))
+            .collect(),
+        Value::Null => vec![],
+        other => vec![excerpt(&other.to_string(), ARGUMENT).into_owned()],
+    };
+    excerpt(&format!("{name}({})", arguments.join(", ")), CALL).into_owned()
+}
+
+/// Returns a result on one line.
+pub(crate) fn result_text(result: &Value) -> String {
+    let text = match result {
+        Value::String(text) => text.clone(),
+        other => match other["error"].as_str() {
+            Some(error) => error.to_owned(),
+            None => other.to_string(),
+        },
+    };
+    let text: Vec<_> = text.split_whitespace().take(RESULT).collect();
+    excerpt(&text.join(" "), RESULT).into_owned()
+}

@@ -1,0 +1,77 @@
+//! Servers that are looked for.
+
+use std::net::TcpListener;
+
+use oa_testkit::{Reply, Script};
+
+use crate::program::{Home, text};
+use crate::server::{Server, echo};
+
+/// An address at which nobody listens.
+fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    format!("http://{}/v1", listener.local_addr().expect("an address"))
+}
+
+#[test]
+fn the_first_server_that_answers_is_used() {
+    let home = Home::new();
+    let (first, second) = (Server::start(echo()), Server::start(echo()));
+    let lists = format!("{},vLLM={},{}", nobody(), first.url(), second.url());
+    let variables =
+        [("OPEN_AGENT_SERVERS", &*lists), ("OPEN_AGENT_API_KEY", "sk-canary-0123456789")];
+    let output = home.run_with(&["models"], "", &variables);
+    assert_eq!(text(&output.stdout), "text-embed\necho\ntext-embed\necho\n", "{output:?}");
+    let output = home.run_with(&["chat", "Hello"], "", &variables);
+    assert_eq!(text(&output.stdout), "You said Hello\n", "{output:?}");
+    assert_eq!(first.server.requests().iter().filter(|it| it.path().contains("chat")).count(), 1);
+    assert!(second.server.requests().iter().all(|it| !it.path().contains("chat")));
+    // The key is for an address that was set, not for whoever answers.
+    for request in first.server.requests().iter().chain(&second.server.requests()) {
+        assert!(!request.headers().contains_key("authorization"));
+    }
+
+    let (one, two) = (second.url(), first.url());
+    let output = home.run(&["chat", "--servers", &one, "--servers", &two, "Hello"], "");
+    assert!(output.status.success(), "{output:?}");
+    assert!(second.server.requests().iter().any(|it| it.path().contains("chat")));
+}
+
+#[test]
+fn without_a_server_there_is_advice() {
+    let home = Home::new();
+    let (one, two) = (nobody(), nobody());
+    for command in ["chat", "models", "doctor"] {
+        let arguments = [command, "--servers", &one, "--servers", &two];
+        let output = home.run(&arguments, "Hello");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let told = text(&output.stderr);
+        let places = format!("oa: no model server answers at {one}, {two}\n");
+        assert!(told.starts_with(&places), "{told}");
+        for word in ["LM Studio", "ollama serve", "llama-server", "vllm serve", "--stand-in"] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+    }
+}
+
+#[test]
+fn addresses_that_cannot_be_are_mistakes() {
+    let home = Home::new();
+    for (servers, wanted) in [
+        ("localhost:1234", "must begin with http:// or https://"),
+        ("Olama=http://localhost:1/v1", "unknown provider \"Olama\""),
+    ] {
+        let output = home.run(&["models", "--servers", servers], "");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(wanted), "{output:?}");
+    }
+}
+
+#[test]
+fn a_server_without_a_model_that_can_chat_is_told() {
+    let home = Home::new();
+    let server = Server::start(Script::new().models(["nomic-embed"]).otherwise(Reply::text("?")));
+    let output = home.run(&["chat", "--servers", &server.url(), "Hello"], "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("has no model that can chat"), "{output:?}");
+}

@@ -1,0 +1,81 @@
+//! Sessions: where they are kept, and that they go on.
+
+use crate::program::Home;
+#[cfg(feature = "sqlite")]
+use crate::program::text;
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn sessions_in_a_database_go_on_in_the_next_run() {
+    let home = Home::new();
+    let chat = ["chat", "--stand-in", "--sessions", "all.sqlite", "--session"];
+    let ask = |session, prompt| {
+        let output = home.run(&[&chat[..], &[session]].concat(), prompt);
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stdout)
+    };
+    assert!(ask("trip", "Hello").starts_with("# A stand-in"));
+    assert!(ask("other", "Hello").starts_with("# A stand-in"));
+    assert_eq!(ask("trip", "Again"), "You said: Again\n");
+    assert_eq!(ask("other", "And here"), "You said: And here\n");
+    let head = std::fs::read(home.path().join("all.sqlite")).unwrap();
+    assert!(head.starts_with(b"SQLite format 3\0"));
+    assert!(!home.path().join("data/oa/sessions").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_conversation_is_saved_loaded_and_goes_on() {
+    use crate::terminal::Terminal;
+
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["chat", "--stand-in"]);
+    terminal.wait_for_prompt();
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("The tool says: 3 words");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/save trip\r");
+    terminal.wait_for("Saved as trip, now and after every answer.");
+    terminal.wait_for_prompt();
+    // Saved without being told.
+    terminal.type_keys("What now?\r");
+    terminal.wait_for("You said: What now?");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/save trip\r/quit\r");
+    assert!(terminal.wait_for_end().success());
+
+    let mut terminal = Terminal::start_sized(&home, &["chat", "--stand-in"], 40, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/load trip\r");
+    terminal.wait_for("Session trip, 6 messages.");
+    terminal.wait_for_prompt();
+    let text = terminal.text();
+    for line in [
+        "› count these words",
+        "  count_words(text: \"count these words\")",
+        "  → 3 words",
+        "  The tool says: 3 words",
+        "› What now?",
+        "  You said: What now?",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line:?} in\n{text}");
+    }
+    // The model has the conversation: to the first prompt of one it says something else.
+    terminal.type_keys("And then?\r");
+    terminal.wait_for("You said: And then?");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/save other\r");
+    terminal.wait_for("Saved as other");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/save trip\r");
+    terminal.wait_for("there is a session trip already; /load trip goes on with it");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x04");
+    assert!(terminal.wait_for_end().success());
+    let saved = |name: &str| {
+        let file = home.path().join(format!("data/oa/sessions/session-{name}.jsonl"));
+        std::fs::read_to_string(file).unwrap()
+    };
+    assert!(saved("trip").contains("And then?"), "{}", saved("trip"));
+    assert!(saved("other").contains("count these words"), "{}", saved("other"));
+}

@@ -1,0 +1,178 @@
+//! Text that is typed while nobody waits for it: ahead of prompts, during answers, commands and questions.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use crate::program::Home;
+use crate::terminal::Terminal;
+
+const CHAT: [&str; 2] = ["chat", "--stand-in"];
+
+/// A server that lists its models so many times, and then answers nothing any more. Returns its address.
+fn falls_silent_after(lists: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::spawn(move || {
+        let mut silent = Vec::new();
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            if number < lists { list_models(stream) } else { silent.push(stream) }
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+fn list_models(mut stream: TcpStream) {
+    let mut head = Vec::new();
+    let mut buffer = [0; 1024];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut buffer) {
+            Ok(count @ 1..) => head.extend_from_slice(&buffer[..count]),
+            _ => return,
+        }
+    }
+    let body = r#"{"data": [{"id": "tiny"}]}"#;
+    let length = body.len();
+    let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    let _ = stream.write_all((head + body).as_bytes());
+}
+
+#[test]
+fn lines_typed_ahead_of_the_prompt_are_sent() {
+    let home = Home::new();
+    let terminal = Terminal::start_sized(&home, &CHAT, 50, 80);
+    terminal.wait_for_prompt();
+    // At once: while the first is worked on, nobody reads the others.
+    terminal.type_keys("/mode ask\r/system Be brief.\r/system\rHello\r");
+    terminal.wait_for("The mode is ask.");
+    terminal.wait_for("The system prompt: Be brief.");
+    terminal.wait_for("I am a stand-in");
+    terminal.wait_for("tokens/s");
+    terminal.wait_for_prompt();
+}
+
+#[test]
+fn a_slow_start_takes_keys_and_can_be_stopped() {
+    let home = Home::new();
+    let url = falls_silent_after(0);
+    let mut terminal = Terminal::start(&home, &["chat", "--base-url", &url]);
+    terminal.wait_for("looking for a model");
+    terminal.type_keys("Hello");
+    terminal.wait_for("› Hello");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.wait_for_end().code(), Some(130));
+    terminal.wait_for("oa: stopped");
+}
+
+#[test]
+fn ctrl_c_stops_a_command_and_not_the_program() {
+    let home = Home::new();
+    let url = falls_silent_after(1);
+    let mut terminal = Terminal::start(&home, &["chat", "--base-url", &url]);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/model\r");
+    terminal.wait_for("working");
+    terminal.type_keys("/mode\r");
+    terminal.wait_for("» /mode  (waits for its turn)");
+    terminal.type_keys("half a line");
+    terminal.wait_for("› half a line");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    // What was sent meanwhile runs, and what was not sent is still there.
+    terminal.wait_for("The mode is reads.");
+    terminal.wait_until("the text", |text| text.ends_with("› half a line"));
+    terminal.type_keys("\x15/quit\r");
+    assert!(terminal.wait_for_end().success());
+}
+
+#[test]
+fn a_command_waits_for_the_end_of_the_answer() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("go on\r");
+    terminal.wait_for("Paragraph 2:");
+    terminal.type_keys("/mode plan\r");
+    terminal.wait_for("» /mode plan  (waits for its turn)");
+    // A mistake is told at once, and can be corrected.
+    terminal.type_keys("/hlep\r");
+    terminal.wait_for("unknown command /hlep; did you mean /help?");
+    terminal.wait_for("› /hlep");
+    terminal.type_keys("\x15");
+    terminal.wait_until("no hint", |text| !text.contains("did you mean"));
+    terminal.type_keys("\x04");
+    terminal.wait_for("Ctrl-C stops the answer, /quit ends the program");
+    terminal.type_keys("\x03");
+    terminal.wait_for("The mode is plan.");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x1b[A");
+    terminal.wait_for("› /mode plan");
+    terminal.type_keys("\x15go on\r");
+    terminal.wait_for("Paragraph 2:");
+    terminal.type_keys("/quit\r");
+    assert!(terminal.wait_for_end().success());
+}
+
+#[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("keep this\ryes, and be brief");
+    terminal.wait_for("? [y]es");
+    terminal.wait_until("an empty answer", |text| text.ends_with("\n?"));
+    terminal.type_keys("\r");
+    terminal.wait_for("y runs it, n or n REASON denies it");
+    terminal.type_keys("maybe\r");
+    terminal.wait_for("? maybe");
+    assert!(!terminal.text().contains("denied") && !terminal.text().contains("kept"));
+    terminal.type_keys("\x15y\r");
+    terminal.wait_for("The tool says: kept");
+    terminal.wait_until("the text", |text| text.ends_with("› yes, and be brief"));
+}
+
+#[test]
+fn ctrl_c_twice_at_once_ends_the_program() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x03\x03");
+    assert!(terminal.wait_for_end().success());
+}
+
+#[test]
+fn steered_messages_are_in_the_history_of_prompts() {
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    terminal.wait_for_prompt();
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("counting");
+    terminal.type_keys("and be brief\r");
+    terminal.wait_for("You said: and be brief");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x1b[A");
+    terminal.wait_until("the message", |text| text.ends_with("› and be brief"));
+    terminal.type_keys("\x1b[A");
+    terminal.wait_until("the prompt", |text| text.ends_with("› count these words"));
+}
+
+#[test]
+fn the_terminal_is_as_it_was_when_the_program_ends() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let home = Home::new();
+    for ending in ["/quit\r", "\x04", "signal"] {
+        let mut terminal = Terminal::start(&home, &CHAT);
+        let before = terminal.mode();
+        terminal.wait_for_prompt();
+        assert_ne!(terminal.mode(), before);
+        if ending == "signal" {
+            let id = Pid::from_raw(terminal.id().cast_signed()).unwrap();
+            kill_process(id, Signal::TERM).unwrap();
+        } else {
+            terminal.type_keys(ending);
+        }
+        terminal.wait_for_end();
+        assert_eq!(terminal.mode(), before, "{ending:?}");
+    }
+}

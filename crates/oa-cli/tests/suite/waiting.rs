@@ -1,0 +1,87 @@
+//! Sessions of `oa serve` in which a call waits for permission.
+
+use serde_json::json;
+
+use crate::program::{Home, text};
+use crate::serve::Served;
+use crate::terminal::Terminal;
+
+/// Has a served agent ask for permission, and ends the server. Returns the id of the conversation.
+fn waiting(home: &Home) -> String {
+    let served = Served::start(home, &[], &[]);
+    let (_, created) = served.ask("POST", "/api/conversations", Some(json!({})), None);
+    let id = created["id"].as_str().expect("an id").to_owned();
+    let prompt = format!("/api/conversations/{id}/prompt");
+    served.ask("POST", &prompt, Some(json!({"text": "keep this"})), None);
+    let waiting = served.wait_for(&id, 2);
+    assert_eq!(waiting["waiting"][0]["name"], "keep_note", "{waiting}");
+    id
+}
+
+#[test]
+fn a_call_that_waits_is_asked_about_and_runs() {
+    let home = Home::new();
+    let id = waiting(&home);
+    let chat = ["chat", "--stand-in", "--session", &id];
+    let mut terminal = Terminal::start(&home, &chat);
+    terminal.wait_for("The last answer waits for permission:");
+    terminal.wait_for(r#"keep_note({"text":"keep this"})? [y]es, [n]o, [a]lways:"#);
+    // Stopped, it goes on waiting.
+    terminal.type_keys("\x03");
+    terminal.wait_for("It goes on waiting");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x04");
+    assert!(terminal.wait_for_end().success());
+
+    let terminal = Terminal::start(&home, &chat);
+    terminal.wait_for("? [y]es, [n]o");
+    terminal.type_keys("y\r");
+    terminal.wait_for("✓ keep_note(text: \"keep this\")");
+    terminal.wait_for("The tool says: kept, until the program ends");
+    terminal.wait_for_prompt();
+    terminal.type_keys("And now?\r");
+    terminal.wait_for("You said: And now?");
+    terminal.wait_for_prompt();
+    drop(terminal);
+    // It is answered for good.
+    let output = home.run(&chat, "And here?");
+    assert_eq!(
+        (text(&output.stdout).as_str(), text(&output.stderr).as_str()),
+        ("You said: And here?\n", "")
+    );
+}
+
+#[test]
+fn a_call_that_waits_is_denied_with_a_reason() {
+    let home = Home::new();
+    let id = waiting(&home);
+    let terminal = Terminal::start(&home, &["chat", "--stand-in", "--session", &id]);
+    terminal.wait_for("? [y]es, [n]o");
+    terminal.type_keys("n not today\r");
+    terminal.wait_for("The tool says: the user said no: not today");
+    terminal.wait_for_prompt();
+}
+
+#[test]
+fn without_a_person_a_call_that_waits_runs_only_if_the_mode_allows_it() {
+    let home = Home::new();
+    let id = waiting(&home);
+    let chat = ["chat", "--stand-in", "--session", &id];
+    let output = home.run(&[&chat[..], &["--mode", "all"]].concat(), "And now?");
+    assert_eq!(
+        text(&output.stdout),
+        "The tool says: kept, until the program ends\nYou said: And now?\n",
+        "{output:?}"
+    );
+
+    let id = waiting(&home);
+    let output = home.run(&["chat", "--stand-in", "--session", &id], "And now?");
+    assert_eq!(text(&output.stdout), "You said: And now?\n", "{output:?}");
+    assert_eq!(
+        text(&output.stderr),
+        "✗ keep_note(text: \"keep this\") waited for permission, and is not run\n"
+    );
+    let file = home.path().join(format!("data/oa/sessions/session-{id}.jsonl"));
+    let saved = std::fs::read_to_string(file).unwrap();
+    assert!(saved.contains("not run: the user moved on without it"), "{saved}");
+}

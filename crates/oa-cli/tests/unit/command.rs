@@ -1,0 +1,31 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn every_command_of_the_list_is_known() {
+    for (name, argument, _) in COMMANDS {
+        let line = if argument.is_empty() { format!("/{name}") } else { format!("/{name} x") };
+        assert!(matches!(parse(&line), Entered::Command(_)), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_are_told() {
+    assert_eq!(parse("/save"), Entered::Unknown("/save needs a name: /save NAME".to_owned()));
+    assert_eq!(parse("/clear all"), Entered::Unknown("/clear takes nothing behind it".to_owned()));
+    assert_eq!(
+        parse("/xyzzy"),
+        Entered::Unknown("unknown command /xyzzy; /help lists all".to_owned())
+    );
+    assert_eq!(parse("  "), Entered::Nothing);
+    assert_eq!(parse("  indented\n  text  \n"), Entered::Prompt("  indented\n  text".to_owned()));
+}
+
+proptest! {
+    #[test]
+    fn what_does_not_begin_with_a_slash_is_for_the_model(text in "[^/ \t\r\n].{0,40}") {
+        prop_assume!(!text.trim().is_empty() && !text.trim().starts_with('/'));
+        prop_assert_eq!(parse(&text), Entered::Prompt(text.trim_end().to_owned()));
+    }
+}

@@ -1,0 +1,215 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::style::Line;
+
+fn blocks(pieces: &[&str]) -> Vec<Block> {
+    let mut markdown = Markdown::new(Style::PLAIN);
+    let mut blocks: Vec<_> = pieces.iter().flat_map(|piece| markdown.push(piece)).collect();
+    blocks.extend(markdown.finish());
+    blocks
+}
+
+fn check(text: &str) -> Vec<String> {
+    lines(text, 40).iter().map(Line::plain).collect()
+}
+
+fn lines(text: &str, width: usize) -> Vec<Line> {
+    blocks(&[text]).iter().flat_map(|block| block.lines(width)).collect()
+}
+
+const SAMPLE: &str = "# Title\n\nSome *emphasis*, **strong** text, `code` and a [link](http://a.b).\nA second \
+line.\n\n- one\n- two\n  continued\n    - nested\n1. first\n2) second\n- [x] done\n\n> quoted\n> more\n\n```rust\n\
+fn main() {\n    println!(\"*no*\");\n}\n```\n\n| a | b |\n|---|:-:|\n| 1 | `x|y` |\n| long cell | \\| |\n\n---\n\n~~~\nraw\n~~~\nend\r\n";
+
+#[test]
+fn a_sample_of_everything() {
+    assert_eq!(
+        check(SAMPLE),
+        [
+            "Title",
+            "",
+            "Some emphasis, strong text, code and a",
+            "link (http://a.b).",
+            "A second line.",
+            "",
+            "• one",
+            "• two",
+            "  continued",
+            "    • nested",
+            "1. first",
+            "2) second",
+            "☑ done",
+            "",
+            "│ quoted",
+            "│ more",
+            "",
+            "  rust",
+            "  fn main() {",
+            "      println!(\"*no*\");",
+            "  }",
+            "",
+            "a         │  b",
+            "──────────┼────",
+            "1         │ x|y",
+            "long cell │  |",
+            "",
+            "────────────────────────────────────────",
+            "",
+            "  raw",
+            "end",
+        ]
+    );
+}
+
+#[test]
+fn columns_of_a_table_are_aligned() {
+    let table =
+        "| left | middle | right |\n|:--|:-:|--:|\n| a | b | c |\n| aa<br>a | bbb | 1,000 |\n";
+    assert_eq!(
+        check(table),
+        [
+            "left │ middle │ right",
+            "─────┼────────┼──────",
+            "a    │   b    │     c",
+            "aa   │  bbb   │ 1,000",
+            "a    │        │ ",
+        ]
+    );
+}
+
+#[test]
+fn a_list_in_a_quote_has_its_signs() {
+    assert_eq!(
+        check("> Steps:\n> 1. one\n> 2. two\n>    - inner\n"),
+        ["│ Steps:", "│ 1. one", "│ 2. two", "│ • inner"]
+    );
+}
+
+#[test]
+fn lines_of_a_paragraph_stay_lines() {
+    assert_eq!(check("Roses are red,\nviolets are blue"), ["Roses are red,", "violets are blue"]);
+}
+
+#[test]
+fn text_that_is_no_markdown_stays() {
+    assert_eq!(check("2 * 3 * 4 = 24"), ["2 * 3 * 4 = 24"]);
+    assert_eq!(check("snake_case_name"), ["snake_case_name"]);
+    assert_eq!(check("#tag"), ["#tag"]);
+    assert_eq!(check("1.5 liters"), ["1.5 liters"]);
+    assert_eq!(check("**open"), ["**open"]);
+    assert_eq!(check("|one row|"), ["|one row|"]);
+    assert_eq!(check("<b>html</b>"), ["<b>html</b>"]);
+}
+
+#[test]
+fn an_open_fence_and_blank_lines_in_it_are_kept() {
+    assert_eq!(check("```\na\n\n  b"), ["  a", "  ", "    b"]);
+    assert_eq!(check("  ```\n  a\n  ```\nb"), ["  a", "b"]);
+    assert_eq!(check("````\n```\n````\n"), ["  ```"]);
+}
+
+#[test]
+fn gaps_are_single_and_never_outside() {
+    assert_eq!(check("\n\na\n\n\n\nb\n\n"), ["a", "", "b"]);
+}
+
+#[test]
+fn entities_and_escapes_do_not_reach_the_terminal() {
+    let text = "&#27;[2J \x1b]0;x\x07 `\u{9b}` &#x202e;\n```\n\x1b[1m\n```\n| \x1b |\n|-|\n";
+    for line in lines(text, 60) {
+        assert!(!line.ansi(false).contains(['\x1b', '\x07', '\u{9b}', '\u{202e}']), "{line:?}");
+    }
+}
+
+#[test]
+fn a_long_line_is_ended() {
+    let mut markdown = Markdown::new(Style::PLAIN);
+    let piece = "word ".repeat(100);
+    for _ in 0..1_000 {
+        markdown.push(&piece);
+        assert!(markdown.pending.len() <= LONGEST_LINE);
+        if let Some(Chunk::Text { text, .. }) = &markdown.state.chunk {
+            assert!(text.len() <= LONGEST_TEXT + LONGEST_LINE);
+        }
+    }
+}
+
+#[test]
+fn narrow_tables_are_stacked() {
+    let text = "| name | value |\n|-|-|\n| one | two |\n";
+    let lines = lines(text, 8);
+    let lines: Vec<_> = lines.iter().map(Line::plain).collect();
+    assert_eq!(lines, ["name", "  value", "one", "  two"]);
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("# "),
+        Just("- "),
+        Just("1. "),
+        Just("> "),
+        Just("```"),
+        Just("~~~"),
+        Just("|"),
+        Just("|-|"),
+        Just("\n"),
+        Just("\n\n"),
+        Just("\r\n"),
+        Just("**"),
+        Just("*"),
+        Just("`"),
+        Just("_"),
+        Just("[a](b)"),
+        Just("---"),
+        Just("    "),
+        Just("\t"),
+        Just(" "),
+        Just("word"),
+        Just("大きさ"),
+        Just("🦀"),
+        Just("&#27;"),
+        Just("\x1b[1m"),
+        Just("<b>"),
+        Just("\\"),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    /// The same blocks for any split, and thus the same final screen in any width.
+    #[test]
+    fn splits_do_not_matter(text in pieces(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+        let mut places: Vec<_> = cuts.iter().map(|cut| floor(&text, cut.index(text.len() + 1))).collect();
+        places.extend([0, text.len()]);
+        places.sort_unstable();
+        let split: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+        prop_assert_eq!(blocks(&split), blocks(&[&text]));
+    }
+
+    /// Complete blocks are final: it is the beginning of all that comes.
+    #[test]
+    fn complete_blocks_stay(text in pieces(), cut in any::<prop::sample::Index>()) {
+        let cut = floor(&text, cut.index(text.len() + 1));
+        let complete = Markdown::new(Style::PLAIN).push(&text[..cut]);
+        let all = blocks(&[&text]);
+        prop_assert!(all.starts_with(&complete));
+    }
+
+    /// The live part is what the end would be if the text ended here.
+    #[test]
+    fn live_is_the_end_so_far(text in pieces()) {
+        let mut markdown = Markdown::new(Style::PLAIN);
+        let mut shown = markdown.push(&text);
+        shown.extend(markdown.live());
+        prop_assert_eq!(shown, blocks(&[&text]));
+    }
+
+    #[test]
+    fn lines_fit_and_have_nothing_to_act_on(text in pieces(), width in 20_usize..80) {
+        for line in lines(&text, width) {
+            prop_assert!(line.width() <= width, "{line:?}");
+            prop_assert!(!line.plain().contains(|c: char| c.is_control()), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+use open_agent::{Message, ToolUseBlock, json};
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn event(json: open_agent::Value) -> AgentEvent {
+    serde_json::from_value(json).unwrap()
+}
+
+fn text(text: &str) -> AgentEvent {
+    AgentEvent::Block(ContentBlock::Text(open_agent::TextBlock::new(text)))
+}
+
+fn thinking(text: &str) -> AgentEvent {
+    AgentEvent::Block(ContentBlock::Thinking(open_agent::ThinkingBlock::new(text)))
+}
+
+fn start() -> AgentEvent {
+    event(json!({"type": "tool", "data": {
+        "type": "tool_call_start", "call_id": "c1", "tool_name": "count", "input": {"text": "a\u{202e}b", "n": 2}
+    }}))
+}
+
+fn complete(outcome: &str) -> AgentEvent {
+    event(json!({"type": "tool", "data": {
+        "type": "tool_call_complete", "call_id": "c1", "tool_name": "count", "input": {}, "outcome": outcome,
+        "result": "two\nwords", "truncated": false, "duration_us": 1_500_000, "attempts": 1, "cached": false,
+        "dropped_events": 0
+    }}))
+}
+
+fn lines(events: &[AgentEvent]) -> Vec<String> {
+    let mut view = View::new(60);
+    events.iter().for_each(|event| view.push(event, SECOND));
+    view.end();
+    view.take_lines().iter().map(Line::plain).collect()
+}
+
+#[test]
+fn a_turn_with_a_call() {
+    let call = ToolUseBlock::new("c1", "count", json!({}));
+    let events = [
+        AgentEvent::AnswerStart,
+        thinking("hm"),
+        text("I count.\n"),
+        AgentEvent::Block(ContentBlock::ToolUse(call)),
+        start(),
+        complete("ok"),
+        text("It is **2**."),
+    ];
+    assert_eq!(
+        lines(&events),
+        [
+            "hm",
+            "",
+            "I count.",
+            "",
+            r#"✓ count(text: "a\u{202e}b", n: 2)  1.5 s"#,
+            "  → two words",
+            "",
+            "It is 2.",
+        ]
+    );
+}
+
+#[test]
+fn a_running_call_shows_time_and_progress() {
+    let mut view = View::new(60);
+    view.push(&start(), SECOND);
+    view.push(
+        &event(json!({"type": "tool", "data": {
+            "type": "tool_progress", "call_id": "c1", "tool_name": "count", "done": 1, "total": 4, "message": "half"
+        }})),
+        SECOND,
+    );
+    let rows: Vec<_> = view.rows(3 * SECOND).iter().map(Line::plain).collect();
+    assert_eq!(rows[0], r#"⠋ 2.0 s  25 %  half  count(text: "a\u{202e}b", n: 2)"#);
+    assert!(rows[1].contains("tools run  3.0 s"));
+    view.end();
+    let lines: Vec<_> = view.take_lines().iter().map(Line::plain).collect();
+    assert_eq!(lines[1], "  → stopped");
+}
+
+#[test]
+fn a_question_stays_with_its_answer() {
+    let mut view = View::new(60);
+    view.ask("remove({})? [y]es, [n]o: ".to_owned());
+    assert!(view.is_asking());
+    assert_eq!(view.rows(SECOND).last().unwrap().plain(), "remove({})? [y]es, [n]o:");
+    assert!(view.answer("y"));
+    assert!(!view.answer("y"));
+    assert_eq!(view.take_lines()[0].plain(), "remove({})? [y]es, [n]o: y");
+}
+
+#[test]
+fn steered_messages_wait_until_they_have_entered() {
+    let mut view = View::new(60);
+    view.steer("shorter");
+    assert!(view.rows(SECOND)[0].plain().contains("» shorter  (waits"));
+    view.push(&AgentEvent::Steered(Message::user("shorter\nand better")), SECOND);
+    let lines: Vec<_> = view.take_lines().iter().map(Line::plain).collect();
+    assert_eq!(lines, ["» shorter", "  and better"]);
+    assert!(view.take_steered().is_empty());
+}
+
+#[test]
+fn figures_are_one_line_about_the_whole_turn() {
+    let answer = |tokens, prompt| {
+        let mut usage = Usage::default();
+        usage.prompt_tokens = Some(prompt);
+        usage.completion_tokens = Some(tokens);
+        usage.generation_time = Some(SECOND);
+        let mut answer = open_agent::AssistantMessage::new(vec![]);
+        answer.usage = Some(usage);
+        answer
+    };
+    let mut view = View::new(80);
+    view.push(&text("one"), SECOND);
+    let last = answer(200, 1_034);
+    for answer in [answer(34, 900), last.clone()] {
+        view.push(&AgentEvent::AnswerEnd(answer.into()), SECOND);
+    }
+    view.take_lines();
+    view.figures(None, last.usage.as_ref(), Some(8_192), 61 * SECOND);
+    let figures = "234 tokens · 117.0 tokens/s · context 1,234 of 8,192 · 1 min 1 s";
+    assert_eq!(view.take_lines().last().unwrap().plain(), figures);
+    view.figures(Some("stopped"), None, None, SECOND);
+    assert!(view.take_lines().last().unwrap().plain().starts_with("stopped · "));
+}
+
+#[test]
+fn an_answer_of_nothing_is_told() {
+    let mut view = View::new(60);
+    view.push(&AgentEvent::AnswerStart, SECOND);
+    view.figures(None, None, None, SECOND);
+    assert_eq!(view.take_lines()[0].plain(), "the answer is empty · 1.0 s");
+}
+
+#[test]
+fn an_agent_that_works_for_a_call_shows_its_calls_and_what_it_writes() {
+    let nested = |agent: &str, event| {
+        AgentEvent::Nested(Box::new(open_agent::NestedEvent::new("c1", agent, event)))
+    };
+    let mut view = View::new(90);
+    view.push(&start(), SECOND);
+    view.push(&nested("researcher", text("I look\nit up, and ")), SECOND);
+    view.push(&nested("researcher", text("then I write.")), SECOND);
+    let row = |view: &View| view.rows(2 * SECOND)[0].plain();
+    assert!(row(&view).contains("researcher: it up, and then I write."), "{}", row(&view));
+    view.push(&nested("researcher", start()), SECOND);
+    assert!(row(&view).contains("researcher > count(text:"), "{}", row(&view));
+    view.push(&nested("researcher", complete("ok")), SECOND);
+    view.push(&nested("researcher", nested("reader", complete("ok"))), SECOND);
+    let lines: Vec<_> = view.take_lines().iter().map(Line::plain).collect();
+    let call = "count() → two words";
+    assert_eq!(
+        lines,
+        [format!("  ✓ researcher > {call}"), format!("  ✓ researcher > reader > {call}")]
+    );
+    // Of a call that is not known, nothing is shown.
+    view.push(
+        &AgentEvent::Nested(Box::new(open_agent::NestedEvent::new("c9", "x", start()))),
+        SECOND,
+    );
+    assert!(view.take_lines().is_empty());
+}
+
+#[test]
+fn text_before_a_call_is_final() {
+    let mut view = View::new(20);
+    view.push(&text("a **b"), SECOND);
+    assert!(view.take_lines().is_empty());
+    let call = ToolUseBlock::new("c1", "count", json!({}));
+    view.push(&AgentEvent::Block(ContentBlock::ToolUse(call)), SECOND);
+    assert_eq!(view.take_lines()[0].plain(), "a **b");
+}
+
+proptest! {
+    /// The same lines however text and thinking are split into events.
+    #[test]
+    fn splits_do_not_matter(parts in prop::collection::vec((any::<bool>(), "[a-c*`# \n|-]{1,30}"), 1..6), cut in 1_usize..5) {
+        let make = |is_text: bool, piece: &str| if is_text { text(piece) } else { thinking(piece) };
+        let whole: Vec<_> = parts.iter().map(|(is_text, part)| make(*is_text, part)).collect();
+        let split: Vec<_> = parts.iter().flat_map(|(is_text, part)| {
+            let chars: Vec<_> = part.chars().collect();
+            chars.chunks(cut).map(|chunk| make(*is_text, &chunk.iter().collect::<String>())).collect::<Vec<_>>()
+        }).collect();
+        prop_assert_eq!(lines(&whole), lines(&split));
+    }
+}

@@ -1,0 +1,56 @@
+//! Options made of others: for structured output, and for agents that run inside of others.
+
+use std::sync::Arc;
+
+use oa_hooks::Permissions;
+use oa_output::{OutputMode, OutputOptions, OutputValidator};
+
+use crate::error::Result;
+use crate::options::AgentOptions;
+use crate::settings::Settings;
+
+impl AgentOptions {
+    /// Returns these options, changed for structured output: requests ask for the validator's format.
+    ///
+    /// For drivers of their own: validate each answer before the turn takes it with its correction, between
+    /// [`Turn::begin_output`](oa_turn::Turn::begin_output) and [`Turn::end_output`](oa_turn::Turn::end_output).
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the schema or the output tool cannot be sent.
+    pub fn for_output(&self, output: &OutputValidator) -> Result<Self> {
+        self.0.for_output(output).map(|settings| Self(Arc::new(settings)))
+    }
+
+    /// Returns the options of an [`OutputValidator`] for these agent options, with three tries.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if a tool is named and the mode has none.
+    pub fn output_options(&self, mode: OutputMode, tool: Option<String>) -> Result<OutputOptions> {
+        self.0.output_options(mode, tool)
+    }
+
+    /// Returns these options with permissions [within](Permissions::within) those of an agent that runs this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that are left.
+    pub fn within(&self, outer: &Self, name: &str) -> Result<Self> {
+        let mut settings = (*self.0).clone();
+        settings.set_within(&outer.0.config.permissions, name)?;
+        Ok(Self(Arc::new(settings)))
+    }
+}
+
+impl Settings {
+    /// Puts the permissions within those of the agent that runs this one.
+    pub(crate) fn set_within(&mut self, outer: &Permissions, name: &str) -> Result<()> {
+        let config = &mut self.config;
+        let permissions = std::mem::take(&mut config.permissions);
+        config.permissions = permissions.within(outer, name);
+        let tools = config.tools.clone();
+        let is_offered = tools.names().all(|tool| config.permissions.offers(tool));
+        if is_offered { Ok(()) } else { self.set_tools(tools) }
+    }
+}

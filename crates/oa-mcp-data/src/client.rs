@@ -1,0 +1,32 @@
+//! Messages between MCP clients and a server, as the server reads and writes them.
+//!
+//! `ToolServer` of `oa-mcp` is built on it.
+//!
+//! ```
+//! use oa_mcp_data::client::{Incoming, InputLine, LineSplitter, answer, read};
+//! use serde_json::json;
+//!
+//! let mut lines = LineSplitter::new(1_000);
+//! let (line, _) = lines.push(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+//! let Some(InputLine::Whole(line)) = line else { panic!("no line") };
+//! let message = read(&line, 100)?.remove(0);
+//! let Incoming::Request { id, method, .. } = message else { panic!("no request") };
+//! assert_eq!(method, "ping");
+//! assert_eq!(answer(&id, &json!({})), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+//! # Ok::<(), String>(())
+//! ```
+
+mod envelope;
+mod journal;
+mod message;
+mod splitter;
+
+pub use envelope::{
+    Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, complete, level_place, of_subscription,
+};
+pub use journal::{Journal, News};
+pub use message::{
+    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
+    excerpt, notice, read, unavailable,
+};
+pub use splitter::{InputLine, LineSplitter};

@@ -1,0 +1,249 @@
+use serde_json::{Value, json};
+
+use super::message::{
+    HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, error, error_with, excerpt,
+};
+
+/// The version without a handshake: each request says which version it is of.
+pub const STATELESS: &str = "2026-07-28";
+/// The versions that begin with `initialize`, the newest last.
+pub const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The levels of log notifications, as the protocol orders them.
+pub const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// The metadata of a request: its protocol version and log level.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Envelope {
+    /// Nothing: it is one of a conversation that began with `initialize`.
+    None,
+    /// It is of the version without a handshake, and wants log lines from this level on.
+    Stateless {
+        /// The level's place among the [`LEVELS`]; `None` for no lines.
+        level: Option<u8>,
+    },
+    /// It is refused, with this answer.
+    Refused(String),
+}
+
+/// The headers of a request that say again what its body says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Mirrors {
+    /// `MCP-Protocol-Version`.
+    pub version: Option<String>,
+    /// `Mcp-Method`.
+    pub method: Option<String>,
+    /// `Mcp-Name`, perhaps in base64.
+    pub name: Option<String>,
+}
+
+/// The place that a request came from, as far as the version without a handshake cares.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Origin<'a> {
+    /// A stream of lines, which has both kinds of requests.
+    Lines,
+    /// A session over HTTP.
+    Session,
+    /// HTTP without a session; the headers are checked.
+    Post(&'a Mirrors),
+}
+
+impl Envelope {
+    /// Reads the envelope of a request.
+    #[must_use]
+    pub fn read(id: &Value, method: &str, params: &Value, origin: Origin<'_>) -> Self {
+        let meta = params.get("_meta");
+        let field = |name: &str| meta.and_then(|meta| meta.get(name));
+        let malformed = |why: &str| Self::Refused(error(id, INVALID_PARAMS, why));
+        let version = match (field(VERSION), origin) {
+            // It begins a conversation, whatever it carries.
+            (_, Origin::Lines | Origin::Session) if method == "initialize" => return Self::None,
+            (Some(Value::String(version)), _) => version,
+            (Some(_), _) => return malformed(&format!("{VERSION} must be a text")),
+            (None, Origin::Post(_)) => {
+                return malformed(&format!("_meta must have {VERSION}, and {CAPABILITIES}"));
+            }
+            (None, _) if matches!(method, "server/discover" | "subscriptions/listen") => {
+                return malformed(&format!("_meta must have {VERSION}, and {CAPABILITIES}"));
+            }
+            (None, _) => return Self::None,
+        };
+        let mismatch = |header: &str| {
+            let why = format!("the header {header} must say what the body says");
+            Self::Refused(error(id, HEADER_MISMATCH, &why))
+        };
+        match origin {
+            Origin::Lines => {}
+            Origin::Session => return mismatch("mcp-protocol-version"),
+            Origin::Post(mirrors) => {
+                if mirrors.version.as_deref() != Some(version) {
+                    return mismatch("mcp-protocol-version");
+                }
+            }
+        }
+        if version != STATELESS {
+            let supported: Vec<_> =
+                std::iter::once(STATELESS).chain(VERSIONS.into_iter().rev()).collect();
+            let data = json!({ "supported": supported, "requested": excerpt(version) });
+            let why = "this version of the protocol is not spoken here";
+            return Self::Refused(error_with(id, UNSUPPORTED_VERSION, why, &data));
+        }
+        if !field(CAPABILITIES).is_some_and(Value::is_object) {
+            return malformed(&format!("{CAPABILITIES} must be an object"));
+        }
+        if let Origin::Post(mirrors) = origin {
+            if mirrors.method.as_deref() != Some(method) {
+                return mismatch("mcp-method");
+            }
+            let name = params.get("name").and_then(Value::as_str);
+            if method == "tools/call" && name.is_some_and(|name| !mirrors.names(name)) {
+                return mismatch("mcp-name");
+            }
+        }
+        let level = match field(LOG_LEVEL) {
+            None => None,
+            Some(level) => match level_place(level) {
+                Some(place) => Some(place),
+                None => {
+                    return malformed(&format!("{LOG_LEVEL} must be one of {}", LEVELS.join(", ")));
+                }
+            },
+        };
+        Self::Stateless { level }
+    }
+}
+
+impl Mirrors {
+    /// Returns true if the header has this name, as it is or in base64.
+    fn names(&self, name: &str) -> bool {
+        let Some(header) = self.name.as_deref() else { return false };
+        match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+            Some(encoded) => encoded == base64(name.as_bytes()),
+            None => header == name,
+        }
+    }
+}
+
+/// Returns the place of a level among the [`LEVELS`].
+#[must_use]
+pub fn level_place(level: &Value) -> Option<u8> {
+    let level = level.as_str()?;
+    let place = LEVELS.iter().position(|known| *known == level)?;
+    u8::try_from(place).ok()
+}
+
+/// Makes a result one of the version without a handshake.
+#[must_use]
+pub fn complete(mut result: Value, server: &Value) -> Value {
+    result["resultType"] = "complete".into();
+    result["_meta"] = json!({ SERVER: server });
+    result
+}
+
+/// Adds to a message which subscription it belongs to: the id of the request that began it.
+#[must_use]
+pub fn of_subscription(mut params: Value, id: &Value) -> Value {
+    params["_meta"][SUBSCRIPTION] = id.clone();
+    params
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let of = |place: usize| u32::from(three.get(place).copied().unwrap_or_default());
+        let bits = of(0) << 16 | of(1) << 8 | of(2);
+        for digit in 0..4_usize {
+            let place = (bits >> (18 - 6 * digit)) & 63;
+            let is_there = digit <= three.len();
+            text.push(if is_there { char::from(DIGITS[place as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(version: &str) -> Value {
+        json!({ "name": "echo", "_meta": { VERSION: version, CAPABILITIES: {} } })
+    }
+
+    fn code(envelope: &Envelope) -> Value {
+        let Envelope::Refused(answer) = envelope else { panic!("{envelope:?}") };
+        serde_json::from_str::<Value>(answer).unwrap()["error"]["code"].clone()
+    }
+
+    fn mirrors(version: &str, method: &str, name: &str) -> Mirrors {
+        let of = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        Mirrors { version: of(version), method: of(method), name: of(name) }
+    }
+
+    #[test]
+    fn each_request_says_which_version_it_is_of() {
+        let read =
+            |method: &str, params: &Value| Envelope::read(&json!(1), method, params, Origin::Lines);
+        assert_eq!(read("tools/list", &json!({})), Envelope::None);
+        assert_eq!(read("initialize", &params(STATELESS)), Envelope::None);
+        assert_eq!(read("tools/list", &params(STATELESS)), Envelope::Stateless { level: None });
+        let mut verbose = params(STATELESS);
+        verbose["_meta"][LOG_LEVEL] = "warning".into();
+        assert_eq!(read("tools/call", &verbose), Envelope::Stateless { level: Some(3) });
+        verbose["_meta"][LOG_LEVEL] = "loud".into();
+        assert_eq!(code(&read("tools/call", &verbose)), INVALID_PARAMS);
+        assert_eq!(code(&read("server/discover", &json!({}))), INVALID_PARAMS);
+        assert_eq!(code(&read("tools/list", &json!({ "_meta": { VERSION: 7 } }))), INVALID_PARAMS);
+        let bare = json!({ "_meta": { VERSION: STATELESS } });
+        assert_eq!(code(&read("tools/list", &bare)), INVALID_PARAMS);
+        let unknown = read("tools/list", &params("2099-01-01"));
+        assert_eq!(code(&unknown), UNSUPPORTED_VERSION);
+        assert!(format!("{unknown:?}").contains("2025-11-25"), "{unknown:?}");
+    }
+
+    #[test]
+    fn headers_say_what_the_body_says() {
+        let read = |mirrors: &Mirrors, name: &str| {
+            let mut params = params(STATELESS);
+            params["name"] = name.into();
+            Envelope::read(&json!(1), "tools/call", &params, Origin::Post(mirrors))
+        };
+        let good = Envelope::Stateless { level: None };
+        assert_eq!(read(&mirrors(STATELESS, "tools/call", "echo"), "echo"), good);
+        let encoded = "=?base64?SGVsbG8sIOS4lueVjA==?=";
+        assert_eq!(read(&mirrors(STATELESS, "tools/call", encoded), "Hello, 世界"), good);
+        for (version, method, name) in [
+            ("", "tools/call", "echo"),
+            ("2025-11-25", "tools/call", "echo"),
+            (STATELESS, "", "echo"),
+            (STATELESS, "tools/list", "echo"),
+            (STATELESS, "tools/call", ""),
+            (STATELESS, "tools/call", "other"),
+            (STATELESS, "tools/call", "=?base64?b3RoZXI=?="),
+        ] {
+            let refused = read(&mirrors(version, method, name), "echo");
+            assert_eq!(code(&refused), HEADER_MISMATCH, "{version} {method} {name}");
+        }
+        let in_session =
+            Envelope::read(&json!(1), "tools/list", &params(STATELESS), Origin::Session);
+        assert_eq!(code(&in_session), HEADER_MISMATCH);
+    }
+
+    #[test]
+    fn base64_matches_the_vectors_of_the_rfc() {
+        for (text, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(text.as_bytes()), encoded);
+        }
+    }
+}

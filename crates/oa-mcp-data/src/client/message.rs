@@ -1,0 +1,230 @@
+use serde_json::{Value, json};
+
+/// The code of an error: the text is not JSON.
+const PARSE_ERROR: i64 = -32700;
+/// The code of an error: the JSON is not a request.
+pub const INVALID_REQUEST: i64 = -32600;
+/// The code of an error: there is no such method.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The code of an error: the parameters are not those of the method.
+pub const INVALID_PARAMS: i64 = -32602;
+const INTERNAL: i64 = -32603;
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+/// The server cannot do it now.
+const UNAVAILABLE: i64 = -32000;
+/// The longest excerpt of a client's text in an error, in characters.
+const EXCERPT: usize = 100;
+
+/// One message of a client.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Incoming {
+    /// JSON that is not a message.
+    Invalid {
+        /// The id that it has all the same, or null.
+        id: Value,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A notification, which gets no answer.
+    Notice {
+        /// The kind of notification.
+        method: String,
+        /// Its parameters; null if there are none.
+        params: Value,
+    },
+    /// A request, which gets one answer.
+    Request {
+        /// A text or a number.
+        id: Value,
+        /// The kind of request.
+        method: String,
+        /// Its parameters; null if there are none.
+        params: Value,
+    },
+    /// An answer. A server that asks nothing has no use for it.
+    Response,
+}
+
+/// Reads one piece of input, of at most `most_values` JSON values: a message, or a batch of them, as the version
+/// 2025-03-26 has it.
+///
+/// # Errors
+///
+/// The answer to what cannot be read at all, as JSON.
+pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
+    // A value takes much more memory than its text: `[0,0,0,..]`.
+    if values(bytes) > most_values {
+        let why = format!("the message has more than {most_values} values");
+        return Err(error(&Value::Null, INVALID_REQUEST, &why));
+    }
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Array(batch)) if batch.is_empty() => {
+            Err(error(&Value::Null, INVALID_REQUEST, "a batch without messages"))
+        }
+        Ok(Value::Array(batch)) => Ok(batch.into_iter().map(message).collect()),
+        Ok(value) => Ok(vec![message(value)]),
+        Err(cause) => {
+            let why = format!("no JSON: {cause}");
+            Err(error(&Value::Null, PARSE_ERROR, &why))
+        }
+    }
+}
+
+fn message(mut value: Value) -> Incoming {
+    let Some(message) = value.as_object_mut() else {
+        return Incoming::Invalid { id: Value::Null, why: "a message is an object" };
+    };
+    let id = message.shift_remove("id");
+    let is_id = matches!(id, Some(Value::Number(_) | Value::String(_)));
+    let known = id.clone().filter(|_| is_id).unwrap_or_default();
+    let invalid = |why| Incoming::Invalid { id: known.clone(), why };
+    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return invalid("jsonrpc must be \"2.0\"");
+    }
+    let method = match message.shift_remove("method") {
+        Some(Value::String(method)) => method,
+        Some(_) => return invalid("the method must be a text"),
+        None if message.contains_key("result") || message.contains_key("error") => {
+            return Incoming::Response;
+        }
+        None => return invalid("there is no method"),
+    };
+    let params = message.shift_remove("params").unwrap_or_default();
+    match id {
+        Some(id) if is_id => Incoming::Request { id, method, params },
+        Some(_) => invalid("the id must be a text or a number"),
+        None => Incoming::Notice { method, params },
+    }
+}
+
+/// Returns a number that is at least that of the values in a text, without reading it.
+pub(crate) fn values(bytes: &[u8]) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Returns the answer to a request.
+#[must_use]
+pub fn answer(id: &Value, result: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+}
+
+/// An answer whose result is JSON already.
+#[must_use]
+pub fn answer_with(id: &Value, result: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
+}
+
+/// Returns an error as the answer to a request; the id is null if it is not known.
+#[must_use]
+pub fn error(id: &Value, code: i64, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+}
+
+/// An error with more data than its message.
+pub(crate) fn error_with(id: &Value, code: i64, message: &str, data: &Value) -> String {
+    let error = json!({ "code": code, "message": message, "data": data });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
+}
+
+/// The answer to a request that cannot be served now. The newest version keeps the code that the others have from being
+/// used.
+#[must_use]
+pub fn unavailable(id: &Value, is_stateless: bool, message: &str) -> String {
+    error(id, if is_stateless { INTERNAL } else { UNAVAILABLE }, message)
+}
+
+/// Returns a notification.
+#[must_use]
+pub fn notice(method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+}
+
+/// A client's text in an error: its beginning, on one line.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    oa_redact::printable(&text.chars().take(EXCERPT).collect::<String>()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn one(text: &str) -> Incoming {
+        let mut read = read(text.as_bytes(), 1_000).unwrap();
+        assert_eq!(read.len(), 1);
+        read.remove(0)
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let request = |id: Value| Incoming::Request { id, method: "m".into(), params: json!([1]) };
+        assert_eq!(one(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#), request(json!(1)));
+        assert_eq!(
+            one(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":[1]}"#),
+            request(json!("a"))
+        );
+        let notice = Incoming::Notice { method: "m".into(), params: Value::Null };
+        assert_eq!(one(r#"{"jsonrpc":"2.0","method":"m"}"#), notice);
+        assert_eq!(one(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Incoming::Response);
+        let id = |text: &str| match one(text) {
+            Incoming::Invalid { id, .. } => id,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(id(r#"{"id":1,"method":"m"}"#), json!(1));
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":"a","method":7}"#), json!("a"));
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#), Value::Null);
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#), Value::Null);
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":3}"#), json!(3));
+        assert_eq!(id("7"), Value::Null);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_answered_without_an_id() {
+        let refused = |text: &str| -> Value {
+            serde_json::from_str(&read(text.as_bytes(), 4).unwrap_err()).unwrap()
+        };
+        assert_eq!(refused("{")["error"]["code"], PARSE_ERROR);
+        assert_eq!(refused("[]")["error"]["code"], INVALID_REQUEST);
+        assert_eq!(refused("[0,0,0,0]")["error"]["message"], "the message has more than 4 values");
+        assert_eq!(refused("[]")["id"], Value::Null);
+        assert!(read(br#"",,,,,,[[[[""#, 4).is_ok(), "separators in a text count for nothing");
+    }
+
+    fn count(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(values) => values.iter().map(count).sum(),
+            Value::Object(members) => members.values().map(count).sum(),
+            _ => 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_never_counted_too_low(texts in proptest::collection::vec(".{0,8}", 0..8), depth in 0..8_usize) {
+            let mut value = json!({ "a": texts, "b": {}, "c": [] });
+            for _ in 0..depth {
+                value = json!([value, 1, { "d": null }]);
+            }
+            prop_assert!(values(value.to_string().as_bytes()) >= count(&value));
+        }
+
+        #[test]
+        fn no_text_is_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = read(&bytes, 16);
+        }
+    }
+}

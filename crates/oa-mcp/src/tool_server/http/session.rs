@@ -1,0 +1,97 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Duration, MissedTickBehavior};
+
+use crate::tool_server::call::Connection;
+use crate::tool_server::http::body::Event;
+
+/// The pause after which a session with an open stream counts as used again.
+const TOUCH: Duration = Duration::from_secs(60);
+
+/// A session: its conversation, and its stream of news, of which there is one at a time.
+pub(crate) struct Session {
+    pub(crate) connection: Arc<Connection>,
+    /// The number of the stream that is read now. Streams end with the session.
+    turn: watch::Sender<u64>,
+    /// The number of the last news that a stream has taken.
+    seen: Arc<AtomicU64>,
+}
+
+/// A session's stream of news.
+pub(crate) struct Follower {
+    connection: Arc<Connection>,
+    turn: watch::Receiver<u64>,
+    own_turn: u64,
+    seen: u64,
+    told: Arc<AtomicU64>,
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection) -> Self {
+        let seen = Arc::new(AtomicU64::new(connection.live().last()));
+        Self { connection: Arc::new(connection), turn: watch::Sender::new(0), seen }
+    }
+
+    /// Begins a stream, which takes the place of the one before. It goes on after the news of this number, or where the
+    /// last stream ended.
+    pub(crate) fn follow(&self, after: Option<u64>) -> Follower {
+        let mut own_turn = 0;
+        self.turn.send_modify(|turn| {
+            *turn += 1;
+            own_turn = *turn;
+        });
+        Follower {
+            connection: Arc::clone(&self.connection),
+            turn: self.turn.subscribe(),
+            own_turn,
+            seen: after.unwrap_or_else(|| self.seen.load(Ordering::Acquire)),
+            told: Arc::clone(&self.seen),
+        }
+    }
+}
+
+impl Follower {
+    /// Sends news until another stream takes over, the session ends, or nobody reads any more.
+    pub(crate) async fn run(mut self, out: mpsc::Sender<Event>, touch: impl Fn() + Send) {
+        let mut changes = self.connection.live().subscribe();
+        changes.mark_changed();
+        let mut touches = tokio::time::interval(TOUCH);
+        touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                turn = self.turn.wait_for(|turn| *turn != self.own_turn) => {
+                    let _ = turn;
+                    return;
+                }
+                () = out.closed() => return,
+                changed = changes.changed() => if changed.is_err() { return },
+                _ = touches.tick() => {
+                    touch();
+                    continue;
+                }
+            }
+            let (news, last) = self.connection.news(self.seen);
+            for (number, text) in news {
+                if out.send(Event { id: Some(event_id(number)), text }).await.is_err() {
+                    return;
+                }
+                self.told.fetch_max(number, Ordering::AcqRel);
+            }
+            self.seen = last;
+            self.told.fetch_max(last, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Returns the id of the event with a piece of news.
+pub(crate) fn event_id(number: u64) -> String {
+    format!("n{number}")
+}
+
+/// Returns the number of the news that an event had.
+pub(crate) fn number_of(event_id: &str) -> Option<u64> {
+    event_id.strip_prefix('n')?.parse().ok()
+}

@@ -1,0 +1,106 @@
+//! The instruments, as the conventions describe them.
+
+/// An instrument. All are histograms.
+///
+/// Names, units and bucket boundaries are those of OpenTelemetry's conventions for generative AI; only
+/// [`TimePerOutputToken`](Self::TimePerOutputToken) has a name of its own.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum Instrument {
+    /// `gen_ai.client.operation.duration`, in seconds: from a request to the end of its answer.
+    OperationDuration,
+    /// `gen_ai.client.operation.time_to_first_chunk`, in seconds: from a request to the first part of its answer.
+    TimeToFirstChunk,
+    /// `gen_ai.client.token.usage`, in tokens: as the server reports them, input and output apart.
+    TokenUsage,
+    /// `open_agent.client.operation.time_per_output_token`, in seconds: the mean of a complete answer, without its first token.
+    ///
+    /// The conventions have a name for it on the side of the server only.
+    TimePerOutputToken,
+    /// `gen_ai.execute_tool.duration`, in seconds: one run of a tool.
+    ToolDuration,
+}
+
+const SECONDS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+const SECONDS_PER_TOKEN: &[f64] =
+    &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
+
+const TOKENS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1_024.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+impl Instrument {
+    /// All instruments.
+    pub const ALL: &'static [Self] = &[
+        Self::OperationDuration,
+        Self::TimeToFirstChunk,
+        Self::TokenUsage,
+        Self::TimePerOutputToken,
+        Self::ToolDuration,
+    ];
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OperationDuration => "gen_ai.client.operation.duration",
+            Self::TimeToFirstChunk => "gen_ai.client.operation.time_to_first_chunk",
+            Self::TokenUsage => "gen_ai.client.token.usage",
+            Self::TimePerOutputToken => "open_agent.client.operation.time_per_output_token",
+            Self::ToolDuration => "gen_ai.execute_tool.duration",
+        }
+    }
+
+    /// Returns its unit: `s` or `{token}`.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::TokenUsage => "{token}",
+            Self::OperationDuration
+            | Self::TimeToFirstChunk
+            | Self::TimePerOutputToken
+            | Self::ToolDuration => "s",
+        }
+    }
+
+    /// Returns the upper boundaries of its buckets, in its unit.
+    #[must_use]
+    pub fn boundaries(self) -> &'static [f64] {
+        match self {
+            Self::TokenUsage => TOKENS,
+            Self::TimePerOutputToken => SECONDS_PER_TOKEN,
+            Self::OperationDuration | Self::TimeToFirstChunk | Self::ToolDuration => SECONDS,
+        }
+    }
+
+    /// Returns its description for people.
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::OperationDuration => "GenAI operation duration.",
+            Self::TimeToFirstChunk => {
+                "Time to receive the first chunk, measured from when the client issues the generation request to when \
+                 the first chunk is received in the response stream."
+            }
+            Self::TokenUsage => "Number of input and output tokens used.",
+            Self::TimePerOutputToken => {
+                "Mean time for each output token after the first one, of complete answers."
+            }
+            Self::ToolDuration => "The duration of a single tool execution.",
+        }
+    }
+}

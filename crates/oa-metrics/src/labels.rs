@@ -1,0 +1,182 @@
+//! The values of attributes, which are few whatever a server or a program names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The value for whatever is one too many.
+pub(crate) const OTHER: &str = "_OTHER";
+
+/// The longest name that is recorded, in bytes.
+const NAME: usize = 128;
+/// The number of different targets.
+const TARGETS: usize = 64;
+/// The number of models that may answer at one target.
+const ANSWERING: usize = 8;
+/// The number of different tools.
+const TOOLS: usize = 256;
+
+/// The names that were recorded so far. The first ones are kept; later ones are [`OTHER`].
+///
+/// The program chooses targets and tools, so these limits are for mistakes. The server chooses the name of the model that
+/// answers, so that limit is for servers: a name that changes with each answer costs nothing but its own meaning.
+#[derive(Debug, Default)]
+pub(crate) struct Labels {
+    targets: BTreeMap<Target, BTreeSet<String>>,
+    tools: BTreeSet<String>,
+}
+
+/// The target of a request, as the program set it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Target {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) server: Option<Server>,
+}
+
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Server {
+    pub(crate) address: String,
+    pub(crate) port: u16,
+}
+
+impl Labels {
+    /// Returns what is recorded of a target, and of the model that answered there.
+    pub(crate) fn admit(
+        &mut self,
+        target: Target,
+        answered: Option<&str>,
+    ) -> (Target, Option<String>) {
+        let target = target.bounded();
+        let is_new = !self.targets.contains_key(&target);
+        let target = if is_new && self.targets.len() >= TARGETS {
+            Target { provider: target.provider_or_other(&self.targets), ..Target::other() }
+        } else {
+            target
+        };
+        let answering = self.targets.entry(target.clone()).or_default();
+        (target, answered.map(|name| admit(answering, name, ANSWERING)))
+    }
+
+    /// Returns what is recorded of a tool.
+    pub(crate) fn tool(&mut self, name: &str) -> String {
+        admit(&mut self.tools, name, TOOLS)
+    }
+}
+
+impl Target {
+    /// The one that stands for all that are too many.
+    fn other() -> Self {
+        Self { provider: OTHER.to_owned(), model: OTHER.to_owned(), server: None }
+    }
+
+    fn bounded(self) -> Self {
+        let server = self.server.filter(|server| server.address.len() <= NAME);
+        Self { provider: bounded(self.provider), model: bounded(self.model), server }
+    }
+
+    /// Keeps the provider of one too many, if others have it as well: these are few.
+    fn provider_or_other(&self, known: &BTreeMap<Self, BTreeSet<String>>) -> String {
+        let is_known = known.keys().any(|target| target.provider == self.provider);
+        if is_known { self.provider.clone() } else { OTHER.to_owned() }
+    }
+}
+
+fn admit(known: &mut BTreeSet<String>, name: &str, most: usize) -> String {
+    if known.contains(name) {
+        return name.to_owned();
+    }
+    if name.len() > NAME || known.len() >= most {
+        return OTHER.to_owned();
+    }
+    known.insert(name.to_owned());
+    name.to_owned()
+}
+
+fn bounded(name: String) -> String {
+    if name.len() > NAME { OTHER.to_owned() } else { name }
+}
+
+/// Takes an address apart. Whatever stands before the host, such as a password, is no part of the result.
+pub(crate) fn server_of(base_url: &str) -> Option<Server> {
+    let uri: http::Uri = base_url.parse().ok()?;
+    let address = uri.host().filter(|host| !host.is_empty())?;
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let port = uri.port_u16().unwrap_or(usual);
+    Some(Server { address: address.trim_matches(['[', ']']).to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn target(provider: usize, model: &str, port: Option<u16>) -> Target {
+        let server = port.map(|port| Server { address: "gpu".to_owned(), port });
+        Target { provider: format!("p{provider}"), model: model.to_owned(), server }
+    }
+
+    proptest! {
+        /// Whatever comes, the number of different values is bounded, and so is their length.
+        #[test]
+        fn values_are_few_and_short(seen in proptest::collection::vec(
+            (0..3_usize, "[a-z]{1,2}|[a-z]{140}", proptest::option::of(1..4_u16), "[a-z]{1,3}|[a-z]{140}"), 0..500)) {
+            let mut labels = Labels::default();
+            let mut all = BTreeSet::new();
+            for (provider, model, port, answered) in &seen {
+                let recorded = labels.admit(target(*provider, model, *port), Some(answered));
+                prop_assert!(recorded.0.model.len() <= NAME);
+                prop_assert!(recorded.1.as_ref().is_some_and(|name| name.len() <= NAME));
+                all.insert(recorded);
+                labels.tool(answered);
+            }
+            // The rest of each provider, and of those without a place.
+            prop_assert!(all.len() <= (TARGETS + 4) * (ANSWERING + 1));
+            prop_assert!(labels.targets.len() <= TARGETS + 4);
+            prop_assert!(labels.tools.len() <= TOOLS);
+        }
+
+        /// A name that was recorded is recorded again, whatever came in between.
+        #[test]
+        fn what_was_recorded_stays(between in proptest::collection::vec("[a-z]{1,3}", 0..200)) {
+            let mut labels = Labels::default();
+            let first = target(0, "qwen3:8b", Some(1));
+            let recorded = labels.admit(first.clone(), Some("qwen3"));
+            prop_assert_eq!(&recorded, &(first.clone(), Some("qwen3".to_owned())));
+            for name in &between {
+                labels.admit(target(0, name, None), Some(name));
+                labels.admit(first.clone(), Some(name));
+            }
+            prop_assert_eq!(labels.admit(first, Some("qwen3")), recorded);
+        }
+    }
+
+    #[test]
+    fn one_too_many_is_other() {
+        let mut labels = Labels::default();
+        for model in 0..TARGETS {
+            labels.admit(target(0, &model.to_string(), None), None);
+        }
+        let (late, _) = labels.admit(target(0, "late", Some(7)), None);
+        assert_eq!(late, target(0, OTHER, None));
+        let (foreign, _) = labels.admit(target(1, "late", Some(7)), None);
+        assert_eq!(foreign, Target::other());
+        for number in 0..ANSWERING {
+            labels.admit(target(0, "0", None), Some(&number.to_string()));
+        }
+        let (kept, answered) = labels.admit(target(0, "0", None), Some("late"));
+        assert_eq!((kept.model.as_str(), answered.as_deref()), ("0", Some(OTHER)));
+    }
+
+    #[test]
+    fn addresses_lose_passwords_and_paths() {
+        let server = |address: &str, port| Some(Server { address: address.to_owned(), port });
+        assert_eq!(server_of("http://localhost:11434/v1"), server("localhost", 11_434));
+        assert_eq!(
+            server_of("https://user:hunter2@api.example.com/v1"),
+            server("api.example.com", 443)
+        );
+        assert_eq!(server_of("http://[::1]/v1"), server("::1", 80));
+        assert_eq!(server_of(""), None);
+        assert_eq!(server_of("/v1"), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! OpenTelemetry metrics of an agent: how long requests and tool calls take, and how many tokens they use.
+//!
+//! [`Metrics`] wraps a chat service and tools. They record into a meter of the crate `opentelemetry`, whose API this crate
+//! uses and whose SDK it does not: the program chooses an SDK and an exporter. Without one, nothing is recorded.
+//!
+//! ```
+//! use oa_chat::{ChatRequest, Endpoint};
+//! use oa_metrics::Metrics;
+//! use oa_testkit::{MemoryServer, Reply};
+//! use oa_types::Message;
+//! use opentelemetry::metrics::MeterProvider;
+//! use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+//! use tower::Service;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let exporter = InMemoryMetricExporter::default();
+//! let reader = PeriodicReader::builder(exporter.clone()).build();
+//! let provider = SdkMeterProvider::builder().with_reader(reader).build();
+//!
+//! let metrics = Metrics::new(&provider.meter("my-agent"));
+//! let server = Endpoint::builder().base_url("http://localhost:8080/v1")
+//! #   .transport(MemoryServer::new(Reply::text("Yes.").usage(9, 2)))
+//!     .build()?;
+//! let mut server = metrics.endpoint(server);
+//! let request = ChatRequest::new("qwen3:8b", vec![Message::user("Is the sky blue?")]);
+//! server.call(request).await?.message().await?;
+//!
+//! provider.force_flush()?;
+//! assert_eq!(exporter.get_finished_metrics()?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Instruments
+//!
+//! [`Instrument`] lists them, with units and bucket boundaries. The names are those of OpenTelemetry's conventions for
+//! generative AI, which are still called experimental there.
+//!
+//! # Attributes
+//!
+//! | attribute | on | value |
+//! | --- | --- | --- |
+//! | `gen_ai.operation.name` | requests | `chat` |
+//! | `gen_ai.provider.name` | requests | the provider's name in the conventions; `openai`, the protocol, for servers without a name |
+//! | `gen_ai.request.model` | requests | the requested model |
+//! | `gen_ai.response.model` | requests | the model that answered, as the server names it |
+//! | `server.address`, `server.port` | requests | the server, if it is known |
+//! | `gen_ai.token.type` | tokens | `input` or `output` |
+//! | `gen_ai.tool.name` | tool calls | the name of the tool |
+//! | `gen_ai.tool.type` | tool calls | `function` |
+//! | `error.type` | durations | for requests, the kind of the error as [`ErrorKind`](oa_chat::ErrorKind) spells it, `Interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
+//!
+//! No prompt, answer, argument or result is recorded, nor any key. A server that names a new model in each answer does not
+//! make the metrics grow: 64 targets of requests, 8 models that answer at each, and 256 tools are told apart, names of up
+//! to 128 bytes; whatever is one too many is `_OTHER`.
+//!
+//! # When to use this crate directly
+//!
+//! Use it for chat services without an agent. Agents take the facade `open-agent` with its feature `metrics`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod chat;
+mod instrument;
+mod labels;
+mod measurement;
+mod metrics;
+mod provider;
+mod recorder;
+mod tool;
+
+pub use crate::chat::{MeteredChat, MeteredFuture};
+pub use crate::instrument::Instrument;
+pub use crate::metrics::Metrics;
+pub use crate::tool::MeteredTool;
+
+/// Runs the README's examples as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,197 @@
+//! Conversations in a store, beside the engine.
+//!
+//! The journal of a turn has the revision and the number of messages that it began with, and not the messages: each attempt
+//! loads them. A turn is appended once, also if a worker dies between the append and its journal entry, because a
+//! repetition finds its own messages at the end of the session.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oa_session::Timestamp;
+use oa_session::{
+    Append, Error, ErrorKind, NewSession, Revision, Session, SessionId, SessionStore,
+};
+use oa_types::{Message, json_size};
+use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The state of a stored session.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct StoredAt {
+    pub(crate) revision: Revision,
+    pub(crate) messages: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The reason why a store has not done what it should; trying again would not help.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+struct Refusal {
+    code: u16,
+    message: String,
+}
+
+impl Refusal {
+    fn new(code: u16, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// Returns the refusal that an error is. `Err` is an error after which the engine tries again.
+    fn of(error: Error) -> Result<Self, HandlerError> {
+        let code = match error.kind() {
+            ErrorKind::Busy | ErrorKind::Closed | ErrorKind::Io => return Err(error.into()),
+            ErrorKind::AlreadyExists | ErrorKind::Conflict | ErrorKind::NewerVersion => 409,
+            ErrorKind::InvalidInput => 400,
+            ErrorKind::Limit => 413,
+            ErrorKind::NotFound => 404,
+            _ => 500,
+        };
+        Ok(Self::new(code, error.to_string()))
+    }
+}
+
+impl From<Refusal> for TerminalError {
+    fn from(Refusal { code, message }: Refusal) -> Self {
+        Self::new_with_code(code, message)
+    }
+}
+
+type Stored<T> = Result<T, Refusal>;
+
+/// Sets the messages of a session aside from the journal.
+type Aside = Arc<Mutex<Option<Vec<Message>>>>;
+
+/// Returns the messages of a session and where they stand. One that does not exist is created.
+pub(crate) async fn load(
+    ctx: &ObjectContext<'_>,
+    store: &Arc<dyn SessionStore>,
+) -> Result<(Vec<Message>, StoredAt), HandlerError> {
+    let id = id(ctx.key())?;
+    let aside = Aside::default();
+    let closure = {
+        let (store, id, aside) = (Arc::clone(store), id.clone(), Arc::clone(&aside));
+        move || async move { open(&*store, id, &aside).await.map(Json) }
+    };
+    let Json(at) = ctx.run(closure).name("load").await?;
+    let at = at.map_err(TerminalError::from)?;
+    let loaded = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut messages = match loaded {
+        Some(messages) => messages,
+        // A replay: what others have added since does not count.
+        None => match store.load(&id).await {
+            Ok(session) => session.messages,
+            Err(error) => return Err(TerminalError::from(Refusal::of(error)?).into()),
+        },
+    };
+    if messages.len() < at.messages {
+        return Err(TerminalError::new_with_code(409, OTHER_WRITER).into());
+    }
+    messages.truncate(at.messages);
+    Ok((messages, at))
+}
+
+/// The message about a session that was shortened while a turn was in progress.
+const OTHER_WRITER: &str = "somebody else has removed messages of the stored session";
+
+async fn open(
+    store: &dyn SessionStore,
+    id: SessionId,
+    aside: &Aside,
+) -> Result<Stored<StoredAt>, HandlerError> {
+    let session = match store.load(&id).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let created = store.create(NewSession::new(id, Timestamp::now())).await;
+            created.map(|info| Session::new(info, Vec::new(), None))
+        }
+        loaded => loaded,
+    };
+    let session = match session {
+        Ok(session) => session,
+        // Somebody else has created it: it is loaded at the next attempt.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error.into()),
+        Err(error) => return Refusal::of(error).map(Err),
+    };
+    if session.pending.is_some() {
+        let message = "a call of the stored session waits for permission: decide on it first";
+        return Ok(Err(Refusal::new(409, message)));
+    }
+    let (revision, messages) = (session.info.revision, session.messages.len());
+    let at = StoredAt { revision, messages, bytes: json_size(&session.messages) };
+    *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.messages);
+    Ok(Ok(at))
+}
+
+/// Appends the messages of a turn, once. `before` is the conversation that the store has, `after` the one that it is to
+/// have. One that was shortened replaces all of it.
+pub(crate) async fn save(
+    ctx: &ObjectContext<'_>,
+    store: &Arc<dyn SessionStore>,
+    at: &StoredAt,
+    before: &[Message],
+    after: &[Message],
+) -> Result<StoredAt, HandlerError> {
+    let added = after.strip_prefix(before);
+    if added.is_some_and(<[Message]>::is_empty) {
+        return Ok(at.clone());
+    }
+    let keep = if added.is_none() { Some(0) } else { None };
+    let (messages, bytes) = (added.unwrap_or(after).to_vec(), json_size(after));
+    let closure = {
+        let (store, id, at) = (Arc::clone(store), id(ctx.key())?, at.clone());
+        move || async move {
+            let mut append = Append::new(at.revision, messages, Timestamp::now());
+            append.keep = keep;
+            let stored = match store.append_once(&id, at.messages, append).await {
+                Ok(info) => {
+                    Ok(StoredAt { revision: info.revision, messages: info.message_count, bytes })
+                }
+                Err(error) => Err(Refusal::of(error)?),
+            };
+            Ok(Json(stored))
+        }
+    };
+    let Json(stored) = ctx.run(closure).name("save").await?;
+    Ok(stored.map_err(TerminalError::from)?)
+}
+
+/// Removes the messages of a session, if it exists.
+pub(crate) async fn clear(
+    ctx: &ObjectContext<'_>,
+    store: &Arc<dyn SessionStore>,
+) -> Result<(), HandlerError> {
+    let Ok(id) = id(ctx.key()) else { return Ok(()) };
+    let store = Arc::clone(store);
+    // Without an entry for the revision: it may be done again.
+    let closure = move || async move {
+        let session = match store.load(&id).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Json(Ok(()))),
+            Err(error) => return Ok(Json(Err(Refusal::of(error)?))),
+            Ok(session) => session,
+        };
+        let cleared = store.rewind(&id, session.info.revision, 0, Timestamp::now()).await;
+        match cleared {
+            // Somebody else has written: it is loaded again.
+            Err(error) if error.kind() == ErrorKind::Conflict => Err(error.into()),
+            Err(error) => Ok(Json(Err(Refusal::of(error)?))),
+            Ok(_) => Ok(Json(Ok(()))),
+        }
+    };
+    let Json(cleared) = ctx.run(closure).name("clear").await?;
+    let cleared: Stored<()> = cleared;
+    Ok(cleared.map_err(TerminalError::from)?)
+}
+
+/// Returns the messages of a session; `None` if the store does not have it.
+pub(crate) async fn read(
+    store: &dyn SessionStore,
+    key: &str,
+) -> Result<Option<Vec<Message>>, HandlerError> {
+    let Ok(id) = id(key) else { return Ok(None) };
+    match store.load(&id).await {
+        Ok(session) => Ok(Some(session.messages)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(TerminalError::from(Refusal::of(error)?).into()),
+    }
+}
+
+fn id(key: &str) -> Result<SessionId, TerminalError> {
+    SessionId::new(key).map_err(|error| TerminalError::new_with_code(400, error.to_string()))
+}

@@ -1,0 +1,84 @@
+//! Sub-agents are turns of other objects, and stay within the permissions of the agents that run them.
+
+use serde_json::{Value, json};
+
+use crate::support::{ALONE, Site, results, work};
+
+fn call(name: &str, input: Value) -> Value {
+    json!({ "name": name, "input": input })
+}
+
+fn helper(wish: &Value) -> Value {
+    call("helper", json!({ "prompt": wish.to_string() }))
+}
+
+/// Returns the tools of each request.
+fn offered(site: &Site) -> Vec<Vec<String>> {
+    let effects = site.effects();
+    let asked = effects.iter().filter(|line| !line["asked"].is_null());
+    asked.map(|line| serde_json::from_value(line["tools"].clone()).expect("names")).collect()
+}
+
+/// A rule that denies a tool to an agent denies it to its sub-agent and to the sub-agent of that, which would be asked about
+/// it otherwise; also if the workers die in between. A tool that the outer agent may not have is not offered.
+#[tokio::test]
+async fn sub_agents_stay_within() {
+    let _alone = ALONE.lock().await;
+    let config = json!({ "deny": ["danger"], "disallow": ["big"] });
+    let Some(site) = Site::start(1, config).await else { return };
+    let danger = || call("danger", json!({ "ms": 1 }));
+    let inmost = json!({ "rounds": [[work(400)], [danger()]], "say": "inmost" });
+    let inner = json!({ "rounds": [[helper(&inmost), danger()], [danger()]], "say": "inner" });
+    site.begin("s", &json!({ "rounds": [[helper(&inner)]] })).await;
+    site.until_effect(|line| !line["start"].is_null()).await;
+    site.kill_workers();
+    site.add_worker();
+    let history = site.end("s", 4).await;
+    assert_eq!(results(&history), ["\"inner\""]);
+    assert!(offered(&site).iter().all(|tools| !tools.contains(&"big".to_owned())));
+    let runs = site.effects().iter().filter(|line| !line["end"].is_null()).count();
+    assert_eq!(runs, 1, "only `work` has run");
+
+    // On its own, the helper may have the one tool, and is asked about the other.
+    let mut prompt = json!({ "message": json!({ "rounds": [[danger()]] }).to_string() });
+    prompt["agent"] = json!("helper");
+    let sent = site.call("own", "prompt/send", Some(prompt)).await;
+    assert!(sent.status < 300, "{sent:?}");
+    let is_asked = |status: &Value| status["pending"][0]["tool"] == "danger";
+    let id = site.until_status("own", is_asked).await["pending"][0]["id"].clone();
+    assert!(offered(&site).last().unwrap().contains(&"big".to_owned()));
+    let approve = json!({ "id": id, "input": { "ms": 2 } });
+    assert_eq!(site.call("own", "approve", Some(approve)).await.status, 200);
+    assert!(results(&site.end("own", 4).await)[0].contains("run"));
+}
+
+/// A person cannot give a call an input that a rule denies, nor approve it for an agent within another that may not.
+#[tokio::test]
+async fn approved_inputs_stay_within() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let danger = call("danger", json!({ "ms": 1 }));
+    let mut prompt = json!({ "message": json!({ "rounds": [[danger]] }).to_string() });
+    prompt["agent"] = json!("helper");
+    prompt["within"] = json!(["", "nobody"]);
+    assert_eq!(site.call("s", "prompt", Some(prompt.clone())).await.status, 404);
+    prompt["within"] = json!(vec![""; 9]);
+    assert_eq!(site.call("s", "prompt", Some(prompt.clone())).await.status, 400);
+    prompt["within"] = json!([""]);
+    let sent = site.call("s", "prompt/send", Some(prompt)).await;
+    assert!(sent.status < 300, "{sent:?}");
+    let is_asked = |status: &Value| status["pending"][0]["tool"] == "danger";
+    let id = site.until_status("s", is_asked).await["pending"][0]["id"].clone();
+    // A new version of the main agent denies it.
+    site.kill_workers();
+    let mut site = site;
+    site.config["deny"] = json!(["danger"]);
+    site.add_worker();
+    let changed = json!({ "id": id, "input": { "ms": 2 } });
+    let refused = site.call("s", "approve", Some(changed)).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    // As it is, it runs through the last gate, which denies it as well.
+    assert_eq!(site.call("s", "approve", Some(json!({ "id": id }))).await.status, 200);
+    let results = results(&site.end("s", 4).await);
+    assert!(results[0].contains("permission denied"), "{results:?}");
+}

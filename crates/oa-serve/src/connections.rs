@@ -1,0 +1,83 @@
+//! Connections of a server: how many there are, and how long a request may take to arrive.
+
+use std::io::ErrorKind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::limits::ServeLimits;
+
+/// The time after which a connection is accepted again if the system has no room for one.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Serves connections until `closing` is true and all of them have ended, or have had the time of a request to do so.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: &ServeLimits,
+    mut closing: watch::Receiver<bool>,
+) {
+    let most = limits.connections.clamp(1, u16::MAX.into());
+    let permits = Arc::new(Semaphore::new(most));
+    loop {
+        // Without room, new connections wait in the queue of the system.
+        let accept = async {
+            let permit = Arc::clone(&permits).acquire_owned().await;
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = tokio::select! {
+            accepted = accept => accepted,
+            _ = closing.wait_for(|closing| *closing) => break,
+        };
+        match (accepted, permit) {
+            (Ok((stream, _)), Ok(permit)) => {
+                // Pieces of an answer are sent at once.
+                let _ = stream.set_nodelay(true);
+                let (router, closing) = (router.clone(), closing.clone());
+                tokio::spawn(connection(stream, router, limits.request, closing, permit));
+            }
+            (Err(error), _) if is_of_the_peer(error.kind()) => {}
+            // Too many open files: some will be closed.
+            _ => sleep(RETRY).await,
+        }
+    }
+    drop(listener);
+    let all = u32::try_from(most).unwrap_or(u32::MAX);
+    let _ = timeout(limits.request, permits.acquire_many(all)).await;
+}
+
+/// Serves one connection. When the server closes, the request in progress is the last.
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    limit: Duration,
+    mut closing: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limit)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // Whatever breaks a connection is for its peer to know.
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+fn is_of_the_peer(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset
+    )
+}

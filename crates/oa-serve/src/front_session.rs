@@ -1,0 +1,146 @@
+//! Conversations of front ends in the store: their ids, the run that they know, and the history that is kept.
+
+use oa_session::{SessionId, SessionInfo};
+use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::log::CallAnswer;
+use crate::sub_agents::SubAgent;
+
+/// The member of a session's metadata that holds a [`FrontMark`].
+const FRONT: &str = "front";
+/// The member of a session's metadata that holds answers to calls while others of the same turn still wait.
+const ANSWERS: &str = "answers";
+
+/// The member of a session's metadata that holds its sub-agents.
+const AGENTS: &str = "agents";
+
+/// A protocol in which the front end names its conversations.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum FrontProtocol {
+    AgUi,
+    AiSdk,
+}
+
+/// Returns the id under which a conversation of a front end is stored. Different names never share one.
+pub(crate) fn session_id(protocol: FrontProtocol, name: &str) -> Option<SessionId> {
+    let prefix = match protocol {
+        FrontProtocol::AgUi => "thread",
+        FrontProtocol::AiSdk => "chat",
+    };
+    let plain = SessionId::new(format!("{prefix}-{name}")).ok();
+    plain.or_else(|| {
+        // Too long for the store, or with characters that it does not take.
+        let hash = Sha256::digest(name.as_bytes());
+        let hash: String = hash.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+        SessionId::new(format!("{prefix}={hash}")).ok()
+    })
+}
+
+/// The last run of a front end: after a restart, the answers to its questions are known by it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct FrontMark {
+    pub(crate) run: u64,
+    pub(crate) message_id: String,
+}
+
+impl FrontMark {
+    pub(crate) fn of(info: &SessionInfo) -> Option<Self> {
+        serde_json::from_value(info.metadata.get(FRONT)?.clone()).ok()
+    }
+}
+
+/// Returns the members to be stored before a run saves anything: the front end that knows it, if one does, and the
+/// answers to calls of a turn in which others still wait. Those of the turn before are void.
+pub(crate) fn run_members(front: Option<&FrontMark>, early: &[EarlyAnswer]) -> Map<String, Value> {
+    let answers = if early.is_empty() { Value::Null } else { json!(early) };
+    Map::from_iter([(FRONT.to_owned(), json!(front)), (ANSWERS.to_owned(), answers)])
+}
+
+/// Returns true if the metadata has members that a run without a front end must remove.
+pub(crate) fn has_members(info: &SessionInfo) -> bool {
+    info.metadata.contains_key(FRONT) || info.metadata.contains_key(ANSWERS)
+}
+
+/// An answer to a call while others of its turn still wait.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct EarlyAnswer {
+    pub(crate) call_id: String,
+    #[serde(flatten)]
+    pub(crate) answer: CallAnswer,
+}
+
+/// Returns the members that store answers.
+pub(crate) fn answer_members(answers: &[EarlyAnswer]) -> Map<String, Value> {
+    Map::from_iter([(ANSWERS.to_owned(), json!(answers))])
+}
+
+/// Returns the stored answers.
+pub(crate) fn early_answers(info: &SessionInfo) -> Vec<EarlyAnswer> {
+    let answers = info.metadata.get(ANSWERS).cloned();
+    answers.and_then(|answers| serde_json::from_value(answers).ok()).unwrap_or_default()
+}
+
+/// Returns the members that store sub-agents, which no message tells of.
+pub(crate) fn agent_members(agents: &[SubAgent]) -> Map<String, Value> {
+    Map::from_iter([(AGENTS.to_owned(), json!(agents))])
+}
+
+/// Returns the stored sub-agents.
+pub(crate) fn stored_agents(info: &SessionInfo) -> Vec<SubAgent> {
+    let agents = info.metadata.get(AGENTS).cloned();
+    agents.and_then(|agents| serde_json::from_value(agents).ok()).unwrap_or_default()
+}
+
+/// Returns the history that a front end has sent, with the messages that are kept here in place of those that tell the
+/// same: the front end does not know all of them, such as thinking, images of tools, or what a hook has changed.
+pub(crate) fn with_kept(kept: &[Message], sent: &[Message]) -> Vec<Message> {
+    let same = kept.iter().zip(sent).take_while(|(kept, sent)| tells_the_same(kept, sent)).count();
+    kept[..same].iter().chain(&sent[same..]).cloned().collect()
+}
+
+/// Returns true if a front end that was shown a message may have sent it back as the other.
+fn tells_the_same(kept: &Message, sent: &Message) -> bool {
+    if kept.role != sent.role {
+        return false;
+    }
+    match kept.role {
+        MessageRole::Assistant => kept.text() == sent.text() && calls(kept).eq(calls(sent)),
+        MessageRole::Tool => {
+            let (kept, sent): (Vec<_>, Vec<_>) = (results(kept).collect(), results(sent).collect());
+            kept.len() == sent.len()
+                && kept.iter().zip(&sent).all(|(kept, sent)| is_same_result(kept, sent))
+        }
+        _ => kept.content == sent.content,
+    }
+}
+
+fn calls(message: &Message) -> impl Iterator<Item = (&str, &str)> {
+    message.content.iter().filter_map(|block| match block {
+        ContentBlock::ToolUse(call) => Some((&*call.id, &*call.name)),
+        _ => None,
+    })
+}
+
+fn results(message: &Message) -> impl Iterator<Item = &ToolResultBlock> {
+    message.content.iter().filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
+}
+
+/// Errors are shown in other words, and not every protocol says that a result is one.
+fn is_same_result(kept: &ToolResultBlock, sent: &ToolResultBlock) -> bool {
+    let text = |result: &ToolResultBlock| match &result.content {
+        Value::String(text) => text.clone(),
+        content => content.to_string(),
+    };
+    kept.tool_use_id == sent.tool_use_id
+        && (kept.is_error && sent.is_error || text(kept) == text(sent))
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/front_session.rs"]
+mod tests;

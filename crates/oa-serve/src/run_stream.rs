@@ -1,0 +1,252 @@
+//! A run as front ends read it: what their protocols have in common.
+
+use std::collections::HashMap;
+
+use oa_events::AgentEvent;
+use oa_executor::ToolEvent;
+use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
+use serde_json::{Value, json};
+
+use crate::conversation::View;
+use crate::encoder::{CallResult, Encoder, activity, notice, state_change};
+use crate::log::{ConversationEvent, RunEvent, RunState};
+use crate::sub_agents::{SubAgent, SubAgents};
+
+/// A kind of text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    Reasoning,
+    Text,
+}
+
+impl Kind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Reasoning => "reasoning",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// A protocol's words for what happens in a run. [`RunStream`] calls the methods in a valid order: `start` first, each
+/// text between `open` and `close`, one text at a time, and nothing after `end` or `fail`. What a protocol has no word
+/// for it leaves out.
+#[expect(unused_variables, reason = "a method of a protocol without a word for it does nothing")]
+pub(crate) trait RunWriter: Send + 'static {
+    /// The error of a reader that was too slow.
+    const GAP: &'static str;
+
+    fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>);
+
+    fn open(&mut self, kind: Kind, out: &mut Vec<u8>) {}
+
+    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>);
+
+    fn close(&mut self, kind: Kind, out: &mut Vec<u8>) {}
+
+    fn answer_starts(&mut self, out: &mut Vec<u8>) {}
+
+    fn answer_ends(&mut self, answer: &AssistantMessage, out: &mut Vec<u8>) {}
+
+    /// The model begins to write a call.
+    fn call_begins(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {}
+
+    /// The model writes a piece of a call's arguments.
+    fn arguments(&mut self, id: &str, piece: &str, out: &mut Vec<u8>) {}
+
+    fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {}
+
+    fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {}
+
+    /// The tool of a call is started.
+    fn call_runs(&mut self, name: &str, out: &mut Vec<u8>) {}
+
+    /// A tool tells how it gets on.
+    fn activity(&mut self, kind: &'static str, call_id: &str, data: Value, out: &mut Vec<u8>) {}
+
+    /// A tool changes the state that is shared with the front end.
+    fn state(&mut self, members: &Value, out: &mut Vec<u8>) {}
+
+    fn custom(&mut self, name: &str, data: &Value, out: &mut Vec<u8>) {}
+
+    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {}
+
+    /// Something happens in a sub-agent. Viewers that come later need it only as a part of what follows.
+    fn agent_event(&mut self, event: Value, out: &mut Vec<u8>) {}
+
+    /// A sub-agent has come a step further.
+    fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {}
+
+    fn prompt_progress(&mut self, data: Value, out: &mut Vec<u8>) {}
+
+    fn notice(&mut self, kind: &'static str, message: &str, out: &mut Vec<u8>) {}
+
+    fn end(&mut self, run: RunEvent, out: &mut Vec<u8>);
+
+    fn fail(&mut self, error: &str, out: &mut Vec<u8>);
+}
+
+/// A run in the words of a protocol: whatever happens, each text that is opened is closed, and nothing follows the end.
+#[derive(Debug)]
+pub(crate) struct RunStream<W> {
+    pub(crate) writer: W,
+    stage: Stage,
+    open: Option<Kind>,
+    /// The calls of this answer, by their number in it.
+    calls: HashMap<usize, String>,
+    agents: SubAgents,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    Before,
+    Running,
+    Over,
+}
+
+impl<W: RunWriter> RunStream<W> {
+    pub(crate) fn new(writer: W) -> Self {
+        let (calls, agents) = (HashMap::new(), SubAgents::default());
+        Self { writer, stage: Stage::Before, open: None, calls, agents }
+    }
+
+    fn follow(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
+        if ends_text(&event) {
+            self.close(out);
+        }
+        match event {
+            AgentEvent::AnswerStart => {
+                self.calls.clear();
+                self.writer.answer_starts(out);
+            }
+            AgentEvent::AnswerEnd(answer) => self.writer.answer_ends(&answer, out),
+            AgentEvent::Block(ContentBlock::Text(block)) => self.text(Kind::Text, &block.text, out),
+            AgentEvent::Block(ContentBlock::Thinking(block)) => {
+                self.text(Kind::Reasoning, &block.thinking, out);
+            }
+            AgentEvent::Block(ContentBlock::ToolUse(call)) => self.writer.call(call, out),
+            AgentEvent::Block(ContentBlock::ToolUseError(error)) => {
+                self.writer.broken_call(error, out);
+            }
+            AgentEvent::Block(ContentBlock::ToolResult(block)) => {
+                self.writer.result(&CallResult::of_block(&block), out);
+            }
+            AgentEvent::ToolUseDelta(delta) => {
+                if let (Some(id), Some(name)) = (&delta.id, &delta.name) {
+                    self.calls.insert(delta.call, id.clone());
+                    self.writer.call_begins(id, name, out);
+                }
+                if let Some(id) = self.calls.get(&delta.call)
+                    && !delta.arguments.is_empty()
+                {
+                    self.writer.arguments(id, &delta.arguments, out);
+                }
+            }
+            AgentEvent::Nested(nested) => {
+                if let Some(event) = SubAgents::shown(&nested) {
+                    self.writer.agent_event(event, out);
+                }
+                if let Some(agent) = self.agents.follow(&nested) {
+                    self.writer.agent(agent, out);
+                }
+            }
+            AgentEvent::PromptProgress(progress) => {
+                let data = json!({"total": progress.total, "processed": progress.processed});
+                self.writer.prompt_progress(data, out);
+            }
+            AgentEvent::Tool(ToolEvent::CallStart(call)) => {
+                self.writer.call_runs(&call.tool_name, out);
+            }
+            AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
+                self.writer.result(&CallResult::of_execution(&result), out);
+            }
+            ref event @ AgentEvent::Tool(ref tool) => match (state_change(event), tool) {
+                (Some(members), _) => self.writer.state(members, out),
+                (None, ToolEvent::Custom(custom)) => {
+                    self.writer.custom(custom.name(), &custom.data, out);
+                }
+                (None, tool) => {
+                    if let (Some((kind, data)), Some(id)) = (activity(tool), tool.call_id()) {
+                        self.writer.activity(kind, id, data, out);
+                    }
+                }
+            },
+            event => {
+                if let Some((kind, message)) = notice(&event) {
+                    self.writer.notice(kind, &message, out);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.open != Some(kind) {
+            self.close(out);
+            self.open = Some(kind);
+            self.writer.open(kind, out);
+        }
+        self.writer.text(kind, text, out);
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if let Some(kind) = self.open.take() {
+            self.writer.close(kind, out);
+        }
+    }
+
+    fn run(&mut self, run: RunEvent, out: &mut Vec<u8>) {
+        match (run.state, self.stage) {
+            (RunState::Started, Stage::Before) => {
+                self.stage = Stage::Running;
+                self.writer.start(&run, out);
+            }
+            (RunState::Started, _) => {}
+            (RunState::Failed, _) => {
+                self.fail(run.error.as_deref().unwrap_or("the run failed"), out);
+            }
+            (RunState::Ended, _) => {
+                self.close(out);
+                self.writer.end(run, out);
+                self.stage = Stage::Over;
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
+        self.close(out);
+        self.writer.fail(error, out);
+        self.stage = Stage::Over;
+    }
+}
+
+impl<W: RunWriter> Encoder for RunStream<W> {
+    fn write(&mut self, view: View, out: &mut Vec<u8>) {
+        match view {
+            _ if self.stage == Stage::Over => {}
+            View::Gap => self.fail(W::GAP, out),
+            View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
+            View::Event(_, ConversationEvent::Agent(event)) if self.stage == Stage::Running => {
+                self.follow(event, out);
+            }
+            View::Event(..) => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+}
+
+/// Returns true if what was written before cannot go on after this event.
+fn ends_text(event: &AgentEvent) -> bool {
+    match event {
+        AgentEvent::AnswerStart
+        | AgentEvent::AnswerEnd(_)
+        | AgentEvent::Block(ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_)) => true,
+        AgentEvent::ToolUseDelta(delta) => delta.id.is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,162 @@
+//! The agent of a conversation, and where its history is stored.
+
+use oa_client::{AgentOptions, Client};
+use oa_session::{SavedSession, SessionId};
+use serde_json::{Map, Value};
+
+use crate::error::Refusal;
+use crate::front_session::{
+    EarlyAnswer, FrontMark, early_answers, has_members, run_members, stored_agents,
+};
+use crate::front_state::FrontState;
+use crate::log::{CallAnswer, WaitingCall, WaitingKind};
+use crate::sub_agents::SubAgent;
+
+/// The most bytes of answers that are stored while other calls wait.
+const MOST_EARLY: usize = 16 << 10;
+
+/// The agent of a conversation. Whoever holds it is the only one to change the history.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) client: Client,
+    /// The id under which the conversation is stored; `None` if it is not.
+    pub(crate) id: Option<SessionId>,
+    /// Where it is stored, once it is.
+    pub(crate) saved: Option<SavedSession>,
+    /// Answers to calls while others of the turn still wait.
+    pub(crate) early: Vec<EarlyAnswer>,
+    /// Members of the metadata that must be stored before the history is saved.
+    pub(crate) members: Map<String, Value>,
+    /// True if the metadata has members that the next run must replace.
+    has_members: bool,
+    /// The state that tools share with the front end of this run.
+    pub(crate) state: Option<FrontState>,
+    /// True until a run begins, if the client was made from what is stored.
+    pub(crate) is_restored: bool,
+}
+
+impl Seat {
+    /// Creates the agent of a conversation that has not begun. It is stored once it has, if it has an id.
+    pub(crate) fn new(client: Client, id: Option<SessionId>) -> Self {
+        Self {
+            client,
+            id,
+            saved: None,
+            early: Vec::new(),
+            members: Map::new(),
+            has_members: false,
+            state: None,
+            is_restored: false,
+        }
+    }
+
+    /// Opens a stored conversation.
+    pub(crate) fn stored(agent: &AgentOptions, saved: SavedSession) -> Result<Self, Refusal> {
+        let client = Client::new(agent.clone())?;
+        let mut seat = Self::new(client, Some(saved.session().info.id.clone()));
+        seat.has_members = has_members(&saved.session().info);
+        seat.saved = Some(saved);
+        seat.restore(agent)?;
+        Ok(seat)
+    }
+
+    /// Makes the agent from what is stored, with the answers that were given before. The waiting calls are judged by
+    /// the tools of these options.
+    pub(crate) fn restore(&mut self, agent: &AgentOptions) -> Result<(), Refusal> {
+        let Some(saved) = &self.saved else { return Ok(()) };
+        let mut client = Client::resume(agent.clone(), saved.session().conversation())?;
+        self.early = early_answers(&saved.session().info);
+        // One that no longer fits is asked for again.
+        self.early.retain(|early| give(&mut client, &early.call_id, &early.answer).is_ok());
+        self.client = client;
+        self.is_restored = true;
+        Ok(())
+    }
+
+    /// Returns the run of a front end that the stored conversation names.
+    pub(crate) fn mark(&self) -> Option<FrontMark> {
+        FrontMark::of(&self.saved.as_ref()?.session().info)
+    }
+
+    /// Returns the sub-agents of the stored conversation.
+    pub(crate) fn agents(&self) -> Vec<SubAgent> {
+        self.saved.as_ref().map_or_else(Vec::new, |saved| stored_agents(&saved.session().info))
+    }
+
+    /// Prepares the metadata for a run that begins. Answers that were given before are void, unless calls still wait.
+    pub(crate) fn begin(&mut self, front: Option<&FrontMark>, waits: bool) {
+        if !waits {
+            self.early.clear();
+        }
+        self.is_restored = false;
+        if front.is_some() || self.has_members {
+            self.members = run_members(front, &self.early);
+        }
+        self.has_members = front.is_some() || !self.early.is_empty();
+    }
+
+    /// Shares the state of a front end with tools in the run that begins; without one it is null.
+    pub(crate) fn share_state(&mut self, state: Option<Value>) {
+        let had_state = self.state.take().is_some();
+        self.state = state.map(FrontState::new);
+        if self.state.is_some() || had_state {
+            let state = self.state.clone().unwrap_or_default();
+            self.client.set_state(state);
+        }
+    }
+
+    /// Notes an answer that must be known after a restart, since the turn does not go on yet.
+    pub(crate) fn answered_early(&mut self, call_id: &str, answer: &CallAnswer) {
+        // Results are in the history.
+        if !matches!(answer, CallAnswer::Result { .. }) {
+            let early = EarlyAnswer { call_id: call_id.to_owned(), answer: answer.clone() };
+            // What a store has no room for is asked for again after a restart.
+            let bytes =
+                |early: &EarlyAnswer| serde_json::to_vec(early).map_or(0, |json| json.len());
+            let all: usize = self.early.iter().chain([&early]).map(bytes).sum();
+            if all <= MOST_EARLY {
+                self.early.push(early);
+                self.has_members = true;
+            }
+        }
+    }
+
+    pub(crate) fn waiting(&self) -> Vec<WaitingCall> {
+        let approvals = self.client.pending_approvals().into_iter();
+        let results = self.client.pending_calls().into_iter();
+        let mut waiting: Vec<_> = approvals
+            .map(|call| WaitingCall::new(call, WaitingKind::Approval))
+            .chain(results.map(|call| WaitingCall::new(call, WaitingKind::Result)))
+            .collect();
+        for call in &mut waiting {
+            let tool = self.client.get_tool(&call.name);
+            let description = tool.map(|tool| tool.description().to_owned());
+            call.prompt = description.filter(|description| !description.is_empty());
+        }
+        waiting
+    }
+}
+
+/// Tells the agent what somebody says about a call.
+pub(crate) fn give(
+    client: &mut Client,
+    call_id: &str,
+    answer: &CallAnswer,
+) -> Result<(), oa_client::Error> {
+    match answer {
+        CallAnswer::Approved { input: None } => client.approve(call_id),
+        CallAnswer::Approved { input: Some(input) } => client.approve_with(call_id, input.clone()),
+        CallAnswer::Denied { reason } => {
+            client.deny(call_id, reason.as_deref().unwrap_or("the user said no"))
+        }
+        CallAnswer::Result { content, is_error: false } => {
+            client.add_tool_result(call_id, content.clone())
+        }
+        CallAnswer::Result { content: Value::String(error), is_error: true } => {
+            client.add_tool_error(call_id, error)
+        }
+        CallAnswer::Result { content, is_error: true } => {
+            client.add_tool_error(call_id, content.to_string())
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Sub-agents of a run, as they are shown beside the call that runs them.
+
+use std::collections::BTreeMap;
+
+use oa_events::{AgentEvent, NestedEvent};
+use oa_executor::ToolEvent;
+use oa_types::ContentBlock;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The most sub-agents of one run, parts of one of them, and bytes of its text: what comes then is left out.
+const MOST_AGENTS: usize = 32;
+const MOST_PARTS: usize = 64;
+const MOST_TEXT: usize = 32 << 10;
+/// The largest input or result of a call that is kept, in bytes of JSON.
+const MOST_VALUE: usize = 2 << 10;
+/// The most bytes of JSON that are stored with a conversation. The oldest sub-agents are left out.
+const MOST_STORED: usize = 24 << 10;
+
+/// A sub-agent, as far as it has come.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct SubAgent {
+    /// The call that runs it.
+    pub(crate) call_id: String,
+    /// The call that runs the agent above it, if that is a sub-agent, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_call_id: Option<String>,
+    agent: String,
+    parts: Vec<SubPart>,
+    is_done: bool,
+}
+
+/// A text or a call of a sub-agent, in the order in which they came.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SubPart {
+    Call {
+        call_id: String,
+        name: String,
+        state: SubCallState,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+    },
+    Text {
+        text: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum SubCallState {
+    Done,
+    Failed,
+    Running,
+}
+
+/// The sub-agents of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SubAgents {
+    /// By the calls that run them.
+    agents: BTreeMap<String, SubAgent>,
+    /// These calls, in the order in which they began.
+    order: Vec<String>,
+}
+
+impl SubAgents {
+    /// Follows an event, and returns the sub-agent if it has come a step further: an answer or a call has begun or
+    /// ended. Pieces of text are no steps.
+    pub(crate) fn follow(&mut self, nested: &NestedEvent) -> Option<&SubAgent> {
+        self.follow_below(nested, None)
+    }
+
+    fn follow_below(&mut self, nested: &NestedEvent, parent: Option<&str>) -> Option<&SubAgent> {
+        if let AgentEvent::Nested(inner) = &nested.event {
+            return self.follow_below(inner, Some(&nested.call_id));
+        }
+        if !self.agents.contains_key(&nested.call_id) {
+            if self.agents.len() >= MOST_AGENTS {
+                return None;
+            }
+            self.order.push(nested.call_id.clone());
+        }
+        let agent = self.agents.entry(nested.call_id.clone()).or_insert_with(|| SubAgent {
+            call_id: nested.call_id.clone(),
+            parent_call_id: parent.map(str::to_owned),
+            agent: nested.agent.clone(),
+            ..SubAgent::default()
+        });
+        agent.follow(&nested.event).then_some(agent)
+    }
+
+    /// Returns an event as front ends get it while it happens; `None` for those that front ends of these protocols do
+    /// not get: logs may hold secrets, and an answer's message was told before.
+    pub(crate) fn shown(nested: &NestedEvent) -> Option<Value> {
+        let mut path = vec![&*nested.call_id];
+        let (mut agent, mut event) = (&nested.agent, &nested.event);
+        while let AgentEvent::Nested(inner) = event {
+            path.push(&inner.call_id);
+            (agent, event) = (&inner.agent, &inner.event);
+        }
+        let is_hidden = matches!(
+            event,
+            AgentEvent::AnswerEnd(_)
+                | AgentEvent::Tool(ToolEvent::Log(_) | ToolEvent::Metrics(_) | ToolEvent::End(_))
+        );
+        let mut value = json!({"toolCallId": path.pop()?, "agent": agent, "event": event});
+        if let Some(parent) = path.pop() {
+            value["parentToolCallId"] = parent.into();
+        }
+        (!is_hidden).then_some(value)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Returns the sub-agents that a conversation keeps: those before, and those of this run, as far as they are small
+    /// enough together.
+    pub(crate) fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
+        let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.call_id);
+        let older = before.iter().filter(is_older);
+        let own = self.order.iter().filter_map(|id| self.agents.get(id));
+        let all: Vec<_> = older.chain(own).collect();
+        let mut bytes = 0;
+        let fits = |agent: &&&SubAgent| {
+            bytes += serde_json::to_vec(agent).map_or(0, |json| json.len() + 1);
+            bytes <= MOST_STORED
+        };
+        let count = all.iter().rev().take_while(fits).count();
+        all[all.len() - count..].iter().copied().cloned().collect()
+    }
+}
+
+impl SubAgent {
+    /// Follows an event, and returns true if it is a step.
+    fn follow(&mut self, event: &AgentEvent) -> bool {
+        match event {
+            AgentEvent::Block(ContentBlock::Text(block)) => {
+                self.say(&block.text);
+                false
+            }
+            AgentEvent::Tool(ToolEvent::CallStart(call)) if self.parts.len() < MOST_PARTS => {
+                self.parts.push(SubPart::Call {
+                    call_id: call.call_id.clone(),
+                    name: call.tool_name.clone(),
+                    state: SubCallState::Running,
+                    input: small(&call.input),
+                    result: None,
+                });
+                true
+            }
+            AgentEvent::Tool(ToolEvent::CallComplete(complete)) => {
+                let call = self.parts.iter_mut().rev().find_map(|part| match part {
+                    SubPart::Call {
+                        call_id, state: state @ SubCallState::Running, result, ..
+                    } if *call_id == complete.call_id => Some((state, result)),
+                    _ => None,
+                });
+                let Some((state, result)) = call else { return false };
+                let failed = complete.outcome.is_error();
+                *state = if failed { SubCallState::Failed } else { SubCallState::Done };
+                *result = small(&complete.result);
+                true
+            }
+            AgentEvent::AnswerStart | AgentEvent::AnswerEnd(_) => true,
+            AgentEvent::TurnEnd(_) => {
+                self.is_done = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn say(&mut self, piece: &str) {
+        let said: usize = self
+            .parts
+            .iter()
+            .map(|part| if let SubPart::Text { text } = part { text.len() } else { 0 })
+            .sum();
+        let room = MOST_TEXT.saturating_sub(said).min(piece.len());
+        let end = (0..=room).rev().find(|&end| piece.is_char_boundary(end)).unwrap_or_default();
+        if end == 0 {
+            return;
+        }
+        if let Some(SubPart::Text { text }) = self.parts.last_mut() {
+            text.push_str(&piece[..end]);
+        } else if self.parts.len() < MOST_PARTS {
+            self.parts.push(SubPart::Text { text: piece[..end].to_owned() });
+        }
+    }
+
+    /// Returns the sub-agent in the words of front ends.
+    pub(crate) fn for_front_ends(&self) -> Value {
+        let parts = self.parts.iter().map(|part| match part {
+            SubPart::Text { text } => json!({"type": "text", "text": text}),
+            SubPart::Call { call_id, name, state, input, result } => {
+                let mut part =
+                    json!({"type": "call", "toolCallId": call_id, "toolName": name, "state": state});
+                for (name, value) in [("input", input), ("result", result)] {
+                    if let Some(value) = value {
+                        part[name] = value.clone();
+                    }
+                }
+                part
+            }
+        });
+        let mut agent = json!({
+            "toolCallId": self.call_id, "agent": self.agent, "parts": parts.collect::<Vec<_>>(), "isDone": self.is_done,
+        });
+        if let Some(parent) = &self.parent_call_id {
+            agent["parentToolCallId"] = parent.as_str().into();
+        }
+        agent
+    }
+}
+
+/// Returns a value if it is small.
+fn small(value: &Value) -> Option<Value> {
+    let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
+    (bytes <= MOST_VALUE).then(|| value.clone())
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/sub_agents.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! Conversations that a front end names: kept in the store, and continued by another server.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use oa_serve::ServeLimits;
+use oa_session::{JsonlStore, MemoryStore, SessionId, SessionStore};
+use serde_json::{Value, json};
+
+use crate::app::{App, text};
+
+/// Returns the frames of a type.
+fn of<'a>(frames: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    frames.iter().filter(move |frame| frame["type"] == kind)
+}
+
+fn one<'a>(frames: &'a [Value], kind: &'a str) -> &'a Value {
+    let mut found = of(frames, kind);
+    let one = found.next().unwrap_or_else(|| panic!("a {kind}: {frames:?}"));
+    assert!(found.next().is_none(), "one {kind}: {frames:?}");
+    one
+}
+
+fn user(text: &str) -> Value {
+    json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]})
+}
+
+/// A question of the AI SDK as its front end sends the answer back; its input is another one.
+fn chat_answer(frames: &[Value], prompt: &str, is_approved: bool) -> Value {
+    let asked = one(frames, "tool-approval-request");
+    let part = json!({
+        "type": "tool-delete_file", "toolCallId": asked["toolCallId"], "state": "approval-responded",
+        "input": {"path": "/etc/passwd"},
+        "approval": {"id": asked["approvalId"], "approved": is_approved, "reason": "keep it"},
+    });
+    let id = &one(frames, "start")["messageId"];
+    let parts = json!([{"type": "step-start"}, part]);
+    let messages = json!([user(prompt), {"id": id, "role": "assistant", "parts": parts}]);
+    json!({"id": "c1", "messages": messages})
+}
+
+async fn stored(store: &dyn SessionStore, id: &str) -> Vec<oa_types::Message> {
+    let id = SessionId::new(id).expect("it is valid");
+    store.load(&id).await.expect("it is stored").conversation()
+}
+
+/// A store of files, opened anew for each server.
+fn files() -> (tempfile::TempDir, impl Fn() -> Arc<dyn SessionStore>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_owned();
+    (folder, move || Arc::new(JsonlStore::open(&path).expect("it opens")))
+}
+
+#[tokio::test]
+async fn a_chat_waits_for_its_approval_also_after_a_restart() {
+    let (_folder, store) = files();
+    let app = App::new(|server| server.store(store()));
+    let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let answer = chat_answer(&asked, "[delete]", true);
+
+    let app = App::new(|server| server.store(store()));
+    let (_, waits) = app.get("/api/conversations/chat-c1").await;
+    assert_eq!(waits["waiting"][0]["kind"], "approval");
+    assert_eq!(waits["waiting"][0]["prompt"], "Deletes a file");
+    assert_eq!(waits["title"], "[delete]");
+    let run = app.frames("/api/chat", &answer).await;
+    assert_eq!(one(&run, "start")["messageId"], one(&asked, "start")["messageId"]);
+    assert_eq!(one(&run, "tool-output-available")["output"], json!({"deleted": "notes.txt"}));
+    let words: String =
+        of(&run, "text-delta").filter_map(|delta| delta["delta"].as_str()).collect();
+    assert!(words.contains("notes.txt"), "{words}");
+
+    // The same answer counts once, also for a third server.
+    let app = App::new(|server| server.store(store()));
+    let again = app.frames("/api/chat", &answer).await;
+    assert_eq!(of(&again, "tool-output-available").count(), 0, "{again:?}");
+}
+
+#[tokio::test]
+async fn an_approval_of_an_earlier_question_is_none_after_a_restart() {
+    let (_folder, store) = files();
+    let app = App::new(|server| server.store(store()));
+    let first = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let answer = chat_answer(&first, "[delete]", true);
+    // The question is asked again: the run has another number.
+    app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let app = App::new(|server| server.store(store()));
+    let run = app.frames("/api/chat", &answer).await;
+    assert_eq!(of(&run, "tool-output-available").count(), 0, "{run:?}");
+}
+
+#[tokio::test]
+async fn a_denied_chat_goes_on_after_a_restart() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let app = App::new(|server| server.store(store));
+    let run = app.frames("/api/chat", &chat_answer(&asked, "[delete]", false)).await;
+    one(&run, "tool-output-denied");
+    let words: String =
+        of(&run, "text-delta").filter_map(|delta| delta["delta"].as_str()).collect();
+    assert!(words.contains("keep it"), "the model reads the reason: {words}");
+}
+
+#[tokio::test]
+async fn a_thread_waits_for_its_interrupt_and_its_tool_also_after_a_restart() {
+    let (_folder, store) = files();
+    let tools = json!([{
+        "name": "pick_color", "description": "Lets the user pick a color", "parameters": {"type": "object"},
+    }]);
+    let prompt = json!({"id": "u", "role": "user", "content": "[both]"});
+    let app = App::new(|server| server.store(store()));
+    let input = json!({"threadId": "t1", "runId": "r1", "messages": [prompt], "tools": tools});
+    let asked = app.frames("/ag-ui", &input).await;
+    let interrupt = &one(&asked, "RUN_FINISHED")["outcome"]["interrupts"][0];
+    let calls: Vec<_> = of(&asked, "TOOL_CALL_START").collect();
+    let call = |place: usize, input: Value| {
+        let function =
+            json!({"name": calls[place]["toolCallName"], "arguments": input.to_string()});
+        json!({"id": calls[place]["toolCallId"], "type": "function", "function": function})
+    };
+    let answered = json!({
+        "id": "a", "role": "assistant", "content": "",
+        "toolCalls": [call(0, json!({"path": "/etc/passwd"})), call(1, json!({"palette": "warm"}))],
+    });
+    let color =
+        json!({"id": "r", "role": "tool", "toolCallId": calls[1]["toolCallId"], "content": "teal"});
+
+    let app = App::new(|server| server.store(store()));
+    let resume = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
+    let input = json!({
+        "threadId": "t1", "runId": "r2", "messages": [prompt, answered, color], "tools": tools, "resume": resume,
+    });
+    let run = app.frames("/ag-ui", &input).await;
+    let result = of(&run, "TOOL_CALL_RESULT").next().expect("a result");
+    assert_eq!(result["content"], json!({"deleted": "notes.txt"}).to_string());
+    let words: String =
+        of(&run, "TEXT_MESSAGE_CONTENT").filter_map(|text| text["delta"].as_str()).collect();
+    assert!(words.contains("teal"), "{words}");
+    assert_eq!(stored(&*store(), "thread-t1").await.len(), 5);
+}
+
+#[tokio::test]
+async fn what_a_front_end_does_not_know_is_kept() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[think]")]})).await;
+    let first = stored(&*store, "chat-c1").await;
+    let answer = |text: &str| {
+        let parts = json!([{"type": "step-start"}, {"type": "text", "text": text}]);
+        json!({"id": "a", "role": "assistant", "parts": parts})
+    };
+    let messages = json!([user("[think]"), answer("Thought done."), user("more")]);
+    app.frames("/api/chat", &json!({"id": "c1", "messages": messages})).await;
+    let second = stored(&*store, "chat-c1").await;
+    assert_eq!((&second[..2], second.len()), (&first[..], 4), "thinking included");
+    // A front end that has changed an answer is believed.
+    let messages = json!([user("[think]"), answer("Changed."), user("more")]);
+    app.frames("/api/chat", &json!({"id": "c1", "messages": messages})).await;
+    let third = stored(&*store, "chat-c1").await;
+    assert_eq!((third[1].text(), third.len()), ("Changed.".to_owned(), 4));
+}
+
+#[tokio::test]
+async fn a_conversation_of_a_front_end_is_one_for_all_viewers() {
+    let app = App::new(|server| server);
+    app.frames("/api/chat", &json!({"id": "c1", "messages": [user("Hello")]})).await;
+    let path = "/api/conversations/chat-c1";
+    let (_, list) = app.get("/api/conversations").await;
+    assert_eq!(list["conversations"][0]["id"], "chat-c1");
+    let mut events = app.view(path, None).await;
+    let run = events.run().await;
+    assert_eq!((run[0].kind.as_str(), &run[0].data["text"]), ("prompt", &json!("Hello")));
+    assert_eq!(text(&run), "You said: Hello");
+    app.prompt(path, "Again").await;
+    assert_eq!(text(&events.run().await), "You said: Again");
+    let (status, _) = app.call(Method::DELETE, path, json!({})).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    // The front end brings its history along, so it goes on.
+    app.frames("/api/chat", &json!({"id": "c1", "messages": [user("Hello")]})).await;
+    assert_eq!(app.get(path).await.1["messages"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn answers_that_were_given_while_others_wait_outlive_the_server() {
+    let (_folder, store) = files();
+    for early in ["approve", "result"] {
+        let app = App::new(|server| server.store(store()));
+        let path = app.create().await;
+        let mut events = app.view(&path, None).await;
+        app.prompt(&path, "[both]").await;
+        let end = events.run().await.pop().expect("a run ends");
+        let call = |place: usize| end.data["waiting"][place]["call_id"].as_str().expect("an id");
+        let approve =
+            (format!("{path}/calls/{}/approve", call(0)), json!({"input": {"path": "b.txt"}}));
+        let result = (format!("{path}/calls/{}/result", call(1)), json!({"content": "teal"}));
+        let (first, then) = if early == "approve" { (approve, result) } else { (result, approve) };
+        assert_eq!(app.post(&first.0, first.1.clone()).await.0, StatusCode::ACCEPTED);
+
+        let app = App::new(|server| server.store(store()));
+        let (_, now) = app.get(&path).await;
+        assert_eq!(now["waiting"].as_array().map(Vec::len), Some(1), "{early}: {now}");
+        assert_eq!(app.post(&first.0, first.1).await.0, StatusCode::NOT_FOUND);
+        let mut events = app.view(&path, None).await;
+        assert_eq!(app.post(&then.0, then.1).await.0, StatusCode::ACCEPTED);
+        let run = events.run().await;
+        assert!(text(&run).contains("teal"), "{early}: {}", text(&run));
+        let ran = run.iter().find(|event| event.data["data"]["type"] == "tool_call_complete");
+        let ran = ran.expect("the approved call runs");
+        assert!(ran.data.to_string().contains("b.txt"), "{early}: {}", ran.data);
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_makes_answers_before_it_void() {
+    let (_folder, store) = files();
+    let app = App::new(|server| server.store(store()));
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[both]").await;
+    let end = events.run().await.pop().expect("a run ends");
+    let call = end.data["waiting"][0]["call_id"].as_str().expect("an id");
+    app.post(&format!("{path}/calls/{call}/approve"), json!({})).await;
+    events.next().await;
+    app.prompt(&path, "[both]").await;
+    events.run().await;
+    let app = App::new(|server| server.store(store()));
+    assert_eq!(app.get(&path).await.1["waiting"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn completions_are_not_stored_and_sessions_in_memory_are_bounded() {
+    let mut limits = ServeLimits::default();
+    limits.stored = 3;
+    let app = App::new(|server| server.limits(limits));
+    let messages = json!([{"role": "user", "content": "Hello"}]);
+    let (status, _) =
+        app.post("/v1/chat/completions", json!({"model": "agent", "messages": messages})).await;
+    assert_eq!(status, StatusCode::OK);
+    let count = async || app.get("/api/conversations").await.1["conversations"].clone();
+    assert_eq!(count().await, json!([]));
+    for chat in 0..5 {
+        app.frames("/api/chat", &json!({"id": chat.to_string(), "messages": [user("Hi")]})).await;
+    }
+    let kept = count().await;
+    let ids = kept.as_array().into_iter().flatten().filter_map(|one| one["id"].as_str());
+    let ids: std::collections::BTreeSet<_> = ids.collect();
+    assert_eq!(ids, ["chat-2", "chat-3", "chat-4"].into());
+}

@@ -1,0 +1,101 @@
+//! Completions: parameters that act or are refused, and the model for housekeeping.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::app::{App, agent};
+
+fn asking(text: &str, more: Value) -> Value {
+    let mut body = json!({"model": "agent", "messages": [{"role": "user", "content": text}]});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// Returns the request that the model got for a completion.
+async fn sent(app: &App, more: Value) -> Value {
+    let (status, body) = app.post("/v1/chat/completions", asking("[body]", more)).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let content = body["choices"][0]["message"]["content"].as_str().expect("it has text");
+    serde_json::from_str(content).expect("it is JSON")
+}
+
+#[tokio::test]
+async fn parameters_reach_the_model() {
+    let app = App::of(agent().max_tokens(50).stop("END").temperature(1.5), |server| server);
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}});
+    let asked = json!({
+        "temperature": 0.25, "top_p": 0.5, "max_tokens": 1_000, "max_completion_tokens": 40, "stop": "stop",
+        "seed": 7, "frequency_penalty": 0.5, "presence_penalty": -0.5, "response_format": format,
+        "tool_choice": "none",
+    });
+    let request = sent(&app, asked).await;
+    for (name, value) in [
+        ("temperature", json!(0.25)),
+        ("top_p", json!(0.5)),
+        ("max_tokens", json!(40)),
+        ("stop", json!(["END", "stop"])),
+        ("seed", json!(7)),
+        ("frequency_penalty", json!(0.5)),
+        ("presence_penalty", json!(-0.5)),
+        ("response_format", format),
+        ("tool_choice", json!("none")),
+    ] {
+        assert_eq!(request[name], value, "{name}");
+    }
+    // Each request stands alone, and limits of the agent hold.
+    let request = sent(&app, json!({"max_tokens": 1_000})).await;
+    assert_eq!(request["max_tokens"], 50);
+    assert_eq!(request["temperature"], 1.5);
+    assert!(request.get("seed").is_none() && request.get("response_format").is_none());
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_act_are_refused_by_name() {
+    let app = App::new(|server| server);
+    for (name, value) in
+        [("temperature", json!(9)), ("n", json!(2)), ("stop", json!("")), ("logprobs", json!(true))]
+    {
+        for stream in [true, false] {
+            let body = asking("hi", json!({name: value, "stream": stream}));
+            let (status, body) = app.post("/v1/chat/completions", body).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{name}");
+            let error = &body["error"];
+            assert_eq!(error["param"], name);
+            assert_eq!(error["type"], "invalid_request_error");
+            assert!(error["message"].as_str().is_some_and(|message| message.starts_with(name)));
+        }
+    }
+    let (status, body) =
+        app.post("/v1/chat/completions", json!({"model": "none", "messages": []})).await;
+    assert_eq!((status, &body["error"]["param"]), (StatusCode::BAD_REQUEST, &json!("messages")));
+    let mut body = asking("hi", json!({}));
+    body["model"] = "none".into();
+    let (status, body) = app.post("/v1/chat/completions", body).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(body["error"]["code"], "model_not_found");
+}
+
+#[tokio::test]
+async fn the_model_for_housekeeping_has_neither_tools_nor_the_prompt_of_the_agent() {
+    let app = App::of(agent().system_prompt("You are a pirate."), |server| {
+        server.name("pirate").housekeeping_model("pirate-titles")
+    });
+    let (_, models) = app.get("/v1/models").await;
+    let ids = models["data"].as_array().into_iter().flatten().map(|model| &model["id"]);
+    assert_eq!(ids.collect::<Vec<_>>(), ["pirate", "pirate-titles"]);
+    assert_eq!(app.get("/v1/models/pirate-titles").await.1["id"], "pirate-titles");
+
+    let request = sent(&app, json!({"model": "pirate"})).await;
+    assert!(request["tools"].is_array());
+    assert_eq!(request["messages"][0]["content"], "You are a pirate.");
+    let request = sent(&app, json!({"model": "pirate-titles"})).await;
+    assert!(request.get("tools").is_none(), "{request}");
+    assert_eq!(request["messages"][0]["role"], "user");
+    assert_eq!(request["model"], "scripted");
+    // Without one there is no second model.
+    let (_, models) = App::new(|server| server).get("/v1/models").await;
+    assert_eq!(models["data"].as_array().map(Vec::len), Some(1));
+}

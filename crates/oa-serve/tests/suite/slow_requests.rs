@@ -1,0 +1,71 @@
+//! Requests that do not arrive, and connections that nobody uses.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use oa_serve::{AgentServer, ServeLimits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::app::agent;
+
+async fn served(change: impl FnOnce(&mut ServeLimits)) -> SocketAddr {
+    let mut limits = ServeLimits::default();
+    change(&mut limits);
+    let agent = agent().build().unwrap_or_else(|error| panic!("{error}"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|error| panic!("{error}"));
+    let addr = listener.local_addr().unwrap_or_else(|error| panic!("{error}"));
+    let server = AgentServer::new(agent).limits(limits);
+    tokio::spawn(server.serve_until(listener, std::future::pending()));
+    addr
+}
+
+/// Sends the start of a request, and returns all that the server says until it closes the connection.
+async fn send(addr: SocketAddr, start: &str) -> String {
+    let mut stream = TcpStream::connect(addr).await.unwrap_or_else(|error| panic!("{error}"));
+    stream.write_all(start.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
+    let mut said = String::new();
+    // A connection may also be reset.
+    let _ = stream.read_to_string(&mut said).await;
+    said
+}
+
+const WHOLE: &str = "GET /api/agent HTTP/1.0\r\nhost: localhost\r\n\r\n";
+
+#[tokio::test]
+async fn a_request_that_does_not_arrive_ends() {
+    let addr = served(|limits| limits.request = Duration::from_millis(300)).await;
+    let head = send(addr, "POST /api/conversations HTTP/1.1\r\nhost: loc");
+    let body = send(
+        addr,
+        "POST /api/conversations HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+    );
+    let (head, body) = timeout(Duration::from_secs(60), async { tokio::join!(head, body) })
+        .await
+        .expect("both connections are closed");
+    assert!(!head.contains(" 201 "), "{head}");
+    assert!(body.contains(" 408 ") && body.contains("in time"), "{body}");
+    assert!(send(addr, WHOLE).await.contains(" 200 "), "others are served");
+}
+
+#[tokio::test]
+async fn connections_are_bounded_and_others_wait() {
+    let addr = served(|limits| limits.connections = 2).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(addr).await.expect("it listens");
+        stream
+            .write_all(b"GET /api/agent HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await
+            .expect("it reads");
+        // It is served, and stays open.
+        stream.read_exact(&mut [0; 12]).await.expect("it answers");
+        held.push(stream);
+    }
+    let mut waits = tokio::spawn(send(addr, WHOLE));
+    assert!(timeout(Duration::from_millis(500), &mut waits).await.is_err(), "there is no room");
+    held.pop();
+    assert!(waits.await.expect("no panic").contains(" 200 "));
+}

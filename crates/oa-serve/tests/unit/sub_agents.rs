@@ -1,0 +1,113 @@
+use oa_types::{FinishReason, TextBlock};
+use proptest::prelude::*;
+
+use super::*;
+
+fn nested(call: &str, event: AgentEvent) -> NestedEvent {
+    NestedEvent::new(call, "helper", event)
+}
+
+fn text(text: &str) -> AgentEvent {
+    AgentEvent::Block(TextBlock::new(text).into())
+}
+
+fn tool_event(event: Value) -> AgentEvent {
+    AgentEvent::Tool(serde_json::from_value(event).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn call_start(id: &str) -> Value {
+    json!({"type": "tool_call_start", "call_id": id, "tool_name": "search", "input": {}})
+}
+
+fn call_complete(id: &str) -> Value {
+    json!({
+        "type": "tool_call_complete", "call_id": id, "tool_name": "search", "input": {}, "outcome": "ok", "result": 1,
+        "truncated": false, "duration_us": 5, "attempts": 1, "cached": false, "dropped_events": 0,
+    })
+}
+
+#[test]
+fn an_agent_is_shown_step_by_step() {
+    let mut agents = SubAgents::default();
+    let events = [
+        AgentEvent::AnswerStart,
+        text("Let me "),
+        text("see."),
+        tool_event(call_start("s1")),
+        AgentEvent::Nested(Box::new(nested("s1", text("deeper")))),
+        AgentEvent::Nested(Box::new(nested("s1", AgentEvent::TurnEnd(FinishReason::Stop)))),
+        tool_event(call_complete("s1")),
+        AgentEvent::AnswerStart,
+        text("Done."),
+        AgentEvent::TurnEnd(FinishReason::Stop),
+    ];
+    let steps = events
+        .map(|event| json!(agents.follow(&nested("c1", event)).map(SubAgent::for_front_ends)));
+    let shown: Vec<_> = steps.iter().filter(|step| !step.is_null()).collect();
+    assert_eq!(shown.len(), 6, "pieces of text are no steps");
+    let deeper = json!({
+        "toolCallId": "s1", "parentToolCallId": "c1", "agent": "helper", "isDone": true,
+        "parts": [{"type": "text", "text": "deeper"}],
+    });
+    assert_eq!(*shown[2], deeper);
+    let last = json!({
+        "toolCallId": "c1", "agent": "helper", "isDone": true,
+        "parts": [
+            {"type": "text", "text": "Let me see."},
+            {"type": "call", "toolCallId": "s1", "toolName": "search", "state": "done", "input": {}, "result": 1},
+            {"type": "text", "text": "Done."},
+        ],
+    });
+    assert_eq!(**shown.last().expect("there are some"), last);
+    let kept = agents.kept(&[]);
+    let stored = serde_json::to_value(&kept).expect("it is JSON");
+    assert_eq!(serde_json::from_value::<Vec<SubAgent>>(stored).expect("it is read again"), kept);
+    assert_eq!(agents.kept(&kept), kept, "each is kept once");
+}
+
+#[test]
+fn logs_of_sub_agents_stay_here_and_their_other_events_are_told() {
+    let log = tool_event(json!({
+        "type": "tool_log", "call_id": "s1", "tool_name": "search", "level": "info",
+        "message": "the password is",
+    }));
+    assert!(matches!(log, AgentEvent::Tool(ToolEvent::Log(_))));
+    assert_eq!(SubAgents::shown(&nested("c1", log.clone())), None);
+    let deep = nested("c1", AgentEvent::Nested(Box::new(nested("c2", log))));
+    assert_eq!(SubAgents::shown(&deep), None);
+    let deep = nested("c1", AgentEvent::Nested(Box::new(nested("c2", text("hi")))));
+    let event = json!({"type": "block", "data": {"type": "text", "text": "hi"}});
+    let shown =
+        json!({"toolCallId": "c2", "parentToolCallId": "c1", "agent": "helper", "event": event});
+    assert_eq!(SubAgents::shown(&deep), Some(shown));
+}
+
+proptest! {
+    /// However much sub-agents say and do, what is kept of them is bounded.
+    #[test]
+    fn they_are_bounded(events in prop::collection::vec((0..200_u32, 0..4_u32, "[aé]{0,9}"), 0..400)) {
+        let mut agents = SubAgents::default();
+        for (number, (call, what, words)) in events.into_iter().enumerate() {
+            let event = match what {
+                0 => text(&words.repeat(4_000)),
+                1 => AgentEvent::AnswerStart,
+                2 => tool_event(call_start(&number.to_string())),
+                _ => tool_event(call_complete(&number.saturating_sub(1).to_string())),
+            };
+            agents.follow(&nested(&(call % 90).to_string(), event));
+        }
+        prop_assert!(agents.agents.len() <= MOST_AGENTS && agents.order.len() == agents.agents.len());
+        for agent in agents.agents.values() {
+            let text = agent.parts.iter().map(|part| if let SubPart::Text { text } = part { text.len() } else { 0 });
+            prop_assert!(text.sum::<usize>() <= MOST_TEXT && agent.parts.len() <= MOST_PARTS);
+        }
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            kept = agents.kept(&kept);
+            prop_assert!(serde_json::to_vec(&kept).expect("it is JSON").len() <= MOST_STORED + 2);
+        }
+        // The newest are kept.
+        let last = kept.last().map(|agent| &agent.call_id);
+        prop_assert!(last.is_none() || last == agents.order.last());
+    }
+}

@@ -1,0 +1,62 @@
+//! Structured output: answers that do not match, and their removal.
+
+use oa_types::ContentBlock;
+
+use super::Turn;
+use super::output_state::OutputState;
+use crate::call::Call;
+use crate::error::Error;
+
+impl Turn {
+    /// Begins structured output: from now on, invalid answers are noted, until [`end_output`](Self::end_output). An
+    /// answer is invalid if its outcome has a [correction](crate::AskOutcome::Answered), or if it is a malformed call
+    /// of the output tool.
+    ///
+    /// `tool` is the name of the output tool, if the model gives its final answer by a call. Results of its calls are
+    /// not reviewed: no [`Action::Review`](crate::Action::Review) is returned for them.
+    pub fn begin_output(&mut self, tool: Option<String>) {
+        self.output = Some(Box::new(OutputState { tool, invalid: Vec::new() }));
+    }
+
+    /// Ends structured output. Invalid answers and their corrections leave history, unless calls wait for the caller:
+    /// removing messages would answer those. An invalid answer that nothing followed stays.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress, if there is something to remove.
+    pub fn end_output(&mut self) -> Result<(), Error> {
+        let Some(output) = self.output.take() else { return Ok(()) };
+        if output.invalid.is_empty() || self.calls().iter().any(Call::is_open) {
+            return Ok(());
+        }
+        self.remove_messages(&output.invalid)
+    }
+
+    /// Returns true if a tool is the output tool.
+    pub(super) fn is_output_tool(&self, name: &str) -> bool {
+        self.output_tool() == Some(name)
+    }
+
+    pub(super) fn output_tool(&self) -> Option<&str> {
+        self.output.as_ref()?.tool.as_deref()
+    }
+
+    /// Returns true if an answer is a malformed call of the output tool and no other call.
+    pub(super) fn is_malformed_output(&self, answer: &[ContentBlock]) -> bool {
+        let Some(tool) = self.output_tool() else { return false };
+        let mut calls = answer.iter().filter_map(|block| match block {
+            ContentBlock::ToolUse(_) => Some(None),
+            ContentBlock::ToolUseError(error) => error.name.as_deref().map(Some),
+            _ => None,
+        });
+        calls.next() == Some(Some(tool)) && calls.next().is_none()
+    }
+
+    /// Notes that the messages from this place on are an invalid answer and what was said about it.
+    pub(super) fn note_invalid(&mut self, begin: usize) {
+        if let Some(output) = &mut self.output {
+            let revisions = self.conversation.revisions().get(begin..);
+            output.invalid.extend_from_slice(revisions.unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,9 @@
+/// Structured output of the turn in progress.
+#[derive(Clone, Debug)]
+pub(super) struct OutputState {
+    /// The tool whose calls are answers.
+    pub(super) tool: Option<String>,
+    /// The revisions of invalid answers, and of what was said about them. Places would change when a refused answer
+    /// leaves.
+    pub(super) invalid: Vec<u64>,
+}
