@@ -113,7 +113,9 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
         let result = match action {
             Action::Check(run) => run.status().map(|()| Outcome::Ok),
             Action::Own(run) => run(&workspace, &mut tally),
-            Action::Tests(run, patience) => run.tests(patience, &mut tally).map(|()| Outcome::Ok),
+            Action::Tests(run, patience) => {
+                run.tests_twice(patience, &mut tally).map(|()| Outcome::Ok)
+            }
         };
         let report = Report {
             name,
@@ -131,6 +133,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
     }
 
     let failed = reports.iter().any(|report| matches!(report.verdict, Verdict::Failed(_)));
+    print!("\n{}", tally.report());
     println!("\n{}", step::table(&reports));
     println!("{}", if failed { "the gate is closed" } else { "the gate is open" });
     // The last line, in this form: it is what scripts read.

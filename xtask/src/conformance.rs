@@ -31,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     if let Ok(url) = std::env::var("OPEN_AGENT_BASE_URL") {
         println!("against {url}");
         let run = Run::cargo(TESTS).env(URL, url);
-        return run.tests(PATIENCE, tally).map(|()| Outcome::Ok);
+        return run.tests_twice(PATIENCE, tally).map(|()| Outcome::Ok);
     }
     let Some(version) = venv::python() else {
         let message = "no python3 with venv here, which runs the real server".to_owned();
@@ -84,5 +84,5 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
         .env(SHORT_URL, short.base_url()?)
         .env(KEY, SECRET);
     println!("{run}");
-    run.tests(PATIENCE, tally).map(|()| Outcome::Ok)
+    run.tests_twice(PATIENCE, tally).map(|()| Outcome::Ok)
 }

@@ -6,6 +6,7 @@ mod ci;
 mod command;
 mod conformance;
 mod deny;
+mod failures;
 mod features;
 mod fuzz;
 mod install;

@@ -2,18 +2,24 @@
 
 use std::fmt;
 
+use crate::failures::{Failure, Failures};
+
 /// Tests passed, failed and skipped, over all steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
+    pub(crate) failures: Failures,
+    /// Those that failed and then passed alone; they count as passed.
+    pub(crate) flaky: Vec<Failure>,
 }
 
 impl Tally {
     /// Adds the numbers of a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`;
-    /// any other line adds nothing.
+    /// other lines can name failed tests.
     pub(crate) fn read(&mut self, line: &str) {
+        self.failures.read(line);
         let Some(counts) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -32,6 +38,37 @@ impl Tally {
                 _ => {}
             }
         }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.failures.add(other.failures);
+        self.flaky.extend(other.flaky);
+    }
+
+    /// The failed tests, which have passed when they ran again, become flaky ones.
+    pub(crate) fn forgive(&mut self) {
+        let failures = std::mem::take(&mut self.failures);
+        let count = failures.all().len() as u64;
+        self.failed = self.failed.saturating_sub(count);
+        self.passed += count;
+        self.flaky.extend(failures.all().iter().cloned());
+    }
+
+    /// The failed and the flaky tests with what they printed: a log is read from its end.
+    pub(crate) fn report(&self) -> String {
+        let mut out = String::new();
+        for (what, failures) in [("failed", self.failures.all()), ("flaky", &self.flaky)] {
+            for Failure { name, output } in failures {
+                out.push_str(&format!("--- {what}: {name}\n"));
+                for line in output {
+                    out.push_str(&format!("    {line}\n"));
+                }
+            }
+        }
+        out
     }
 }
 
