@@ -157,38 +157,29 @@ impl Secret {
             if bytes[start] != self.text[0] && !is_escaped(&bytes[start..]) {
                 continue;
             }
-            let (matched, end) = self.longest(&bytes[start..], &mut ways);
-            let end = start + end;
-            if matched < self.telling {
-                continue;
-            }
-            let end = if matched == self.text.len() {
-                end
-            } else {
-                let rest = end + escape::broken(&bytes[end..]);
-                match [end, rest].into_iter().find(|end| is_cut(&bytes[*end..])) {
-                    Some(end) => end,
-                    None => continue,
-                }
-            };
+            let Some(length) = self.length_in(&bytes[start..], &mut ways) else { continue };
+            let end = start + length;
             spans.push(if self.is_base64 { widened(bytes, start..end) } else { start..end });
         }
         spans
     }
 
-    /// Returns the length of the longest prefix of the secret at the start of a text, each byte plain or
-    /// escaped, and where it ends. `ways` is scratch space.
-    fn longest(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> (usize, usize) {
-        let mut longest = (0, 0);
-        // A byte that may be both, such as the `%` in `%25`, leaves an alternative to backtrack to.
+    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its telling prefix where the
+    /// text was cut off. `ways` is scratch space.
+    fn length_in(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> Option<usize> {
+        let mut cut_prefix = None;
+        // A byte that may be both, such as the `%` in `%25`, leaves an alternative to backtrack to. The one that gets further
+        // is not always the right one: the backslash of a cut escape may also be the next byte of the secret.
         ways.clear();
         ways.push((0, 0));
         for _ in 0..STEPS * self.text.len() {
             let Some((matched, end)) = ways.pop() else { break };
-            longest = longest.max((matched, end));
             let (wanted, rest) = (&self.text[matched..], &bytes[end..]);
             if wanted.is_empty() {
-                break;
+                return Some(end);
+            }
+            if matched >= self.telling {
+                cut_prefix = cut_prefix.max(cut_after(bytes, end));
             }
             if rest.first() == wanted.first() {
                 ways.push((matched + 1, end + 1));
@@ -200,12 +191,18 @@ impl Secret {
                 }
             }
         }
-        longest
+        cut_prefix
     }
 }
 
 /// The number of alternatives tried per byte of a secret.
 const STEPS: usize = 4;
+
+/// Returns where a text that goes up to `end` was cut off: there, or behind the part of an escape.
+fn cut_after(bytes: &[u8], end: usize) -> Option<usize> {
+    let behind = end + escape::broken(&bytes[end..]);
+    [end, behind].into_iter().find(|end| is_cut(&bytes[*end..]))
+}
 
 /// Returns true if the text was cut off before `rest`: it is empty, or starts with an ellipsis or similar.
 fn is_cut(rest: &[u8]) -> bool {

@@ -100,3 +100,20 @@ fn an_excerpt_is_masked_before_it_is_cut() {
 fn nothing_shows_the_secrets_themselves() {
     assert_eq!(format!("{:?}", secrets()), "Secrets { forms: 4, .. }");
 }
+
+/// The backslash of the cut escape is also the next byte of the key.
+#[test]
+fn a_cut_escape_that_looks_like_the_next_byte_hides_nothing() {
+    for (key, text) in [
+        (r"abcdefghij\klmnop", r"the key abcdefghij\u"),
+        (r"abcdefghij\klmnop", r"the key abcdefghij\u00"),
+        (r"abcdefghij%klmnop", "the key abcdefghij%2"),
+        (r"abcdefghij&klmnop", "the key abcdefghij&#3"),
+        (r"abcdefghij\unmnop", r"the key abcdefghij\u..."),
+    ] {
+        let mut secrets = Secrets::new();
+        secrets.add(key);
+        let masked = secrets.mask(text);
+        assert!(masked.starts_with("the key ****") && !masked.contains("abc"), "{text}: {masked}");
+    }
+}
