@@ -36,6 +36,7 @@ export function askToken(message) {
     const form = element(
       "form",
       {
+        "aria-label": "Access token",
         on: {
           submit: (event) => {
             event.preventDefault();
