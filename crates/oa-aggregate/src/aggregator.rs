@@ -1,24 +1,15 @@
 use oa_types::{FinishReason, Usage};
 
 use crate::answer::AggregatedAnswer;
-use crate::chunk::Payload;
+use crate::chunk::Chunk;
 use crate::decode::Decoder;
 use crate::delta::Delta;
 use crate::error::{Error, Problem, UncleanEnd, UnreadablePayload};
 use crate::failure;
 use crate::options::Options;
 use crate::state::State;
+use crate::stream_status::StreamStatus;
 use crate::template::TemplateCache;
-
-/// The status of a stream after a payload.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum StreamStatus {
-    /// The server sent `[DONE]`; whatever follows is ignored.
-    Done,
-    /// More payloads are expected.
-    More,
-}
 
 /// Turns the payloads of one stream into deltas as they arrive, and into blocks at the end.
 ///
@@ -115,8 +106,9 @@ impl Aggregator {
             return Err(error);
         }
         let room = state.budget.left();
-        match self.decoder.read_within(payload, room) {
-            Ok(Payload::Chunk(chunk)) if chunk.is_empty() && !chunk.is_cut => {}
+        let mut chunk = Chunk::default();
+        match self.decoder.read_within(payload, room, &mut chunk) {
+            Ok(StreamStatus::More) if chunk.is_empty() && !chunk.is_cut => {}
             Err(_) => {}
             Ok(_) => return self.push(payload),
         }
@@ -132,17 +124,17 @@ impl Aggregator {
 
     fn push_unmatched(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
-        // By reference: a chunk is some 300 bytes that need not move.
-        match &self.decoder.read_within(payload, state.budget.left()) {
-            Ok(Payload::Chunk(chunk)) => {
-                state.take(chunk).map(|()| StreamStatus::More).map_err(|error| state.fail(error))
+        let mut chunk = Chunk::default();
+        match self.decoder.read_within(payload, state.budget.left(), &mut chunk) {
+            Ok(StreamStatus::More) => {
+                state.take(&chunk).map(|()| StreamStatus::More).map_err(|error| state.fail(error))
             }
-            Ok(Payload::Done) => {
+            Ok(StreamStatus::Done) => {
                 state.done = true;
                 Ok(StreamStatus::Done)
             }
             Err(unreadable) => state
-                .add_unreadable(unreadable)
+                .add_unreadable(&unreadable)
                 .map(|()| StreamStatus::More)
                 .map_err(|error| state.fail(error)),
         }

@@ -14,6 +14,7 @@ use crate::failure;
 use crate::json::{Invalid, Read, Reader, Str};
 use crate::prompt_progress;
 use crate::reasoning::{Name, Reasoning, words_of_detail};
+use crate::stream_status::StreamStatus;
 use crate::template::slot::{Count, Slot, SlotKind};
 use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
 use crate::value::{present, present_member};
@@ -74,7 +75,11 @@ impl Decoder {
             let matched = self.templates.matched(captures, &mut self.words, &mut self.detail);
             return Ok(Payload::Chunk(matched.into_chunk()));
         }
-        self.read_within(payload, ROOM)
+        let mut chunk = Chunk::default();
+        Ok(match self.read_within(payload, ROOM, &mut chunk)? {
+            StreamStatus::Done => Payload::Done,
+            StreamStatus::More => Payload::Chunk(chunk),
+        })
     }
 
     /// Returns the number of payloads that matched a template, and of those that were read in full.
@@ -99,17 +104,20 @@ impl Decoder {
 
     /// Reads a payload, in full or only the part that differs, and learns from it. The result takes at most `room`
     /// bytes; the rest is left out, and the chunk is marked as cut.
+    ///
+    /// The chunk, which is empty before, is filled in place: it is some 300 bytes that need not move.
     pub(crate) fn read_within<'a>(
         &'a mut self,
         payload: &'a [u8],
         room: usize,
-    ) -> Result<Payload<'a>, UnreadablePayload> {
+        chunk: &mut Chunk<'a>,
+    ) -> Result<StreamStatus, UnreadablePayload> {
         if payload.trim_ascii() == b"[DONE]" {
-            return Ok(Payload::Done);
+            return Ok(StreamStatus::Done);
         }
-        if let Some(chunk) = self.read_in_frame(payload, room) {
+        if self.read_in_frame(payload, room, chunk).is_some() {
             self.framed += 1;
-            return Ok(Payload::Chunk(chunk));
+            return Ok(StreamStatus::More);
         }
         self.decoded += 1;
         let text = match str::from_utf8(payload) {
@@ -123,8 +131,7 @@ impl Decoder {
         let mut notes = Notes::default();
         let mut allowance = Allowance::new(room, text.len());
         let mut reader = Reader::new(text, &mut self.skipped);
-        let mut chunk = Chunk::default();
-        let is_error = read_chunk(&mut reader, &mut chunk, &mut notes, &mut allowance)
+        let is_error = read_chunk(&mut reader, chunk, &mut notes, &mut allowance)
             .and_then(|is_error| reader.end().map(|()| is_error))
             .map_err(|Invalid { position }| UnreadablePayload::new(text, position))?;
         if is_error {
@@ -133,26 +140,30 @@ impl Decoder {
         chunk.is_cut = allowance.is_cut;
         // A template would take the numbers of a progress for values that do not matter.
         if !chunk.is_cut && chunk.prompt_progress.is_none() {
-            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &mut self.skipped);
+            self.templates.learn(text.as_bytes(), chunk, &notes, &mut self.skipped);
         }
-        Ok(Payload::Chunk(chunk))
+        Ok(StreamStatus::More)
     }
 
-    /// Reads the delta of a payload that matches a template everywhere else.
-    fn read_in_frame<'a>(&mut self, payload: &'a [u8], room: usize) -> Option<Chunk<'a>> {
+    /// Reads the delta of a payload that matches a template everywhere else. If there is none, the chunk stays empty.
+    fn read_in_frame<'a>(
+        &mut self,
+        payload: &'a [u8],
+        room: usize,
+        chunk: &mut Chunk<'a>,
+    ) -> Option<()> {
         let frame = self.templates.find_frame(payload)?;
         let mut notes = Notes::default();
         let mut allowance = Allowance::new(room, payload.len());
-        let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let choice = chunk.add_choice();
-        let is_object = read_delta(&mut reader, choice, &mut notes, &mut allowance).ok()?;
-        if !is_object || reader.end().is_err() || allowance.is_cut {
+        let is_object = read_delta(&mut reader, choice, &mut notes, &mut allowance);
+        if is_object != Ok(true) || reader.end().is_err() || allowance.is_cut {
+            *chunk = Chunk::default();
             return None;
         }
-        let skipped = &mut self.skipped;
-        self.templates.learn_in_frame(payload, frame, &mut chunk, &mut notes, skipped);
-        Some(chunk)
+        self.templates.learn_in_frame(payload, frame, chunk, &mut notes, &mut self.skipped);
+        Some(())
     }
 }
 

@@ -51,6 +51,7 @@ mod answer;
 mod delta;
 mod limits;
 mod options;
+mod stream_status;
 
 mod arguments;
 mod blocks;
@@ -88,7 +89,7 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 
-pub use crate::aggregator::{Aggregator, StreamStatus};
+pub use crate::aggregator::Aggregator;
 pub use crate::answer::AggregatedAnswer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
@@ -98,6 +99,7 @@ pub use crate::ids::MadeUpIds;
 pub use crate::limits::Limits;
 pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
+pub use crate::stream_status::StreamStatus;
 pub use crate::template::TemplateCache;
 
 /// Compiles the README's example.

@@ -65,6 +65,10 @@ impl TemplateCache {
         self.clock += 1;
         self.answer = self.clock;
         self.scope = Scope::Server;
+        // The last chunk of the previous answer matched last; the first one's template was learned first.
+        if !self.list.is_empty() {
+            self.turn_to((self.latest + 1) % self.list.len());
+        }
     }
 
     /// Removes and returns all templates. Those learned from now on have different numbers.

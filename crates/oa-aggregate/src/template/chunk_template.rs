@@ -47,6 +47,7 @@ impl ChunkTemplate {
     /// Makes a template of a payload that was read, if chunks like it can be recognized by comparison.
     ///
     /// The number is unique among the templates of the stream.
+    #[inline]
     pub(crate) fn learn(
         payload: &[u8],
         chunk: &mut Chunk<'_>,
