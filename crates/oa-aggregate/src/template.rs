@@ -72,11 +72,11 @@
 //!
 //! | | read in full | with templates |
 //! | --- | --- | --- |
-//! | a text chunk of 250 bytes | 5,500 | 750 |
-//! | the same, `created` differs now and then | 5,500 | 950 |
-//! | the same with usage, 323 bytes | 7,760 | 1,720 |
-//! | a fragment of a call's arguments | 6,900 | 890 |
-//! | a short answer of llama.cpp: role, one word, finish, usage | 26,900 | 11,400 after others, 28,300 alone |
+//! | a text chunk of 250 bytes | 5,000 | 720 |
+//! | the same, `created` differs now and then | 5,000 | 920 |
+//! | the same with usage, 323 bytes | 6,790 | 1,700 |
+//! | a fragment of a call's arguments | 6,320 | 910 |
+//! | a short answer of llama.cpp: role, one word, finish, usage | 24,500 | 10,900 after others, 25,400 alone |
 //!
 //! `serde_json` needs 5,340 to read the same text chunk into the smallest struct with the text.
 //!
