@@ -194,14 +194,14 @@ impl<E: HookEvent> fmt::Debug for HookDecision<E> {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "callers must handle every outcome")]
 pub enum HookOutcome<T> {
-    /// No hook objects.
+    /// Proceed: no hook objected.
     Allow,
-    /// It must not happen.
+    /// Do not proceed: a hook blocked the event.
     Block {
         /// The hook's reason.
         reason: String,
     },
-    /// It happens with a replaced value.
+    /// Proceed with a replaced value.
     Modify(Change<T>),
 }
 
@@ -236,14 +236,14 @@ impl From<Value> for ChangedResult {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "callers must handle every decision")]
 pub enum AnswerDecision {
-    /// The answer must not be used, and the turn ends.
+    /// Discard the answer and end the turn.
     Block {
         /// The hook's reason.
         reason: String,
     },
-    /// No hook objects.
+    /// Keep the answer: no hook objected.
     Continue,
-    /// The model is to read the reason and answer again.
+    /// Send the model the reason and ask for another answer.
     Retry {
         /// The hook's reason.
         reason: String,

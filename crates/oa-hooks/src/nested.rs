@@ -1,4 +1,4 @@
-//! Permissions of agents inside of other agents.
+//! Permissions of sub-agents.
 
 use std::sync::Arc;
 
@@ -8,14 +8,16 @@ use crate::permissions::{PermissionMode, Permissions};
 use crate::rule::Effect;
 
 impl Permissions {
-    /// Returns the permissions of a sub-agent: these, inside those of the agent that runs it, under this name.
+    /// Returns these permissions as those of a sub-agent called `name`, which an agent with the permissions `outer`
+    /// runs.
     ///
-    /// - Denials add up: a forbidden name, a rule that denies, and [`PermissionMode::Plan`] of an outer agent hold for
-    ///   the sub-agent too. An outer [`allow_only`](Self::allow_only) does not: it is about the tools of that agent.
-    /// - A sub-agent with a mode, rules or a callback of its own decides by those. One without any of them decides as
-    ///   the agent that runs it: by its rules, mode and callback.
-    /// - A question goes to the callback of the sub-agent or, if it has none, of the agent that runs it. The request
-    ///   has the names of the agents.
+    /// - Denials are inherited: a name that `outer` disallows, one of its deny rules, and [`PermissionMode::Plan`]
+    ///   apply to the sub-agent too. [`allow_only`](Self::allow_only) is not inherited, because it lists the outer
+    ///   agent's own tools.
+    /// - If the sub-agent has a mode, rules or a callback, those decide; otherwise the outer agent's rules, mode and
+    ///   callback do.
+    /// - If the sub-agent has no callback, the outer agent's callback is asked. The request names the sub-agents
+    ///   involved.
     ///
     /// ```
     /// use oa_hooks::{Permission, Permissions, ToolRule};
@@ -44,20 +46,20 @@ impl Permissions {
         self
     }
 
-    /// Returns the sub-agents on the way to the one whose permissions these are, the outermost first; empty for an
-    /// agent that no other one runs.
+    /// Returns the names of the nested sub-agents that these permissions belong to, outermost first; empty for a
+    /// top-level agent.
     #[must_use]
     pub fn agents(&self) -> &[String] {
         &self.agents
     }
 
-    /// Returns true if the lists of names forbid a tool, here or further out.
+    /// Returns true if a tool is disallowed by name, here or in an outer agent.
     pub(crate) fn disallows(&self, tool: &str) -> bool {
         self.disallowed.iter().any(|pattern| pattern.fits(tool))
             || self.outer.as_ref().is_some_and(|outer| outer.disallows(tool))
     }
 
-    /// Returns why the mode or a rule forbids a call, here or further out.
+    /// Returns why the mode or a rule forbids a call, here or in an outer agent.
     pub(crate) fn forbids(
         &self,
         tool: &str,

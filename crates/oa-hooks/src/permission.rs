@@ -38,8 +38,7 @@ pub struct PermissionRequest {
     pub category: Option<String>,
     /// The conversation, ending with the assistant message that contains the call.
     pub history: History,
-    /// The sub-agents on the way to the call, the outermost first, by the names of their tools. Empty if the agent
-    /// itself makes the call.
+    /// The names of the sub-agents that led to the call, outermost first. Empty if the top-level agent makes the call.
     pub agents: Vec<String>,
 }
 
@@ -62,7 +61,7 @@ impl PermissionRequest {
         }
     }
 
-    /// Sets the sub-agents on the way to the call, the outermost first.
+    /// Sets the names of the sub-agents that led to the call, outermost first.
     #[must_use]
     pub fn with_agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = agents.into_iter().map(Into::into).collect();

@@ -16,11 +16,11 @@ pub const CATEGORY_READ: &str = "read";
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum PermissionMode {
-    /// They run.
+    /// Calls run.
     AllowAll,
     /// Calls of tools in category `read` run; the user is asked about others.
     AllowReads,
-    /// The user is asked.
+    /// The user is asked about every call.
     Ask,
     /// No call runs, whatever the rules say: the model should write a plan.
     Plan,
@@ -63,9 +63,9 @@ pub struct Permissions {
     pub(crate) callback: Option<Callback>,
     pub(crate) timeout: Option<(Duration, Permission)>,
     pub(crate) asks_at_once: bool,
-    /// The sub-agents down to the one whose permissions these are.
+    /// The names of the nested sub-agents that these permissions belong to, outermost first.
     pub(crate) agents: Vec<String>,
-    /// The permissions of the agent that runs it, if those can deny a call.
+    /// The permissions of the outer agent, if they can deny a call.
     pub(crate) outer: Option<Arc<Self>>,
 }
 
@@ -89,8 +89,8 @@ impl Permissions {
         self
     }
 
-    /// Sets the default for calls that no rule matches. Without it they run or, if
-    /// [`can_use_tool`](Self::can_use_tool) is set, it is asked.
+    /// Sets the default for calls that no rule matches. Without a mode, they run, or
+    /// [`can_use_tool`](Self::can_use_tool) decides if it is set.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self
@@ -102,8 +102,8 @@ impl Permissions {
         self
     }
 
-    /// Sets the callback that is asked about calls that lists, rules and mode neither allow nor deny. A panic
-    /// denies the call. Without a callback such calls wait: [`Permission::Later`].
+    /// Sets the callback for calls that the lists, rules and mode neither allow nor deny. A panic denies the call.
+    /// Without a callback, such calls wait: [`Permission::Later`].
     pub fn can_use_tool<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
@@ -124,20 +124,20 @@ impl Permissions {
         self
     }
 
-    /// Sets whether the callback is asked about all calls of one answer at once. By default it is asked in call
-    /// order, one at a time.
+    /// Sets whether the callback is asked about all calls of one answer concurrently. By default it is asked about one
+    /// call at a time, in call order.
     pub fn ask_at_once(mut self, at_once: bool) -> Self {
         self.asks_at_once = at_once;
         self
     }
 
-    /// Returns true if the callback is asked about all calls of one answer at once.
+    /// Returns true if the callback is asked about all calls of one answer concurrently.
     #[must_use]
     pub fn asks_at_once(&self) -> bool {
         self.asks_at_once
     }
 
-    /// Returns true if a tool is offered to the model; tools that can never run are not.
+    /// Returns true if a tool is offered to the model. Tools that can never run are not.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         let names = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(tool));
@@ -146,7 +146,7 @@ impl Permissions {
             && self.outer.as_ref().is_none_or(|outer| !outer.disallows(tool))
     }
 
-    /// Returns true if every call runs without asking.
+    /// Returns true if every call runs without a question.
     #[must_use]
     pub fn allow_everything(&self) -> bool {
         self.allowed.is_none()
@@ -156,7 +156,7 @@ impl Permissions {
             && self.effective_mode() == PermissionMode::AllowAll
     }
 
-    /// Returns true if more than the name lists is set. The rest only affects calls that run automatically.
+    /// Returns true if anything beyond the name lists is set. Those settings affect only calls that run automatically.
     #[must_use]
     pub fn decide_about_calls(&self) -> bool {
         self.mode.is_some() || !self.rules.is_empty() || self.callback.is_some()
