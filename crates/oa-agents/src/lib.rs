@@ -1,12 +1,12 @@
-//! Agents as parts of something larger.
+//! Use an agent as a component: a tower service, a tool of another agent, or a host for MCP servers.
 //!
-//! - [`AgentService`]: an agent as a tower `Service`, a prompt in, a stream of events out.
-//! - [`AgentTool`]: an agent as a tool of another agent.
-//! - `McpHost` (feature `mcp`): an agent that answers the questions of MCP servers.
+//! - [`AgentService`]: an agent as a tower `Service` from a prompt to a stream of events.
+//! - [`AgentTool`]: an agent that another agent calls as a tool.
+//! - `McpHost` (feature `mcp`): an agent that answers questions from MCP servers.
 //!
 //! # When to use this crate directly
 //!
-//! Both are in the facade `open-agent`, with everything else that an agent needs.
+//! To build a service or a nested agent on `oa-client`. The facade `open-agent` re-exports all three.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -15,19 +15,20 @@ use tokio::time::sleep;
 type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Builder = dyn Fn() -> AgentOptionsBuilder + Send + Sync;
 
-/// The category of questions of servers, as of their tools.
+/// The permission category of questions, the same as for the servers' tools.
 const CATEGORY: &str = "mcp";
 
-/// An agent that answers the questions of MCP servers: its model answers requests to a model, its user those to a person,
-/// and its permissions and hooks decide about both, under the names `<prefix>__sampling` and `<prefix>__elicitation`.
+/// An agent that answers questions from MCP servers. Its model answers sampling requests; your callback shows
+/// elicitation requests to the user. Permissions and hooks see both first, as `<prefix>__sampling` and
+/// `<prefix>__elicitation`.
 ///
-/// A question is part of the turn whose tool call it came in:
+/// A question belongs to the turn whose tool call caused it:
 ///
-/// - The permissions of the agent that called the tool decide, as they do about a call: forbidden names, rules, the mode
-///   and its callback. Without a decision, the question is refused. With no permission settings at all it is answered.
-/// - Hooks before and after tools see it, with an empty history: they may block it, change it and change the answer. They
-///   are those of the options given here.
-/// - The model has no tools. What it uses is taken off the budgets of the turn, and it ends by them. Its events reach the
+/// - The permissions of the agent that called the tool decide, as for a call: lists, rules, mode and callback. If they
+///   reach no decision, the question is refused. Without any permission settings, it is answered.
+/// - The pre-tool and post-tool hooks in the options given here see it, with an empty history. They can block the
+///   question, change it, or change the answer.
+/// - The model gets no tools. Its usage counts toward the turn's budgets, which also end it. Its events reach the
 ///   caller as [`AgentEvent::Nested`](oa_client::AgentEvent::Nested).
 ///
 /// ```
@@ -58,8 +59,8 @@ pub struct McpHost {
 }
 
 impl McpHost {
-    /// Creates a host whose answers come from an agent with these options. The function is called for each question; tools
-    /// and the system prompt are left out, and `max_tokens` is a further limit.
+    /// Creates a host that answers with an agent built from these options. The function is called once here and once
+    /// per question. Tools and the system prompt are ignored; `max_tokens` is an additional limit.
     ///
     /// # Errors
     ///
@@ -71,8 +72,8 @@ impl McpHost {
 
     /// Returns the callback for [`McpServer::on_sampling`](oa_mcp::McpServer::on_sampling).
     ///
-    /// A request is refused if permissions or hooks forbid it, or if the model fails or says nothing. An answer that a
-    /// limit cut off says so by its reason.
+    /// Refuses a request if permissions or hooks forbid it, if the model fails, or if its answer is empty. If a limit
+    /// cuts the answer off, the stop reason says so.
     pub fn sampling(
         &self,
     ) -> impl Fn(Sampling, ToolContext) -> Answering<Result<Sampled, ToolError>>
@@ -87,8 +88,8 @@ impl McpHost {
         }
     }
 
-    /// Returns the callback for [`McpServer::on_elicitation`](oa_mcp::McpServer::on_elicitation): `ask` shows the question
-    /// to the person, once permissions and hooks have let it pass.
+    /// Returns the callback for [`McpServer::on_elicitation`](oa_mcp::McpServer::on_elicitation). Once permissions and
+    /// hooks have allowed a question, `ask` shows it to the user.
     pub fn elicitation<F, R>(
         &self,
         ask: F,
@@ -186,7 +187,7 @@ impl fmt::Debug for McpHost {
 
 /// The permissions and hooks that decide about one question.
 struct Gate {
-    /// The options of the agent, inside the one that called the tool.
+    /// The agent's options, restricted by the permissions of the agent that called the tool.
     options: AgentOptions,
     name: String,
     id: String,
@@ -202,7 +203,7 @@ impl Gate {
         Ok(Self { options, name: name.to_owned(), id: cx.call_id().to_owned() })
     }
 
-    /// Returns the question as hooks and permissions let it pass.
+    /// Returns the question after hooks and permissions, which may have changed it.
     async fn admit(&self, mut question: Value) -> Result<Value, ToolError> {
         let options = &self.options;
         let event =
@@ -230,7 +231,7 @@ impl Gate {
         }
     }
 
-    /// Returns the answer that hooks want instead.
+    /// Returns the replacement for the answer, if a hook has one.
     async fn review(&self, question: Value, answer: Value) -> Result<Option<Value>, ToolError> {
         let event = PostToolUseEvent::new(
             &self.name,
@@ -246,7 +247,7 @@ impl Gate {
     }
 }
 
-/// The text of an answer that a hook has changed: a text, or an object as the hook got it.
+/// Returns the text of an answer that a hook replaced: a string, or an object of the shape that the hook received.
 fn text_of(answer: &Value) -> String {
     match answer.as_str().or_else(|| answer.get("text")?.as_str()) {
         Some(text) => text.to_owned(),

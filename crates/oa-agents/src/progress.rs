@@ -3,20 +3,20 @@ use oa_executor::ToolEvent;
 use oa_tools::Progress;
 use oa_types::ContentBlock;
 
-/// The characters of an answer after which it is reported again, so that callers with a timeout see that it goes on.
+/// The number of characters between progress reports, so that callers with a timeout see activity.
 const REPORT: usize = 400;
 
-/// The events of an agent as progress of the tool that runs it: a count that grows, without an end that is known.
+/// Converts an agent's events to progress of the tool that runs it: a growing count without a known total.
 #[derive(Default)]
 pub(crate) struct AgentProgress {
     steps: u64,
-    /// The characters of this answer, and of those the last number that was reported.
+    /// The characters received in this answer, and the count last reported.
     characters: usize,
     reported: usize,
 }
 
 impl AgentProgress {
-    /// Returns the report of an event, if it is worth one.
+    /// Returns the progress report for an event, if it deserves one.
     pub(crate) fn read(&mut self, event: &AgentEvent) -> Option<Progress> {
         let message = self.message(event)?;
         self.steps += 1;

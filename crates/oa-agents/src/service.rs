@@ -8,10 +8,10 @@ use oa_client::{AgentEvent, AgentOptions, Client, Error, Result};
 use oa_types::Message;
 use tower::Service;
 
-/// An agent as a tower `Service`: a prompt in, a stream of events out.
+/// An agent as a tower `Service` from a prompt to a stream of events.
 ///
-/// Each prompt begins a conversation of its own, on the shared connection pool. Wrap it in tower's limits,
-/// timeouts, buffers and balancers. For them a call ends when the answer begins; the rest is the stream.
+/// Each prompt starts a new conversation over the shared connection pool. It works with tower's limits, timeouts,
+/// buffers and balancers. To them, a call ends when the answer begins; the rest of the answer is in the stream.
 ///
 /// ```
 /// use oa_agents::AgentService;
@@ -42,7 +42,7 @@ use tower::Service;
 /// # }
 /// ```
 ///
-/// With tower's features `limit` and `timeout`, ten prompts a minute, two at once, each answered within a minute:
+/// With tower's features `limit` and `timeout`: ten prompts per minute, two at a time, one minute for each:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -106,7 +106,7 @@ impl Service<Message> for AgentService {
     }
 }
 
-/// The events of one turn of an agent, and its conversation; the response of [`AgentService`].
+/// The response of [`AgentService`]: the events of one turn, and its conversation.
 ///
 /// It ends with the turn, or after an error.
 ///
@@ -140,7 +140,7 @@ impl AgentStream {
         &self.client
     }
 
-    /// Returns the client, to read on or to continue the conversation.
+    /// Returns the client, to read the rest of the turn or to continue the conversation.
     #[must_use]
     pub fn into_client(self) -> Client {
         self.client

@@ -5,28 +5,28 @@ use serde_json::{Value, json};
 
 use crate::progress::AgentProgress;
 
-/// An agent as a tool of another agent.
+/// An agent that another agent calls as a tool.
 ///
-/// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of the last
-/// answer. Several calls run at once, as those of any tool.
+/// The model calls it with a prompt. Each call runs a conversation of its own and returns the text of the last answer.
+/// Like any tool, it can run several calls in parallel.
 ///
-/// It is part of the turn that calls it:
+/// A sub-agent takes part in the turn that calls it:
 ///
-/// - Each of its events reaches the caller of the outer agent as [`AgentEvent::Nested`](oa_client::AgentEvent::Nested),
-///   in order, between the start and the completion of the call. An event waits until the caller takes it.
-/// - It uses up the outer agent's budgets of calls, tokens, and money, by its own price, and ends by their limits like
-///   by its own: none is passed by more than one answer of each agent that runs. Rounds are counted by each agent for
-///   itself. When the outer agent's time is over or it is interrupted, this one stops at once.
-/// - A call that the outer agent's settings forbid does not run here either. Without permission settings of its own,
-///   it asks as the outer agent does; see `Permissions::within` of `oa-hooks`. Hooks are not
-///   inherited.
+/// - Its events reach the caller of the outer agent as [`AgentEvent::Nested`](oa_client::AgentEvent::Nested), in
+///   order, between the start and the completion of the call. The sub-agent waits if the caller does not read them.
+/// - Its calls, tokens and cost, at its own price, count toward the outer agent's budgets as well as its own. Each
+///   running agent can exceed a budget by at most one answer. Rounds are counted per agent. If the outer agent runs
+///   out of time or is interrupted, the sub-agent stops at once.
+/// - It cannot run a call that the outer agent's settings forbid. Without permission settings of its own, it uses
+///   those of the outer agent: see `Permissions::within` in `oa-hooks`. Hooks are not inherited.
 ///
-/// Called by no agent, as over the protocol MCP, it reports each thing that it does as
-/// [progress](oa_tools::ToolContext::emit_progress), with a message and a count that grows.
+/// If no agent runs it, for example in an MCP server, it reports each of its steps as
+/// [progress](oa_tools::ToolContext::emit_progress) with a message and a growing count.
 ///
-/// An answer that may be incomplete says so: unless the server reported a normal end, the result is
-/// `{"text": "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`,
-/// `max_tool_iterations`, `max_run_time`, or `unspecified` if there is none. Without any text it is an error.
+/// If the answer may be incomplete, the result says so. Unless the server reported a normal end, the result is
+/// `{"text": "..", "incomplete": "<reason>"}`. The reason is one of [`FinishReason::as_str`], such as `length`,
+/// `max_tool_iterations`, `max_run_time`, or `unspecified` if the server gave none. An answer without text is an
+/// error.
 ///
 /// ```
 /// use oa_agents::AgentTool;
@@ -71,12 +71,12 @@ pub struct AgentTool {
 const MAX_DEPTH: usize = 8;
 
 impl AgentTool {
-    /// Creates a tool that asks an agent with these options.
+    /// Creates a tool that runs an agent with these options.
     ///
     /// # Errors
     ///
-    /// `Config` if the options cannot be used, or if the agent has tools but not `auto_execute_tools`, so that
-    /// nobody would run them.
+    /// `Config` if the options are invalid, or if the agent has tools but not `auto_execute_tools`: nothing would run
+    /// its calls.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -100,8 +100,7 @@ impl AgentTool {
         Ok(Self { name, description: description.into(), schema, options, max_depth: MAX_DEPTH })
     }
 
-    /// Sets how many agents deep this one may run, itself included: its call fails if more are on the way to it. 8 by
-    /// default.
+    /// Sets the maximum nesting depth, including this agent; 8 by default. A call at a greater depth fails.
     #[must_use]
     pub fn max_depth(mut self, agents: usize) -> Self {
         self.max_depth = agents;
