@@ -6,9 +6,9 @@ use std::{error, fmt};
 pub struct Error {
     /// The kind.
     pub kind: ErrorKind,
-    /// The message. It may quote the model.
+    /// The message. It may quote the model's output.
     pub message: String,
-    /// The model's last answer, cut at 2,000 characters, if there was one.
+    /// The model's last answer, truncated to 2,000 characters, if there was one.
     pub model_output: Option<String>,
 }
 
@@ -16,11 +16,11 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The format cannot be requested.
+    /// The requested output is invalid: the schema or the output tool cannot be sent.
     Config,
-    /// The turn was interrupted before there was an answer.
+    /// The turn was interrupted before a valid answer.
     Interrupted,
-    /// No answer matches.
+    /// No answer matched the format.
     Output,
 }
 

@@ -1,43 +1,43 @@
-//! The ways to request structured output, from the strictest to the one that every server accepts.
+//! Ways to request structured output, from the strictest to the one that every server accepts.
 
 use std::sync::Arc;
 
 use oa_types::wire::ChatParameters;
 use serde_json::{Value, json};
 
-/// A way to request an answer in a format.
+/// A way to request structured output.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum FormatRequest {
-    /// The response format as it was set: a JSON Schema.
+    /// The JSON Schema as the response format.
     #[default]
     Schema,
     /// The response format `json_object`, with instructions in the prompt.
     Object,
-    /// Instructions in the prompt alone.
+    /// Instructions in the prompt only.
     Prompt,
 }
 
 /// The fallback for servers that reject a response format: `json_object` first, then instructions in the prompt.
 ///
-/// The first rejection is remembered for the model, so later requests start with the way that worked.
+/// The caller remembers the first rejection for the model, so that later requests start with the way that worked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FormatFallback {
-    /// The way that is tried first.
+    /// The way to try first.
     pub first: FormatRequest,
     /// The instructions appended to the system prompt when the server does not enforce the schema.
     pub instructions: Arc<str>,
 }
 
 impl FormatFallback {
-    /// Creates a fallback for a JSON Schema, which the instructions quote.
+    /// Creates a fallback for a JSON Schema, which the instructions include.
     #[must_use]
     pub fn new(first: FormatRequest, schema: &Value) -> Self {
         Self { first, instructions: Self::instructions_for(schema).into() }
     }
 
-    /// Returns instructions to answer with an object that matches a JSON Schema.
+    /// Returns instructions to answer with a JSON object that matches a schema.
     #[must_use]
     pub fn instructions_for(schema: &Value) -> String {
         format!(
@@ -47,7 +47,7 @@ impl FormatFallback {
 }
 
 impl FormatRequest {
-    /// Returns the way to try after this one was rejected.
+    /// Returns the way to try after a rejection of this one; `None` after the last.
     #[must_use]
     pub fn next(self) -> Option<Self> {
         match self {
@@ -57,7 +57,7 @@ impl FormatRequest {
         }
     }
 
-    /// Changes a request to be sent this way.
+    /// Changes a request to use this way.
     pub fn apply(self, parameters: &mut ChatParameters) {
         match self {
             Self::Schema => {}
@@ -67,8 +67,8 @@ impl FormatRequest {
     }
 }
 
-/// Returns true if an error response says that the server, or its model, does not support the response format. An
-/// error about the schema itself does not count.
+/// Returns true if an error response says that the server or the model does not support the response format. Errors
+/// about the schema itself return false.
 #[must_use]
 pub fn refuses_format(status: u16, message: &str) -> bool {
     // 500: llama.cpp before it knew schemas; 405: a gateway.

@@ -1,9 +1,8 @@
-//! Structured output without I/O: what to ask for, what to read while it arrives, and what to answer when it does not
-//! match.
+//! Structured output without I/O: requesting a format, reading partial values, and validating answers.
 //!
-//! [`ResponseFormat`] is a name and a schema. [`FormatFallback`] asks in weaker ways where a server refuses a format.
-//! [`OutputReader`] has the value so far while an answer arrives. [`OutputValidator`] checks complete answers, and says
-//! what the model is told about one that does not match.
+//! [`ResponseFormat`] is a name and a schema. [`FormatFallback`] lists weaker ways to ask if a server rejects a
+//! format. [`OutputReader`] reads the value while the answer arrives. [`OutputValidator`] checks complete answers and
+//! writes the correction for an answer that does not match.
 //!
 //! # When to use this crate directly
 //!
@@ -11,7 +10,7 @@
 //!
 //! # Features
 //!
-//! `schemars` adds `ResponseFormat::of`: formats from types.
+//! `schemars` adds `ResponseFormat::of`, which creates a format from a type.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -31,7 +30,7 @@ pub use crate::reader::OutputReader;
 pub use crate::response_format::ResponseFormat;
 pub use crate::validator::{OtherTools, OutputCheck, OutputOptions, OutputValidator, Validation};
 
-/// Compiles the example of the README.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

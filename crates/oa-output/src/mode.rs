@@ -1,29 +1,28 @@
 use serde::{Deserialize, Serialize};
 
-/// The way structured output is requested from the model. In JSON, `auto`, `format`, `prompt` or `tool`.
+/// The way to request structured output from the model. In JSON: `auto`, `format`, `prompt` or `tool`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::exhaustive_enums, reason = "each way is sent in its own form")]
 pub enum OutputMode {
-    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not, and where calls are
-    /// part of such a format too.
+    /// [`Tool`](Self::Tool) if other tools are offered. [`Format`](Self::Format) if not, and if calls are part of a
+    /// response format themselves.
     ///
-    /// Many servers cannot do both at once: Groq rejects `response_format` with `tools` (agno-agi/agno #1065),
-    /// and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the model cannot write
-    /// tool calls, and makes up their results (ollama/ollama #11185, openai/openai-agents-python #3709).
+    /// Many servers cannot do both at once. Groq rejects `response_format` with `tools` (agno-agi/agno #1065). Servers
+    /// that compile the format to a grammar for the whole answer (llama.cpp, vLLM, Ollama) keep the model from writing
+    /// tool calls, and it makes up their results (ollama/ollama #11185, openai/openai-agents-python #3709).
     ///
-    /// If the server rejects the format by name, the client falls back to `json_object` with the schema in the
-    /// prompt, then to the prompt alone, as [`Prompt`](Self::Prompt) does. All users of these options share what
-    /// was learned; an event and a line in the log report it. An error about the schema itself is returned.
+    /// If the server rejects the response format, the client falls back to `json_object` with the schema in the
+    /// prompt, then to the prompt alone, as with [`Prompt`](Self::Prompt). Clients that share these options share this
+    /// knowledge; an event and a log line report the fallback. An error about the schema itself is returned.
     #[default]
     Auto,
-    /// Sends `response_format`, which many servers enforce by a grammar. A rejection is an error.
+    /// Sends `response_format`, which many servers enforce with a grammar. A rejection is an error.
     Format,
-    /// Puts the schema into the system prompt. Only the client's validation enforces it. An error together with tools
+    /// Puts the schema into the system prompt. Only the client's validation enforces it. Cannot be combined with tools
     /// in `ToolMode::Constrained`, whose calls need a response format.
     Prompt,
-    /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
-    /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say
-    /// [`Auto`](oa_types::wire::ToolChoice::Auto).
+    /// Offers an additional tool whose arguments are the answer, named `final_answer` by default. Hooks do not see its
+    /// calls. `tool_choice` is `required` unless the options set it to [`Auto`](oa_types::wire::ToolChoice::Auto).
     Tool,
 }

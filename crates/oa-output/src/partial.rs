@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::response_format::ResponseFormat;
 
-/// The part of an answer that has arrived.
+/// The value of an answer so far.
 ///
-/// Within one answer values only grow: texts get longer, lists and objects get more items at the end, and
-/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). A server that repeats the
-/// arguments of a call may break this; the final answer is right anyway.
+/// Within one answer, the value only grows: strings get longer, lists and objects get more items at the end, and
+/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). The exception is a server that
+/// repeats the arguments of a call; the final answer is correct even then.
 #[derive(Debug)]
 pub struct Partial<'a, T> {
     object: &'a Value,
@@ -20,7 +20,7 @@ pub struct Partial<'a, T> {
 }
 
 impl<'a, T> Partial<'a, T> {
-    /// Returns the wanted part of an incomplete answer: of an object and the value in it.
+    /// Returns the value in an incomplete answer, unwrapped from its object if the format wraps it.
     #[must_use]
     pub fn new(
         object: &'a Value,
@@ -39,14 +39,14 @@ impl<T: DeserializeOwned> Partial<'_, T> {
         self.value
     }
 
-    /// Deserializes the value so far; the type needs defaults or options for missing members. This copies the
-    /// whole value: call it sparingly on a long one.
+    /// Deserializes the value so far. The type needs defaults or `Option` for members that may be missing. Each call
+    /// copies the whole value, so call it sparingly on a long one.
     #[must_use]
     pub fn get(&self) -> Option<T> {
         serde_json::from_value(self.format.complete(self.object)).ok()
     }
 
-    /// Returns the number of this answer in the turn, counted from 1. When it changes, the value starts over.
+    /// Returns the number of this answer within the turn, from 1. The value starts over when it changes.
     #[must_use]
     pub fn answer(&self) -> u32 {
         self.answer

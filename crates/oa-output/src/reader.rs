@@ -1,6 +1,6 @@
 use oa_json::{Limits, ObjectFinder, PartialReader};
 
-/// Reads structured output as it arrives, from text or from the arguments of a call.
+/// Reads structured output while it arrives, from the text or from a call's arguments.
 ///
 /// ```
 /// use oa_output::OutputReader;
@@ -17,14 +17,14 @@ pub struct OutputReader {
     limits: Limits,
     text: ObjectFinder,
     call: PartialReader,
-    /// The index of the call to read.
+    /// The index of the call that holds the value.
     place: Option<usize>,
     answers: u32,
     shown: u64,
 }
 
 impl OutputReader {
-    /// Creates a reader of answers whose value takes at most `held_bytes` of memory.
+    /// Creates a reader for values of at most `held_bytes` bytes in memory.
     #[must_use]
     pub fn new(held_bytes: usize) -> Self {
         let mut limits = Limits::default();
@@ -43,7 +43,7 @@ impl OutputReader {
         }
     }
 
-    /// Notes that an answer begins. The value starts over.
+    /// Starts a new answer and discards the value so far.
     pub fn begin_answer(&mut self) {
         *self = Self::of_answer(self.answers + 1, self.limits);
     }
@@ -53,8 +53,8 @@ impl OutputReader {
         self.text.push(text);
     }
 
-    /// Reads more of a call: the index of the call in its answer, and a fragment of its arguments. Once
-    /// `is_output` is true for a call, the value is read from that call.
+    /// Reads a fragment of the arguments of the call with this index. After the first fragment with `is_output`, the
+    /// value is read from that call.
     pub fn push_call(&mut self, call: usize, is_output: bool, fragment: &str) {
         if self.place.is_none() && is_output {
             self.place = Some(call);
@@ -64,19 +64,19 @@ impl OutputReader {
         }
     }
 
-    /// Returns true if more of the value can be seen than at the last call.
+    /// Returns true if the value has grown since the last call of this method.
     pub fn has_grown(&mut self) -> bool {
         let revision = self.json().revision();
         std::mem::replace(&mut self.shown, revision) != revision
     }
 
-    /// Returns the JSON reader, which has the value so far.
+    /// Returns the JSON reader, which holds the value so far.
     #[must_use]
     pub fn json(&self) -> &PartialReader {
         if self.place.is_some() { &self.call } else { self.text.object() }
     }
 
-    /// Returns the number of the answer, counted from 1.
+    /// Returns the number of the answer, from 1.
     #[must_use]
     pub fn answer(&self) -> u32 {
         self.answers

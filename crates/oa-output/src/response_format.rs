@@ -6,9 +6,9 @@ use oa_tools::{ArgumentError, check_arguments, complete_arguments};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A response format: a name and a JSON Schema of an object.
+/// A response format: a name and the JSON Schema of an object.
 ///
-/// In `oa-client`, `AgentOptionsBuilder::response_format` takes one; `Client::send_for` makes its own.
+/// In `oa-client`, `AgentOptionsBuilder::response_format` takes one, and `Client::send_for` creates one from a type.
 ///
 /// ```
 /// use oa_output::ResponseFormat;
@@ -19,17 +19,17 @@ use serde_json::{Value, json};
 /// assert_eq!(format["json_schema"]["name"], "place");
 /// ```
 ///
-/// As JSON of its own, it is `{"name": "place", "schema": {...}}`.
+/// Serialized by itself, it is `{"name": "place", "schema": {...}}`.
 #[derive(Clone, Deserialize, PartialEq, Serialize)]
 pub struct ResponseFormat {
     #[serde(deserialize_with = "name")]
     name: String,
-    /// The schema that answers are checked against, and the parameters of an output tool.
+    /// The schema to validate with, also used for the parameters of an output tool.
     schema: Value,
-    /// The schema that is sent, where it differs.
+    /// The schema to send, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     strict: Option<Value>,
-    /// True if the value is wrapped as the only member of an object.
+    /// True if the value is wrapped in an object with one member.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_wrapped: bool,
 }
@@ -38,26 +38,26 @@ pub struct ResponseFormat {
 const LONGEST: usize = 64;
 
 impl ResponseFormat {
-    /// Creates a format from a JSON Schema of an object, which is sent as it is, without `strict`.
+    /// Creates a format from the JSON Schema of an object. The schema is sent unchanged, without `strict`.
     ///
-    /// Servers accept names of 1 to 64 letters, digits, `_` and `-`; other characters become `_`.
+    /// Servers accept names of 1 to 64 letters, digits, `_` and `-`; other characters are replaced by `_`.
     #[must_use]
     pub fn new(name: impl AsRef<str>, schema: Value) -> Self {
         Self { name: accepted(name.as_ref()), schema, strict: None, is_wrapped: false }
     }
 
-    /// Creates a format from a type: its fields are the members, their doc comments the descriptions.
+    /// Creates a format from a type. Its fields become members, and their doc comments become descriptions.
     ///
-    /// A type that is not an object (a list, an enum, a number) is wrapped as the member `value` of one, because
-    /// OpenAI and compatible servers accept only objects.
+    /// A type that is not an object (a list, an enum, a number) is wrapped in an object with the member `value`,
+    /// because OpenAI and compatible servers accept only objects.
     ///
-    /// `strict` is set, and the schema that is sent keeps to the part of JSON Schema that strict servers accept,
-    /// as far as the type allows: no additional members; every member required, with optional ones nullable (null
-    /// is read as missing); alternatives as `anyOf`; nothing beside a `$ref`; no `default`, no number formats, no
-    /// ranges that only repeat the size of an integer. Local servers make a grammar of any schema, and the
-    /// stricter one keeps small models from leaving members out. Your own ranges, lengths and patterns are kept;
-    /// some strict servers reject them. A map, a tuple or any JSON cannot be strict: then the schema is sent as
-    /// it is, with `strict: false`.
+    /// The format sets `strict`, and the schema that is sent uses the part of JSON Schema that strict servers accept,
+    /// as far as the type allows: no additional members; all members required, with optional ones nullable (null is
+    /// read as missing); alternatives as `anyOf`; nothing beside a `$ref`; no `default`, no number formats, and no
+    /// ranges that only repeat the size of an integer. Local servers compile any schema to a grammar, and the strict
+    /// form keeps small models from omitting members. Your own ranges, lengths and patterns are kept, although some
+    /// strict servers reject them. Maps, tuples and arbitrary JSON have no strict form: their schema is sent
+    /// unchanged, with `strict: false`.
     ///
     /// Members are sent in declaration order, and servers with a grammar make the model write them in that order.
     /// Declare a member for reasoning before the members that depend on it.
@@ -110,22 +110,22 @@ impl ResponseFormat {
         &self.name
     }
 
-    /// Returns the schema that answers are checked against. The one that is sent may be stricter.
+    /// Returns the schema to validate with. The schema that is sent may be stricter.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Checks an object and returns the wanted value in it, with defaults added.
+    /// Validates an object and returns the value in it, with defaults added.
     ///
     /// # Errors
     ///
-    /// Every argument that does not match the schema, with its path.
+    /// Lists each member that does not match the schema, with its path.
     pub fn check(&self, object: Value) -> Result<Value, ArgumentError> {
         check_arguments(&self.schema, object).map(|object| self.unwrapped(object))
     }
 
-    /// Returns the wanted value of an incomplete object, with defaults added.
+    /// Returns the value in an incomplete object, with defaults added.
     #[must_use]
     pub fn complete(&self, object: &Value) -> Value {
         self.unwrapped(complete_arguments(&self.schema, object.clone()))
@@ -138,7 +138,7 @@ impl ResponseFormat {
         }
     }
 
-    /// Returns the wanted part of an incomplete object; `None` if it has not begun.
+    /// Returns the value in an incomplete object; `None` if it has not begun.
     #[must_use]
     pub fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         if self.is_wrapped { object.get(wrapped::MEMBER) } else { Some(object) }

@@ -15,7 +15,7 @@ use crate::response_format::ResponseFormat;
 
 /// Validates the answers of a turn until one matches.
 ///
-/// Without I/O: give it each answer, and act on the [`Validation`] that it returns.
+/// It does no I/O: pass it each answer, and act on the [`Validation`] that it returns.
 ///
 /// ```
 /// use oa_output::{OutputOptions, OutputValidator, ResponseFormat, Validation};
@@ -38,33 +38,33 @@ use crate::response_format::ResponseFormat;
 /// ```
 pub struct OutputValidator {
     format: ResponseFormat,
-    /// The output tool, if the model answers by one.
+    /// The output tool, if the model answers with a call.
     options: OutputOptions,
     check: Box<OutputCheck>,
     limits: Limits,
     tries: u32,
-    /// True if an answer was cut off before, so that the model was told to be brief.
+    /// True if an earlier answer was cut off, so that the model was asked to be brief.
     was_cut: bool,
     problem: Option<Problem>,
 }
 
-/// A check of a value; its error is what the model reads.
+/// A check of a value. The model reads its error.
 pub type OutputCheck = dyn Fn(Value) -> Result<(), String> + Send + Sync;
 
 /// Options of an [`OutputValidator`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct OutputOptions {
-    /// The name of the output tool, if the model answers by a call.
+    /// The name of the output tool, if the model answers with a call.
     pub tool: Option<String>,
-    /// The way the format is requested first, if weaker ways may follow.
+    /// The first way to request the format, if a fallback to weaker ways is allowed.
     pub first: Option<FormatRequest>,
-    /// True if calls run by themselves, so that the model reads an error as the result of its call. False if the
-    /// caller answers them.
+    /// True if tool calls run automatically, so that the model reads the error as the result of its call. False if the
+    /// caller answers calls.
     pub runs_calls: bool,
-    /// The number of answers that are validated before it gives up; at least 1, and 3 by default.
+    /// The maximum number of attempts; at least 1, and 3 by default.
     pub tries: u32,
-    /// The memory that a value may take, in bytes.
+    /// The maximum size of a value in memory, in bytes.
     pub held_bytes: usize,
 }
 
@@ -75,21 +75,21 @@ impl Default for OutputOptions {
     }
 }
 
-/// The tools that a request offers beside the output.
+/// The tools that a request offers beside the output tool.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OtherTools {
     /// None.
     #[default]
     Absent,
-    /// Calls are parts of a response format.
+    /// Tools whose calls are part of a response format.
     Constrained,
-    /// Calls are as in the protocol.
+    /// Tools called through the protocol's function calling.
     Native,
 }
 
 impl OutputOptions {
-    /// Returns the options for a way of asking. `tool` names the output tool; `final_answer` by default.
+    /// Returns the options for a mode. `tool` names the output tool; the default is `final_answer`.
     ///
     /// ```
     /// use oa_output::{FormatRequest, OtherTools, OutputMode, OutputOptions};
@@ -103,7 +103,7 @@ impl OutputOptions {
     ///
     /// # Errors
     ///
-    /// `Config` if a tool is named and the mode has none.
+    /// `Config` if a tool is named but the mode has none.
     pub fn of(mode: OutputMode, tool: Option<String>, others: OtherTools) -> Result<Self, Error> {
         if tool.is_some() && matches!(mode, OutputMode::Format | OutputMode::Prompt) {
             return Err(Error::config("tool_name has no effect where there is no output tool"));
@@ -123,7 +123,7 @@ impl OutputOptions {
     }
 }
 
-/// Why the last answer is invalid.
+/// The reason why the last answer is invalid.
 struct Problem {
     kind: ProblemKind,
     words: String,
@@ -132,7 +132,7 @@ struct Problem {
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum ProblemKind {
-    /// It calls tools that nobody runs.
+    /// It calls tools, but nothing runs them.
     Calls,
     /// A token limit cut it off.
     CutOff,
@@ -140,21 +140,21 @@ enum ProblemKind {
     Unfit,
 }
 
-/// The next step after an answer was validated.
+/// The next step after validating an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[must_use = "it says what to do next"]
 #[expect(clippy::exhaustive_enums, reason = "each of them needs an answer from the caller")]
 pub enum Validation {
-    /// The answer matches, or nothing more can be done about it: the turn goes on as without structured output.
+    /// The answer matches, or no further attempt is possible: continue the turn as usual.
     Unchanged,
-    /// The answer does not match: the model reads the error as the result of its call.
+    /// The answer does not match. The model reads the error as the result of its call.
     Failed,
-    /// The answer does not match: the model reads this as a user message.
+    /// The answer does not match. Send the model this user message.
     Correct(String),
 }
 
 impl Validation {
-    /// Returns the message that the model reads, if there is one.
+    /// Returns the user message for the model, if there is one.
     #[must_use]
     pub fn into_correction(self) -> Option<String> {
         match self {
@@ -164,23 +164,23 @@ impl Validation {
     }
 }
 
-/// The arguments of a call of the output tool, or the answer's text, as a value.
+/// The output to validate: the arguments of the output tool's call, or the text of the answer.
 enum Candidate {
     Object(Value),
     Broken { error: String, raw: String },
 }
 
-/// Bounds, in characters: of the error that the model reads, of a schema in it, and of the answer that is kept.
+/// Maximum sizes, in characters: of the error that the model reads, of a schema in it, and of the stored answer.
 const WORDS: usize = 500;
 const SCHEMA: usize = 4000;
 const KEPT: usize = 2000;
 
-/// The hint to a model whose answer was cut off.
+/// The advice to a model whose answer was cut off.
 const TOO_LONG: &str = "the answer was too long and was cut off before its end; be brief: write short texts and \
                         short lists";
 
 impl OutputValidator {
-    /// Creates a validator of answers in a format.
+    /// Creates a validator for a format.
     #[must_use]
     pub fn new(format: ResponseFormat, options: OutputOptions, check: Box<OutputCheck>) -> Self {
         let mut limits = Limits::default();
@@ -194,7 +194,7 @@ impl OutputValidator {
         &self.format
     }
 
-    /// Returns the name of the output tool, if the model answers by a call.
+    /// Returns the name of the output tool, if the model answers with a call.
     #[must_use]
     pub fn tool(&self) -> Option<&str> {
         self.options.tool.as_deref()
@@ -206,17 +206,17 @@ impl OutputValidator {
         self.options.first.map(|first| FormatFallback::new(first, self.format.schema()))
     }
 
-    /// Returns the number of answers that were validated.
+    /// Returns the number of answers validated so far.
     #[must_use]
     pub fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// Adds the format, or the output tool, to a request that offers `tools`.
+    /// Adds the format or the output tool to a request that offers `tools`.
     ///
     /// # Errors
     ///
-    /// `Config` if no tries are allowed, or if the output tool cannot be offered.
+    /// `Config` if `tries` is 0, or if the output tool cannot be offered.
     pub fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<(), Error> {
         if self.options.tries == 0 {
             return Err(Error::config("no answer is one of 0 tries"));
@@ -243,7 +243,7 @@ impl OutputValidator {
         Ok(())
     }
 
-    /// Validates an answer. A call of the output tool is replaced by the answer as text.
+    /// Validates an answer. If it calls the output tool, the call is replaced by the answer as text.
     pub fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
         let (tool, is_auto) = (self.options.tool.clone(), self.options.runs_calls);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
@@ -321,7 +321,7 @@ impl OutputValidator {
         if is_over { Validation::Unchanged } else { Validation::Correct(self.correction(&error)) }
     }
 
-    /// Returns the correction that the model is sent.
+    /// Returns the correction to send to the model.
     fn correction(&self, error: &str) -> String {
         let error = error.trim_end_matches('.');
         let schema = self.format.schema();
@@ -338,7 +338,7 @@ impl OutputValidator {
         self.problem = Some(Problem { kind, words, said });
     }
 
-    /// Returns why there is no answer, at the end of a turn.
+    /// Returns the error for a turn that ended without a valid answer.
     pub fn error(&mut self, reason: &FinishReason) -> Error {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
@@ -405,7 +405,7 @@ impl Candidate {
         }
     }
 
-    /// Merges several calls if they are equal.
+    /// Merges several calls of the output tool if they are equal.
     fn of_calls(first: &ContentBlock, all: &[&ContentBlock], limits: Limits) -> Self {
         match first {
             ContentBlock::ToolUseError(ToolUseError { error, raw_data, .. }) => {
@@ -435,7 +435,7 @@ fn name_of(block: &ContentBlock) -> Option<&str> {
     }
 }
 
-/// Turns a call into one that cannot run.
+/// Replaces a call by one that cannot run.
 fn refuse(block: &mut ContentBlock, why: &str) {
     let error = match block {
         ContentBlock::ToolUse(call) => {
@@ -452,7 +452,7 @@ fn refuse(block: &mut ContentBlock, why: &str) {
     *block = error.into();
 }
 
-/// Replaces the call of the output tool by a text.
+/// Replaces the call of the output tool by text.
 fn stand_for(message: &mut AssistantMessage, text: String) {
     message.content.retain(|block| matches!(block, ContentBlock::Thinking(_)));
     message.content.push(TextBlock::new(text).into());

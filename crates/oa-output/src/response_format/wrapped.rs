@@ -1,4 +1,4 @@
-//! Values that are not objects, wrapped as the only member of one.
+//! Values that are not objects, wrapped in an object with one member.
 
 #[cfg(feature = "schemars")]
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 #[cfg(feature = "schemars")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// The member that holds a value that is not an object.
+/// The name of that member.
 pub(super) const MEMBER: &str = "value";
 
 /// Wraps the schema of a value that is not an object.
