@@ -35,7 +35,7 @@ impl RunCaps {
         self
     }
 
-    /// Counts another call, or returns why it must not run.
+    /// Counts another call, or returns the reason why it must not run.
     pub(crate) fn admit(&self, run: &Run) -> Result<(), String> {
         if let Some(time) = self.time
             && self.deadline(run).is_some_and(|deadline| Instant::now() >= deadline)

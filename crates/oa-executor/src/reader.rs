@@ -1,4 +1,4 @@
-//! The tool that reads full results in pages.
+//! A tool that lets the model read full results in pages.
 
 use std::fmt::Write;
 use std::iter;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::store::{READ_RESULT, ResultStore};
 use crate::truncation::TruncationPolicy;
 
-/// Creates the tool `read_result(id, from_line?, lines?, search?)`, which reads results from the [`ResultStore`] in the
-/// state of its batch.
+/// Creates the tool `read_result(id, from_line?, lines?, search?)`, which reads from the [`ResultStore`] in the state
+/// of its batch.
 ///
-/// It returns numbered lines, never more characters than `truncation` keeps (at least 400), and says how to go on. A
-/// line of more than 500 characters counts as several lines. `search` is plain text, in any case: it returns the lines that
-/// contain it, each with the line before and after it.
+/// It returns numbered lines and says how to continue. A page has at most as many characters as `truncation` keeps,
+/// but at least 400. A line of more than 500 characters counts as several lines. `search` is plain text and ignores
+/// case: it returns the matching lines, each with the line before and after it.
 ///
 /// ```
 /// use oa_executor::{ResultStore, TruncationPolicy, read_result};
@@ -96,7 +96,7 @@ struct Request<'a> {
     id: &'a str,
     from: usize,
     lines: usize,
-    /// The longest answer, in characters.
+    /// The maximum length of a page, in characters.
     page: usize,
 }
 
@@ -176,7 +176,7 @@ impl Request<'_> {
         Ok(page)
     }
 
-    /// The longest line, in characters, so that each fits into a page.
+    /// The maximum length of a line, in characters, so that each fits on a page.
     fn width(&self) -> usize {
         LONGEST_LINE.min(self.page.saturating_sub(FRAME + NUMBER))
     }
@@ -195,7 +195,7 @@ impl Request<'_> {
 /// The lines of a page.
 struct Shown {
     text: String,
-    /// The number of characters that still fit.
+    /// The number of characters left on the page.
     left: usize,
 }
 
@@ -238,7 +238,7 @@ impl Shown {
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
-    /// True if the next piece is of the same line.
+    /// True if the next piece belongs to the same line.
     goes_on: bool,
 }
 
@@ -258,7 +258,7 @@ fn pieces(text: &str, width: usize) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Returns a text in quotes, cut if it is long.
+/// Returns a text in quotes, truncated if it is long.
 fn quoted(text: &str) -> String {
     let is_long = text.chars().nth(LONGEST_QUOTE).is_some();
     let plain = |char: char| if char.is_control() { ' ' } else { char };
@@ -270,11 +270,11 @@ const DEFAULT_PAGE: usize = 10_000;
 const SMALLEST_PAGE: usize = 400;
 const LONGEST_LINE: usize = 500;
 const LONGEST_SEARCH: usize = 200;
-/// The longest part of an id or of searched words that is quoted.
+/// The maximum length of a quoted id or search text.
 const LONGEST_QUOTE: usize = 64;
 /// The number of ids that an error names.
 const FEW: usize = 8;
-/// The room for what stands around the lines.
+/// The space for the text around the lines.
 const FRAME: usize = 280;
-/// The room for the number of a line.
+/// The space for a line number.
 const NUMBER: usize = 20;

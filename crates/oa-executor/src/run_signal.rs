@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Waker};
 
 use oa_tools::Cancel;
 
-/// The signal of an interrupt, for a driver that performs one run at a time: it belongs to the run in progress, wakes
-/// the task that waits, and cancels the tools. Without a run in progress an interrupt does nothing; it is never kept for
-/// the next run.
+/// An interrupt signal for a driver that performs one run at a time. An interrupt wakes the task that waits for the
+/// run and cancels its tools. It affects only the run in progress: without one it does nothing, and it is never kept
+/// for the next.
 ///
 /// ```
 /// use oa_executor::RunSignal;
@@ -27,7 +27,7 @@ use oa_tools::Cancel;
 /// ```
 #[derive(Default)]
 pub struct RunSignal {
-    /// Changed under the lock, so that an interrupt finds the listeners of this run, not of the next.
+    /// Changed under the lock, so that an interrupt notifies the listeners of this run and not of the next.
     state: AtomicU8,
     listeners: Mutex<Listeners>,
 }
@@ -39,14 +39,14 @@ const INTERRUPTED: u8 = 2;
 /// The parties to notify.
 #[derive(Default)]
 struct Listeners {
-    /// The task that waits for the client.
+    /// The waiting task.
     client: Option<Waker>,
-    /// The tools of this run, once one has run.
+    /// The signal of this run's tools, once created.
     tools: Option<Cancel>,
 }
 
 impl RunSignal {
-    /// Ends the run in progress at once, whatever it waits for.
+    /// Interrupts the run in progress, whatever it waits for.
     pub fn interrupt(&self) {
         let Listeners { client, tools } = {
             let mut listeners = self.lock();
@@ -71,17 +71,17 @@ impl RunSignal {
         self.state() == INTERRUPTED
     }
 
-    /// Begins a run: it can be interrupted from now on.
+    /// Begins a run. From now on it can be interrupted.
     pub fn begin_run(&self) {
         self.turn_to(RUNNING);
     }
 
-    /// Ends the run: interrupts do nothing from now on.
+    /// Ends the run. From now on interrupts do nothing.
     pub fn end_run(&self) {
         self.turn_to(IDLE);
     }
 
-    /// Waits for an interrupt; the last to wait is woken.
+    /// Polls for an interrupt. Only the last task to poll is woken.
     pub fn poll_interrupted(&self, cx: &Context<'_>) -> Poll<()> {
         let mut listeners = self.lock();
         if self.is_interrupted() {

@@ -22,7 +22,7 @@ impl SkipPolicy {
         Self(Arc::new(reason))
     }
 
-    /// Returns the reason for skipping a call, if it is skipped.
+    /// Returns the reason for skipping a call; `None` if it is not skipped.
     #[must_use]
     pub fn reason(&self, call: &ToolUseBlock, ended: &[Arc<ExecutionResult>]) -> Option<String> {
         (self.0)(call, ended)

@@ -8,18 +8,19 @@ use serde_json::Value;
 /// The name of the tool of [`read_result`](crate::read_result()).
 pub const READ_RESULT: &str = "read_result";
 
-/// Returns the words that tell the model how to read a result.
+/// Returns the instruction that tells the model how to read a result.
 pub(crate) fn reading_hint(id: &str) -> String {
     format!("call {READ_RESULT} with the id {id:?}")
 }
 
-/// Full results of one conversation, for the model to read on after a result was truncated.
+/// The full results of one conversation, which the model can read after a result was truncated.
 ///
-/// Put it into the state of a [`Batch`](crate::Batch) and offer the tool of [`read_result`](crate::read_result()): the
-/// executor then keeps each result that it truncates, and the note in the truncated result says how to read the rest.
+/// Put it into the state of a [`Batch`](crate::Batch) and offer the tool returned by
+/// [`read_result`](crate::read_result()). The executor then stores each result that it truncates, and the note in the
+/// truncated result says how to read the rest.
 ///
-/// A handle: clones share the results. By default it holds 256 results of 8 MiB together; the oldest leave first, and a
-/// larger one is not kept.
+/// Clones share the results. By default it holds up to 256 results and 8 MiB in total. When it is full, the oldest
+/// results are removed; a result larger than the limit is not stored.
 ///
 /// ```
 /// use oa_executor::ResultStore;
@@ -46,9 +47,9 @@ struct Entry {
 }
 
 impl ResultStore {
-    /// The default limit of all results together, in bytes.
+    /// The default limit on all results together, in bytes.
     pub const MAX_BYTES: usize = 8 * 1024 * 1024;
-    /// The default limit of results.
+    /// The default limit on the number of results.
     pub const MAX_RESULTS: usize = 256;
 
     /// Creates an empty store with the default limits.
@@ -57,18 +58,18 @@ impl ResultStore {
         Self::with_limits(Self::MAX_BYTES, Self::MAX_RESULTS)
     }
 
-    /// Creates an empty store for this many bytes of text, and this many results.
+    /// Creates an empty store with limits on the total bytes of text and on the number of results.
     #[must_use]
     pub fn with_limits(max_bytes: usize, max_results: usize) -> Self {
         let entries = VecDeque::new();
         Self(Arc::new(Mutex::new(Inner { entries, bytes: 0, max_bytes, max_results })))
     }
 
-    /// Keeps a result and returns the id to read it by; `None` if it is too large. A value that is not text is kept as
-    /// JSON with line breaks.
+    /// Stores a result and returns the id to read it by; `None` if it is too large. A value other than a string is
+    /// stored as indented JSON.
     ///
-    /// The id is that of the call, with a number if another result has it already. A result that is kept already, or the
-    /// beginning of one, is not kept again.
+    /// The id is that of the call, with a number appended if another result has it. If the same result, or a result
+    /// that starts with it, is stored for this call, nothing is added.
     #[must_use = "the id may differ from that of the call"]
     pub fn keep(&self, call_id: &str, result: &Value) -> Option<String> {
         let text = match result {
@@ -97,8 +98,8 @@ impl ResultStore {
         Some(id)
     }
 
-    /// Keeps the result of a call that is about to be cleared from history, and returns the sentence that tells the model
-    /// how to read it; `None` if it is too large, or itself a page of another one.
+    /// Stores the result of a call that is about to be cleared from history, and returns a sentence that tells the
+    /// model how to read it; `None` if the result is too large or is a page of another result.
     #[must_use = "it says how the model reads the result"]
     pub fn keep_cleared(&self, result: &ToolResultBlock) -> Option<String> {
         if result.name.as_deref() == Some(READ_RESULT) {
@@ -108,7 +109,7 @@ impl ResultStore {
         Some(format!("To read it, {}.", reading_hint(&id)))
     }
 
-    /// Removes the results of a call, such as after a hook has replaced its result.
+    /// Removes the results of a call, for example after a hook replaced its result.
     pub fn forget(&self, call_id: &str) {
         let mut inner = self.lock();
         let is_of = |id: &str| {
@@ -132,13 +133,13 @@ impl ResultStore {
         entry.map(|entry| Arc::clone(&entry.text))
     }
 
-    /// Returns the ids of the kept results, oldest first.
+    /// Returns the ids of the stored results, oldest first.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
         self.lock().entries.iter().map(|entry| entry.id.clone()).collect()
     }
 
-    /// Returns true if nothing is kept.
+    /// Returns true if nothing is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lock().entries.is_empty()
@@ -173,7 +174,7 @@ impl fmt::Debug for ResultStore {
     }
 }
 
-/// Returns true if both texts are equal, or `text` is a truncated form of `full`: JSON in one line, with a note at the
+/// Returns true if both texts are equal, or `text` is a truncated form of `full`: JSON on one line, with a note at the
 /// end.
 fn begins_alike(full: &str, text: &str) -> bool {
     let words = |text: &str| -> String {
@@ -182,5 +183,5 @@ fn begins_alike(full: &str, text: &str) -> bool {
     full == text || text.contains(READ_RESULT) && words(full) == words(text)
 }
 
-/// The number of characters by which a truncated result is known.
+/// The number of characters that identify a truncated result.
 const COMPARED: usize = 64;

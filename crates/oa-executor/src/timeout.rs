@@ -5,7 +5,7 @@ use oa_tools::Tool;
 
 /// The timeouts of tools.
 ///
-/// A timeout set here by name takes precedence over the tool's own, and that over the default set here.
+/// Precedence: a timeout set here by tool name, then the tool's own, then the default set here.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TimeoutPolicy {
     otherwise: Option<Duration>,
@@ -19,7 +19,7 @@ impl TimeoutPolicy {
         Self::default()
     }
 
-    /// Sets the default, for tools without another timeout.
+    /// Sets the default timeout, for tools without another one.
     #[must_use]
     pub fn otherwise(mut self, timeout: Duration) -> Self {
         self.otherwise = Some(timeout);
