@@ -1,37 +1,37 @@
-//! Detects prompts that a server read again although it had them in its cache, from the usage that it reports.
+//! Detects from reported usage that a server read a prompt again although it should have had it in its cache.
 
 use oa_types::Usage;
 use serde::{Deserialize, Serialize};
 
-/// The tokens of a prompt that may be missing from the cache: servers keep prompts in blocks, and some read the end of
-/// a prompt again in any case.
+/// Ignored differences, in tokens: servers cache prompts in blocks, and some always read the end of a prompt again.
 const SLACK: u64 = 256;
 
-/// A server had far fewer tokens of a prompt in its cache than of the prompt before, in the same conversation: it has
-/// to read again what it has read already, which takes time.
+/// A prompt cache miss: the server had far fewer tokens of this prompt in its cache than of the previous prompt of the
+/// same conversation. It has to read them again, which takes time.
 ///
-/// Either the beginning of the prompt has changed, and [`first_changed`](Self::first_changed) names the place: put what
-/// changes to the end. Or it has not, and the server has dropped the cache: because other conversations share its
-/// slots, or another model was loaded.
+/// Either the beginning of the request has changed, and [`first_changed`](Self::first_changed) says where: move what
+/// changes to the end. Or it is unchanged and the server has dropped the cache, because other conversations share its
+/// slots or another model was loaded.
 ///
 /// # Thresholds
 ///
-/// It is told if the cached tokens are less than half of those before and at least 256 fewer, and at least 256 tokens of
-/// the prompt were not in the cache. Both answers must report cached tokens, and be of the same model. A conversation
-/// that has no message in common with the request before is a new one, and nothing is told.
+/// A miss is reported if the cached tokens are less than half of the previous number and at least 256 fewer, and at
+/// least 256 tokens of the prompt were not cached. Both answers must report cached tokens and be from the same model.
+/// A request that has no message in common with the previous one starts a new conversation, for which nothing is
+/// reported.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CacheMiss {
-    /// The tokens of the prompt before that were in the cache.
+    /// The cached tokens of the previous prompt.
     pub cached_before: u64,
-    /// The tokens of this prompt that were in the cache.
+    /// The cached tokens of this prompt.
     pub cached_now: u64,
-    /// The first part that differs from the request before; `None` if that request is the beginning of this one.
+    /// The first part that differs from the previous request; `None` if this request only extends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<ChangedPart>,
 }
 
-/// A part of a request that differs from the request before.
+/// A part of a request that differs from the previous request.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,10 +42,11 @@ pub enum ChangedPart {
     Message(usize),
 }
 
-/// Compares the cached tokens of successive requests of one conversation, and returns a [`CacheMiss`] if they collapsed.
+/// Compares the cached tokens of successive requests in one conversation, and returns a [`CacheMiss`] if they
+/// collapsed.
 ///
-/// `P` is whatever stands before the messages; equal values mean equal bytes. Nothing is kept while the server reports
-/// no cached tokens.
+/// `P` stands for everything before the messages: equal values mean equal bytes. Nothing is stored while the server
+/// reports no cached tokens.
 ///
 /// ```
 /// use oa_context::{CacheMissDetector, ChangedPart, SentPrefix};
@@ -73,7 +74,7 @@ struct Last<P> {
     cached: u64,
 }
 
-/// A request, as far as its place in a cache depends on it.
+/// The parts of a request that determine how much of it can be cached.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SentPrefix<'a, P> {
@@ -86,7 +87,7 @@ pub struct SentPrefix<'a, P> {
 }
 
 impl<'a, P> SentPrefix<'a, P> {
-    /// Creates a request of its parts.
+    /// Describes a request.
     #[must_use]
     pub fn new(model: &'a str, before: P, revisions: &'a [u64]) -> Self {
         Self { model, before, revisions }
@@ -94,8 +95,7 @@ impl<'a, P> SentPrefix<'a, P> {
 }
 
 impl<P: PartialEq> CacheMissDetector<P> {
-    /// Records a request that was answered, with the usage that the server reports for it, and compares it with the one
-    /// before.
+    /// Records an answered request with its reported usage, and compares it with the previous one.
     pub fn check(&mut self, sent: SentPrefix<'_, P>, usage: &Usage) -> Option<CacheMiss> {
         let SentPrefix { model, before, revisions } = sent;
         let Some(cached) = usage.cached_tokens else {
@@ -123,7 +123,7 @@ impl<P: PartialEq> CacheMissDetector<P> {
 }
 
 impl<P: PartialEq> Last<P> {
-    /// Returns the first part that differs from the request before.
+    /// Returns the first part that differs from the previous request.
     fn first_changed(&self, last: &Self) -> Option<ChangedPart> {
         if self.before != last.before {
             return Some(ChangedPart::BeforeMessages);

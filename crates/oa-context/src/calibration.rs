@@ -68,7 +68,7 @@ impl Calibration {
         Observation::Learned
     }
 
-    /// Returns true if [`observe`](Self::observe) would take the report for one of a truncated prompt.
+    /// Returns true if [`observe`](Self::observe) would treat the report as that of a truncated prompt.
     pub(crate) fn is_cut_short(estimated: usize, reported: u64) -> bool {
         ratio(estimated, reported).is_some_and(|ratio| ratio < Self::MIN)
     }

@@ -116,7 +116,7 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// The tokens of the words around the images of a result, about.
+/// The approximate tokens of the text around the images of a result.
 const IMAGES: usize = 24;
 
 /// Strings are sent as they are, other results as JSON.

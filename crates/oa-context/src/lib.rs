@@ -1,14 +1,14 @@
 //! Token counts of conversations, and ways to shorten conversations that are too long.
 //!
-//! [`estimate_tokens`] estimates without a vocabulary: in linear time, without allocations, and never less for
-//! more text. For exact counts there are [`TokenCounter`]s: `Tiktoken` and `HuggingFace` (features), and any
-//! closure with [`counter_fn`]. [`Corrected`] learns from the usage that a server reports, and a
-//! [`PromptCutDetector`] finds out from it whether the server cut a prompt silently. [`truncate_messages`] and
-//! [`Truncation`] drop the oldest messages in whole exchanges, so that no call loses its result.
-//! [`ContextPolicy`] decides when to do so, and whether a model should summarize the dropped messages.
+//! [`estimate_tokens`] needs no vocabulary: it takes linear time, does not allocate, and never decreases when text is
+//! appended. For exact counts, use a [`TokenCounter`]: `Tiktoken` or `HuggingFace` (features), or any closure with
+//! [`counter_fn`]. [`Corrected`] learns from the usage that a server reports, and a [`PromptCutDetector`] uses it to
+//! detect prompts that the server truncated silently. [`truncate_messages`] and [`Truncation`] drop the oldest
+//! messages in whole exchanges, so that no call loses its result. [`ContextPolicy`] decides when to do so, and whether
+//! a model should summarize the dropped messages.
 //!
-//! While a turn runs, [`ContextPolicy::shorten`] also clears old results of tools, and drops or summarizes steps of the
-//! turn whose prompt stays.
+//! During a turn, [`ContextPolicy::shorten`] also clears old tool results, and drops or summarizes earlier steps of
+//! the turn. The turn's prompt stays.
 //!
 //! Nothing here acts by itself: all functions map messages to messages or to a plan.
 //!
@@ -92,7 +92,7 @@ pub use crate::summary::Summary;
 pub use crate::tiktoken::Tiktoken;
 pub use crate::truncate::{Truncated, Truncation, Unit, truncate_messages};
 
-/// Compiles the example of the README.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

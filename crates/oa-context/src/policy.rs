@@ -113,7 +113,7 @@ impl ContextPolicy {
         self
     }
 
-    /// Sets the number of results of tools, the last ones, that are not cleared in a running turn. 3 by default; see
+    /// Sets the number of most recent tool results that are not cleared during a turn; 3 by default. See
     /// [`shorten`](Self::shorten).
     pub fn with_kept_results(mut self, results: usize) -> Self {
         self.kept_results = results;

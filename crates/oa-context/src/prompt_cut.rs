@@ -1,4 +1,4 @@
-//! Detects prompts that a server cut, from the usage that it reports.
+//! Detects from reported usage that a server truncated a prompt.
 
 mod counters;
 mod running;
@@ -12,76 +12,74 @@ use crate::counter::TokenCounter;
 use self::counters::{LengthCounter, estimator};
 use self::running::{Parts, RunningCounts};
 
-/// A prompt that the server seems to have cut: it reports far fewer tokens than were sent (QUIRKS row 101).
+/// A prompt that the server seems to have truncated: it reports far fewer tokens than were sent (QUIRKS row 101).
 ///
-/// Some servers drop the part of a prompt that does not fit into the model's context, and answer as if nothing
-/// had happened: the model never saw its tools, or the system prompt. Load the model with more context, or send
-/// less.
+/// Some servers drop the part of a prompt that does not fit into the model's context, and answer as if nothing had
+/// happened: the model never sees its tools or the system prompt. Load the model with a larger context, or send less.
 ///
 /// # Accuracy
 ///
-/// A prompt counts as cut if the server reports less than half of an estimate that ignores images and counts
-/// tools at half their size, since templates vary. Not detected: a cut that leaves more than half of the prompt,
-/// a server that counts the tokens it was sent rather than those the model read, and a server that reports no
+/// A prompt counts as truncated if the server reports less than half of an estimate that ignores images and counts
+/// tools at half their size, because templates vary. Not detected: a truncation that keeps more than half of the
+/// prompt, a server that counts the tokens it received instead of those the model read, and a server that reports no
 /// usage.
 ///
-/// Some servers count only tokens outside of their prompt cache. Cached tokens that they report are added. If
-/// they report none, nothing is flagged while the report may be the part that is new since the last answer, or a
-/// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares
-/// its beginning with another conversation can still look cut.
+/// Some servers count only tokens that were not in their prompt cache. If they report cached tokens, those are added.
+/// If they do not, nothing is reported as long as the count could be what is new since the last answer, or a whole
+/// conversation whose tools and system prompt were cached. With such a server, a long prompt that shares its beginning
+/// with another conversation can still look truncated.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptCut {
-    /// A lower estimate of the tokens sent.
+    /// A lower bound on the estimated tokens of the request.
     pub estimated: u64,
-    /// The tokens that the server reports as read, cached ones included.
+    /// The tokens that the server reports as read, including cached ones.
     pub reported: u64,
 }
 
-/// One request, as a [`PromptCutDetector`] needs to know it.
+/// One request, as a [`PromptCutDetector`] needs it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SentPrompt<'a, O> {
-    /// The conversation, without the system prompt below.
+    /// The conversation, without [`system_prompt`](Self::system_prompt).
     pub messages: &'a [Message],
-    /// A number for each message, in the same order: in one conversation, equal numbers mean equal messages.
-    /// Messages without a number are not counted.
+    /// The revision of each message: within one conversation, equal revisions mean equal messages. Messages without a
+    /// revision are not counted.
     pub revisions: &'a [u64],
-    /// Stands for the model, the system prompt and the tools: equal values mean that these are the same.
+    /// A value that stands for the model, the system prompt and the tools: equal values mean that these are equal.
     pub options: &'a O,
-    /// The system prompt, if it is not one of the messages. None by default.
+    /// The system prompt, unless it is one of the messages. `None` by default.
     pub system_prompt: Option<&'a str>,
-    /// The tools that this request offered; none by default. Requests with the same options offer the same
-    /// tools, or none.
+    /// The tools that this request offers; none by default. Requests with equal options offer the same tools, or none.
     pub tools: &'a [ToolSpec],
-    /// The length of the request's body, in bytes, if it is known; it saves most of the work. `None` by default.
+    /// The length of the request body in bytes, if known, which saves most of the work. `None` by default.
     pub bytes: Option<usize>,
 }
 
 impl<'a, O> SentPrompt<'a, O> {
-    /// Describes a request without a system prompt and without tools, of unknown length.
+    /// Describes a request of unknown length without a system prompt and tools.
     #[must_use]
     pub fn new(messages: &'a [Message], revisions: &'a [u64], options: &'a O) -> Self {
         Self { messages, revisions, options, system_prompt: None, tools: &[], bytes: None }
     }
 }
 
-/// Detects prompts that a server cut, by comparing the token counts it reports with estimates of what was sent.
+/// Detects truncated prompts by comparing the token counts that the server reports with estimates.
 ///
-/// Use one detector for each conversation, and call [`check`](Self::check) with each answer. See [`PromptCut`]
-/// for what counts as cut, and what is not detected.
+/// Use one detector per conversation, and call [`check`](Self::check) with each answer. [`PromptCut`] describes the
+/// accuracy.
 ///
-/// `O` tells whether the options of a request are those of an earlier one: a revision number, for example, or a
-/// shared pointer that is compared by its address. It is cloned only where lengths alone do not decide. Other
-/// options may mean another model with more context, so earlier findings do not count for them.
+/// `O` identifies the options of a request, for example a revision number, or a shared pointer compared by address. It
+/// is cloned only if the lengths alone do not decide. Findings about other options are discarded, because those may be
+/// of a model with a larger context.
 ///
 /// # Cost
 ///
-/// Estimates are expensive, and a conversation may have hundreds of answers. So the length of the request is
-/// compared first: it decides wherever the server reports plenty of tokens, without an allocation. Next are the
-/// lengths of the messages, each measured once. Only then are tokens estimated, for each message once, and again
-/// only after the conversation has grown by a quarter; for a prompt that extends one that was cut, they are
-/// derived from its length.
+/// Estimates are expensive, and a conversation may have hundreds of answers. So the length of the request is compared
+/// first, without allocations; that decides whenever the server reports plenty of tokens. Next come the lengths of the
+/// messages, each measured once. Only then are tokens estimated: once for each message, and again only after the
+/// conversation has grown by a quarter. If a prompt extends a truncated one, its tokens are extrapolated from its
+/// length.
 ///
 /// # Examples
 ///
@@ -106,7 +104,7 @@ impl<'a, O> SentPrompt<'a, O> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PromptCutDetector<O> {
-    /// `None` until the length of a request did not decide. Boxed, because it is rarely needed.
+    /// `None` until a request whose length did not decide. Boxed, because it is rarely needed.
     state: Option<Box<State<O>>>,
 }
 
@@ -117,9 +115,9 @@ impl<O: Clone + PartialEq> PromptCutDetector<O> {
         Self { state: None }
     }
 
-    /// Returns the cut if the server seems to have cut this request, which it answered with this usage.
+    /// Returns the finding if the server seems to have truncated this request, given the usage of its answer.
     ///
-    /// A usage without [`prompt_tokens`](Usage::prompt_tokens) says nothing.
+    /// A usage without [`prompt_tokens`](Usage::prompt_tokens) is ignored.
     pub fn check(&mut self, sent: &SentPrompt<'_, O>, usage: &Usage) -> Option<PromptCut> {
         let cached = usage.cached_tokens.unwrap_or_default();
         // Some servers report cached tokens besides the others. Where they are among them, they count twice, and
@@ -141,13 +139,13 @@ impl<O: Clone + PartialEq> Default for PromptCutDetector<O> {
 /// Tokens that a server reports as read.
 #[derive(Clone, Copy, Debug)]
 struct Reported {
-    /// All of them, cached ones included.
+    /// All of them, including cached ones.
     tokens: u64,
-    /// The cached ones, as far as the server tells them apart.
+    /// The cached ones, if the server reports them.
     cached: u64,
 }
 
-/// The conversation as it was sent last, kept once the length of a request did not decide.
+/// The conversation as last sent, kept once the length of a request did not decide.
 #[derive(Clone, Debug)]
 struct State<O> {
     /// The messages whose lengths are known.
@@ -159,7 +157,7 @@ struct State<O> {
     finding: Finding,
 }
 
-/// The estimated tokens sent beside the messages.
+/// The estimated tokens of everything except the messages.
 #[derive(Clone, Debug)]
 struct Overhead<O> {
     options: O,
@@ -171,9 +169,9 @@ struct Overhead<O> {
 /// The last finding about the current conversation and options.
 #[derive(Clone, Copy, Debug, Default)]
 enum Finding {
-    /// It was cut at this size, and so is whatever extends it.
+    /// It was truncated at this size, so anything that extends it was, too.
     Cut(PromptSize),
-    /// No cut was found at this size.
+    /// No truncation was found at this size.
     NotCut(PromptSize),
     #[default]
     Unknown,
@@ -307,7 +305,7 @@ impl Parts {
     }
 }
 
-/// Returns true if a request of this length cannot have been cut, given the tokens that were read of it.
+/// Returns true if a request of this length cannot have been truncated, given the tokens read.
 fn is_plenty(tokens: u64, bytes: usize) -> bool {
     tokens.saturating_mul(MAX_BYTES_PER_TOKEN) >= bytes as u64
 }

@@ -1,4 +1,4 @@
-//! Conversations that are shortened while a turn runs.
+//! Shortens conversations during a turn.
 
 use std::ops::Range;
 use std::{fmt, iter};
@@ -15,7 +15,7 @@ use crate::policy::{ContextPolicy, Overflow};
 use crate::summary::{FRAME, Summary};
 use crate::truncate::Truncated;
 
-/// A conversation that is about to be sent, with a turn in progress at its end.
+/// A conversation that is about to be sent, ending with a turn in progress.
 #[derive(Clone, Copy)]
 pub struct RunningTurn<'a> {
     messages: &'a [Message],
@@ -25,7 +25,7 @@ pub struct RunningTurn<'a> {
     tools: &'a [ToolSpec],
     reported: Option<(u64, usize)>,
     is_overflow: bool,
-    /// The sizes of the prompt and of the context, as the server stated them with the refusal.
+    /// The sizes of the prompt and the context, as stated by the server when it rejected the request.
     refused: (Option<u64>, Option<u64>),
     summarizes: bool,
     readable: Option<&'a Readable<'a>>,
@@ -33,20 +33,20 @@ pub struct RunningTurn<'a> {
 
 type Readable<'a> = dyn Fn(&ToolResultBlock) -> Option<String> + Send + Sync + 'a;
 
-/// A conversation that is being shortened: what is cleared and dropped, and perhaps a summary to be written.
+/// A planned shortening: the results to clear, the messages to drop, and optionally a summary to write.
 ///
-/// Have a model answer the requests of [`summary`](Self::summary), if there is one, then call [`finish`](Self::finish).
+/// If there is a [`summary`](Self::summary), have a model answer its requests. Then call [`finish`](Self::finish).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is shortened until it is finished"]
 pub struct Shortening {
-    /// The whole conversation, with the old results cleared.
+    /// The whole conversation, with old results cleared.
     messages: Vec<Message>,
     cut: Truncated,
     summary: Option<Box<Summary>>,
     archived: Vec<Message>,
     cleared: usize,
     before: usize,
-    /// The count of everything but messages.
+    /// The token count of everything except messages.
     fixed: usize,
     ratio: f64,
 }
@@ -57,50 +57,51 @@ pub struct Shortening {
 pub struct Shortened {
     /// The remaining messages.
     pub messages: Vec<Message>,
-    /// The messages that left, in full: those of cleared results, and those that were dropped or summarized.
+    /// The removed messages in full: those whose results were cleared, and those that were dropped or summarized.
     pub archived: Vec<Message>,
-    /// The number of results that were cleared, without those that were dropped.
+    /// The number of cleared results, not counting dropped messages.
     pub cleared: usize,
-    /// The number of messages that were dropped or summarized.
+    /// The number of messages dropped or summarized.
     pub dropped: usize,
     /// True if a summary replaces the dropped messages.
     pub is_summarized: bool,
-    /// The tokens before, with tools and system prompt.
+    /// The tokens before shortening, including tools and system prompt.
     pub before: usize,
-    /// The estimated tokens afterwards.
+    /// The estimated tokens after shortening.
     pub after: usize,
 }
 
-/// The event of a conversation that was shortened.
+/// The event that a conversation was shortened.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ContextShortened {
-    /// The tokens before: as the server reported them and estimated since, with tools and system prompt.
+    /// The tokens before shortening, including tools and system prompt: the last reported number plus an estimate of
+    /// what was added since.
     pub before: usize,
-    /// The estimated tokens afterwards.
+    /// The estimated tokens after shortening.
     pub after: usize,
-    /// The way in which it was shortened.
+    /// The changes made to the conversation.
     pub how: HowShortened,
 }
 
-/// The way in which a conversation was shortened. More than one number may be above 0.
+/// The changes made by shortening. Several of the numbers may be nonzero.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct HowShortened {
-    /// The number of results of tools whose content was cleared.
+    /// The number of tool results whose content was cleared.
     pub results_cleared: usize,
-    /// The number of messages that were dropped.
+    /// The number of messages dropped.
     pub messages_dropped: usize,
-    /// The number of messages that a summary replaced.
+    /// The number of messages replaced by a summary.
     pub messages_summarized: usize,
-    /// The error of a summary that failed, so that messages were dropped instead.
+    /// The error of a failed summary, because of which messages were dropped instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_error: Option<String>,
 }
 
 impl Shortened {
-    /// Returns the event of it.
+    /// Returns the event.
     #[must_use]
     pub fn event(&self) -> ContextShortened {
         let Self { cleared, dropped, is_summarized, before, after, .. } = *self;
@@ -115,8 +116,8 @@ impl Shortened {
 }
 
 impl<'a> RunningTurn<'a> {
-    /// Describes a conversation. `prompt` is the index of the prompt that began the turn: it and all later messages of
-    /// the user stay. From `keep_from` on all messages stay: the last answer and its results.
+    /// Describes a conversation. `prompt` is the index of the prompt that began the turn; it and all later user
+    /// messages are kept. All messages from `keep_from` on are kept, too: the last answer and its results.
     #[must_use]
     pub fn new(messages: &'a [Message], prompt: Option<usize>, keep_from: usize) -> Self {
         Self {
@@ -133,15 +134,15 @@ impl<'a> RunningTurn<'a> {
         }
     }
 
-    /// Sets what is sent besides the messages.
+    /// Sets what is sent in addition to the messages.
     #[must_use]
     pub fn with_fixed(mut self, system: Option<&'a Message>, tools: &'a [ToolSpec]) -> Self {
         (self.system, self.tools) = (system, tools);
         self
     }
 
-    /// Sets the tokens that the server reported for the first messages with tools and system prompt, and the number of
-    /// these messages.
+    /// Sets the token count that the server last reported, including tools and system prompt, and the number of
+    /// messages that it covers, from the first.
     #[must_use]
     pub fn with_reported(mut self, reported: Option<(u64, usize)>) -> Self {
         let length = self.messages.len();
@@ -149,40 +150,41 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
-    /// Says that the server has refused the conversation as too long. It is then shortened more, whatever its estimate:
-    /// to half the target, because the estimate was wrong by an unknown amount, unless the server
-    /// [stated the sizes](Self::with_refused).
+    /// Sets whether the server has just rejected the conversation as too long. It is then shortened regardless of its
+    /// estimated size, to half the target, because the estimate was wrong by an unknown factor. If the server [stated
+    /// the sizes](Self::with_refused), those are used.
     #[must_use]
     pub fn after_overflow(mut self, is_overflow: bool) -> Self {
         self.is_overflow = is_overflow;
         self
     }
 
-    /// Sets the sizes, in tokens, that the server stated with its refusal. The conversation then counts as long as
-    /// `prompt`, with tools and system prompt, and becomes at most half as long; a `context` below the policy's limit
-    /// replaces the limit. Only [after an overflow](Self::after_overflow).
+    /// Sets the sizes, in tokens, that the server stated when it rejected the conversation. The conversation then
+    /// counts as `prompt` tokens, including tools and system prompt, and is shortened to at most half of that. A
+    /// `context` below the policy's limit replaces the limit. Has no effect unless set [after an
+    /// overflow](Self::after_overflow).
     #[must_use]
     pub fn with_refused(mut self, prompt: Option<u64>, context: Option<u64>) -> Self {
         self.refused = (prompt, context);
         self
     }
 
-    /// Drops messages even if the policy would have them summarized.
+    /// Drops messages instead of summarizing them, whatever the policy.
     #[must_use]
     pub fn without_summary(mut self, without: bool) -> Self {
         self.summarizes = !without;
         self
     }
 
-    /// Sets a function that keeps a result that is about to be cleared, and returns a sentence that tells the model how to
-    /// read it. By default the model is told that it can call the tool again.
+    /// Sets a function that stores a result before it is cleared and returns a sentence that tells the model how to
+    /// read it. By default, the model is told that it can call the tool again.
     #[must_use]
     pub fn with_readable(mut self, readable: &'a Readable<'a>) -> Self {
         self.readable = Some(readable);
         self
     }
 
-    /// Returns the measured size of the whole conversation, if the server has refused it and stated its size.
+    /// Returns the size of the whole conversation, if the server stated it with a rejection.
     fn measured<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<Measured> {
         let tokens = self.refused.0.filter(|_| self.is_overflow)?;
         let messages = self.messages.len();
@@ -191,7 +193,7 @@ impl<'a> RunningTurn<'a> {
         (ratio < Calibration::MAX).then_some(Measured { ratio, tokens, messages })
     }
 
-    /// Returns the size of a part of the conversation, as the server reported it.
+    /// Returns the last reported size.
     fn reported<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<Measured> {
         let (tokens, messages) = self.reported?;
         let ratio = self.ratio(tokens, messages, fixed, counter)?;
@@ -210,7 +212,7 @@ impl<'a> RunningTurn<'a> {
         is_usable.then(|| ratio.clamp(Calibration::MIN, Calibration::MAX))
     }
 
-    /// Returns true if this message stays whatever it takes.
+    /// Returns true if this message must be kept.
     fn stays(&self, place: usize) -> bool {
         let is_prompt = self.prompt.is_some_and(|prompt| prompt <= place);
         place >= self.keep_from
@@ -218,7 +220,7 @@ impl<'a> RunningTurn<'a> {
             || is_prompt && self.messages[place].role == MessageRole::User
     }
 
-    /// Returns what can be dropped, oldest first: whole exchanges before the prompt, then the steps of the turn.
+    /// Returns the units that can be dropped, oldest first: whole exchanges before the prompt, then steps of the turn.
     fn units(&self) -> Vec<Range<usize>> {
         let system = leading_system(self.messages);
         let Some(prompt) = self.prompt.filter(|prompt| *prompt >= system) else {
@@ -250,15 +252,15 @@ impl<'a> RunningTurn<'a> {
 }
 
 impl ContextPolicy {
-    /// Decides how to shorten a conversation before it is sent; `None` if there is room, or nothing that may go.
+    /// Plans how to shorten a conversation before it is sent; `None` if there is room, or nothing can be removed.
     ///
-    /// The size of the conversation is what the server reported last and an estimate of what was added since, or else an
-    /// estimate alone. If it passes the [trigger](Self::with_trigger), results of tools but the
-    /// [last few](Self::with_kept_results) are cleared. If that does not reach the [target](Self::with_target), the
-    /// oldest exchanges and then the oldest steps of the running turn are dropped or summarized. A summary becomes a user
-    /// message of its own, which a later summary replaces.
+    /// The size is the last reported number plus an estimate of what was added since, or an estimate alone. If it
+    /// exceeds the [trigger](Self::with_trigger), all tool results but the [last few](Self::with_kept_results) are
+    /// cleared. If that does not reach the [target](Self::with_target), the oldest exchanges and then the oldest steps
+    /// of the turn are dropped or summarized. A summary becomes a separate user message, which a later summary
+    /// replaces.
     ///
-    /// The prompt of the turn, later messages of the user, system messages, and the last answer with its results stay.
+    /// The turn's prompt, later user messages, system messages, and the last answer with its results are always kept.
     ///
     /// ```
     /// use oa_context::{ContextPolicy, Estimator, RunningTurn};
@@ -372,24 +374,24 @@ impl ContextPolicy {
 }
 
 impl Shortening {
-    /// Returns the summary to be written, if there is one. Its requests go to a model; without answers the messages are
+    /// Returns the summary to write, if there is one. Send its requests to a model; without answers, the messages are
     /// dropped.
     pub fn summary(&mut self) -> Option<&mut Summary> {
         self.summary.as_deref_mut()
     }
 
-    /// Returns the messages that are about to leave, in full.
+    /// Returns the messages that will be removed, in full.
     #[must_use]
     pub fn archived(&self) -> &[Message] {
         &self.archived
     }
 
-    /// Gives up the summary: the messages are dropped.
+    /// Gives up the summary, so that the messages are dropped.
     pub fn give_up(&mut self) {
         self.summary = None;
     }
 
-    /// Returns the shortened conversation. The counter is that of the plan.
+    /// Returns the shortened conversation. Pass the counter that was used for the plan.
     #[must_use]
     pub fn finish<C>(self, counter: &C) -> Shortened
     where
@@ -421,7 +423,7 @@ impl fmt::Debug for RunningTurn<'_> {
     }
 }
 
-/// Returns the messages without the content of old results, and the places of those that were cleared.
+/// Returns the messages with old results cleared, and the indexes of the changed messages.
 fn cleared(turn: &RunningTurn<'_>, kept: usize) -> (Vec<Message>, Vec<usize>) {
     let mut messages = turn.messages.to_vec();
     let has_result = |place: &usize| {
@@ -444,7 +446,7 @@ fn cleared(turn: &RunningTurn<'_>, kept: usize) -> (Vec<Message>, Vec<usize>) {
     (messages, places)
 }
 
-/// Replaces the content and the images of a result by a note, unless it is short and has no images. Returns true if it
+/// Replaces the content and images of a result with a note, unless it is short and has no images. Returns true if it
 /// did.
 fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool {
     let chars = match &result.content {
@@ -469,21 +471,21 @@ fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool 
 }
 
 const NOTE: &str = "[This result had ";
-/// A result may begin like a note.
+/// A result may begin like a note, so longer ones are not taken for a note.
 const LONGEST_NOTE: usize = 1_000;
-/// Shorter results take hardly more than the note.
+/// Below this length, a result is hardly longer than the note.
 const SHORTEST_CLEARED: usize = 300;
 
-/// A size that a server has told, of the first messages with tools and system prompt.
+/// A reported size of the first messages, including tools and system prompt.
 #[derive(Clone, Copy)]
 struct Measured {
     tokens: u64,
     messages: usize,
-    /// The tokens for each estimated one.
+    /// The reported tokens per estimated token.
     ratio: f64,
 }
 
-/// A counter whose counts are multiplied.
+/// A counter whose counts are multiplied by a factor.
 struct Scaled<'a, C: ?Sized> {
     counter: &'a C,
     ratio: f64,

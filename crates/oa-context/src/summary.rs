@@ -23,7 +23,7 @@ pub struct Summary {
     /// The token limit of the summary.
     room: usize,
     written: String,
-    /// True if the summary becomes a message of its own.
+    /// True if the summary becomes a separate message.
     stands_apart: bool,
 }
 
@@ -47,7 +47,7 @@ impl Summary {
         Self { cut, instructions, parts, room, written: String::new(), stands_apart: false }
     }
 
-    /// Makes the summary a message of its own, after the system messages.
+    /// Makes the summary a separate message, after the system messages.
     pub(crate) fn standing_apart(mut self) -> Self {
         self.stands_apart = true;
         self

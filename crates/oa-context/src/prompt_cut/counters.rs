@@ -1,4 +1,4 @@
-//! The counters that detect cut prompts. Both ignore images: each model uses another number of tokens for them.
+//! The counters for detecting truncated prompts. Both ignore images, because their token counts differ by model.
 
 use serde_json::Value;
 

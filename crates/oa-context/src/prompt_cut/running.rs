@@ -30,7 +30,7 @@ pub(super) struct Parts {
 }
 
 impl RunningCounts {
-    /// Counts the messages that were not counted yet.
+    /// Counts the messages that are new.
     pub(super) fn follow(&mut self, counter: &impl TokenCounter, messages: &[Message]) {
         let mut total = self.totals.last().copied().unwrap_or_default();
         for message in messages.iter().skip(self.totals.len()) {
