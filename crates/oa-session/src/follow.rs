@@ -7,20 +7,20 @@ use oa_types::{ContentBlock, Message};
 use crate::error::Error;
 use crate::saved::SavedSession;
 
-/// A conversation in progress that a [`SavedSession`] can [follow](SavedSession::follow). `Client` is one, by the
-/// feature `session` of `oa-client`.
+/// A conversation in progress that a [`SavedSession`] can [follow](SavedSession::follow). `Client` implements this
+/// with the feature `session` of `oa-client`.
 pub trait Follow {
     /// An event of the conversation.
     type Event;
-    /// The error that ends a turn.
+    /// The error that a failed turn returns.
     type Error;
 
-    /// Waits for the next event, but stops wherever the conversation is worth saving: after the last result of each
-    /// step, and before the end of the turn is told. Each such moment is returned once.
+    /// Polls for the next event. It also stops at each checkpoint, once: after the last result of each step, and
+    /// before it returns the end of the turn.
     ///
     /// # Errors
     ///
-    /// Returns what ends the turn early. It has ended then.
+    /// The error that ended the turn.
     fn poll_progress(
         &mut self,
         cx: &mut Context<'_>,
@@ -33,11 +33,11 @@ pub trait Follow {
     fn block(event: Self::Event) -> Option<ContentBlock>;
 }
 
-/// The next thing in a conversation, returned by [`Follow::poll_progress`].
+/// Progress of a conversation, returned by [`Follow::poll_progress`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "whoever follows must handle each")]
 pub enum FollowProgress<E> {
-    /// The conversation is worth saving.
+    /// A checkpoint: the conversation is worth saving.
     Checkpoint,
     /// An event.
     Event(E),
@@ -45,29 +45,29 @@ pub enum FollowProgress<E> {
     Over,
 }
 
-/// A turn of a conversation that is saved as it goes, returned by [`SavedSession::follow`].
+/// A turn that is saved while it runs, returned by [`SavedSession::follow`].
 ///
-/// It forwards the events of the turn. Before it returns the first event, after each step, and at the end of the turn
-/// it saves the conversation, also one that waits for permission or results (as
-/// [`save_waiting`](SavedSession::save_waiting) does). So when the program dies, at most one answer of the model is
-/// lost, with the results of its calls and the answers that hooks had refused before it.
+/// It forwards the events of the turn. It saves the conversation before the first event, after each step, and at the
+/// end of the turn, even if calls wait for permission or results (like [`save_waiting`](SavedSession::save_waiting)).
+/// If the program dies, it loses at most one answer of the model, together with the results of its calls and any
+/// answers that hooks refused before it.
 ///
 /// # Errors of the store
 ///
-/// The methods return an error of the store once, as [`FollowError::Store`]. No event is lost and the turn is not
-/// affected: call again to go on. The next checkpoint saves everything, unless another program has written to the
-/// session: then each save is a conflict, until [`SavedSession::reload`].
+/// A store error is returned once, as [`FollowError::Store`]. No event is lost, and the turn is not affected: call
+/// again to continue. The next checkpoint saves everything. If another program has written to the session, every save
+/// is a conflict until [`SavedSession::reload`].
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending future loses nothing: the next call saves what is to be saved, and goes on. Dropping the handle
-/// leaves the turn in progress; save its end yourself, or follow it again.
+/// Dropping a pending future loses nothing: the next call saves whatever is due and continues. Dropping the handle
+/// leaves the turn in progress: save its end yourself, or follow it again.
 #[derive(Debug)]
 #[must_use = "nothing is saved unless the events are read"]
 pub struct Following<'a, C> {
     saved: &'a mut SavedSession,
     conversation: &'a mut C,
-    /// True if the conversation is to be saved before anything else.
+    /// True if the conversation must be saved before anything else.
     is_due: bool,
 }
 
@@ -75,9 +75,9 @@ pub struct Following<'a, C> {
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are these two parts")]
 pub enum FollowError<E> {
-    /// The turn has failed.
+    /// The turn failed.
     Conversation(E),
-    /// The conversation could not be saved. The turn goes on.
+    /// The conversation could not be saved. The turn is not affected.
     Store(Error),
 }
 
@@ -126,11 +126,11 @@ impl SavedSession {
 }
 
 impl<C: Follow> Following<'_, C> {
-    /// Waits for the next event; `None` if the turn is over or waits.
+    /// Waits for the next event; `None` if the turn has ended or waits for the caller.
     ///
     /// # Errors
     ///
-    /// `Conversation` with what ended the turn, `Store` if the conversation could not be saved.
+    /// `Conversation` with the error that ended the turn; `Store` if the conversation could not be saved.
     ///
     /// # Cancel safety
     ///
@@ -155,7 +155,7 @@ impl<C: Follow> Following<'_, C> {
         }
     }
 
-    /// Waits for the next block; `None` if the turn is over or waits. Other events are dropped.
+    /// Waits for the next block; `None` if the turn has ended or waits for the caller. Other events are dropped.
     ///
     /// # Errors
     ///
@@ -173,16 +173,16 @@ impl<C: Follow> Following<'_, C> {
         Ok(None)
     }
 
-    /// Reads the turn to its end, and drops its events.
+    /// Runs the turn to its end and discards its events.
     ///
     /// # Errors
     ///
-    /// The first error of [`next_event`](Self::next_event). After an error of the store the turn is still in progress:
+    /// The first error of [`next_event`](Self::next_event). After a store error the turn is still in progress:
     /// [follow](SavedSession::follow) it again.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing but events.
+    /// Dropping the future loses only events.
     pub async fn finish(mut self) -> Result<(), FollowError<C::Error>> {
         while self.next_event().await?.is_some() {}
         Ok(())

@@ -166,9 +166,9 @@ impl SavedSession {
         self.save(history, Timestamp::now()).await
     }
 
-    /// Writes a conversation whose last turn is waiting, for permission or results: earlier messages like
-    /// [`save`](Self::save), and the turn as [`Pending`] with the first of its open calls. Messages of the turn that
-    /// were saved before stay where they are. If nothing is waiting, it is the same as `save`.
+    /// Writes a conversation whose last turn waits for permission or results. Earlier messages are written as by
+    /// [`save`](Self::save), and the turn as [`Pending`] with its first open call. Messages of the turn that were
+    /// saved before stay where they are. If nothing waits, this is the same as `save`.
     ///
     /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///

@@ -50,22 +50,22 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// or a result without a call.
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo>;
 
-    /// Appends messages like [`append`](Self::append), and succeeds again if it is repeated: for a program that may
-    /// perform a write twice because it did not learn of the first one's success.
+    /// Appends messages like [`append`](Self::append), but may be repeated: for a program that did not learn whether
+    /// its first attempt succeeded.
     ///
-    /// `message_count` is the number of messages at the append's revision; a program that may have to repeat the append
-    /// must remember both. At another revision, the append counts as done if the session has no pending call and its
-    /// messages from there (or from [`keep`](Append::keep)) on equal the appended ones: the session is then as the append
-    /// would have left it, and its facts are returned. Earlier messages are not compared, and neither is the author: if
-    /// two writers append equal messages at the same revision, the second is taken for a repetition of the first.
+    /// `message_count` is the number of messages at the append's revision; remember both if you may have to repeat the
+    /// append. At another revision, the append counts as done if the session has no pending call and its messages from
+    /// there on (or from [`keep`](Append::keep) on) equal the appended ones. The session is then as the append would
+    /// have left it, and its facts are returned. Neither earlier messages nor the author are compared: if two writers
+    /// append equal messages at the same revision, the second is taken for a repetition of the first.
     ///
-    /// The default implementation appends, and loads the session after a conflict. That is no race: a session never
-    /// returns to an earlier revision, so the conflict is final.
+    /// The default implementation appends, and loads the session after a conflict. This is free of races: a session
+    /// never returns to an earlier revision, so a conflict is final.
     ///
     /// # Errors
     ///
-    /// As [`append`](Self::append) and [`load`](Self::load). `Conflict` if the session is at another revision and its
-    /// messages differ, also if others follow the appended ones.
+    /// The errors of [`append`](Self::append) and [`load`](Self::load). `Conflict` if the session is at another
+    /// revision and its messages differ, or if more messages follow the appended ones.
     fn append_once<'a>(
         &'a self,
         id: &'a SessionId,

@@ -57,7 +57,7 @@ async fn rules(store: &dyn SessionStore) {
     assert_eq!(session.info, third);
 }
 
-/// Performs each append by two attempts that overlap, as when a process is taken for dead.
+/// Runs two overlapping attempts of each append, as when a process is wrongly considered dead.
 async fn at_once(stores: [&dyn SessionStore; 2]) {
     let mut info = create(stores[0], "repeats/at_once").await;
     for number in 0..TURNS {
@@ -78,13 +78,13 @@ async fn at_once(stores: [&dyn SessionStore; 2]) {
     }
 }
 
-/// A writer that may not learn of its success.
+/// A writer that may not learn whether its append succeeded.
 struct Writer<'a> {
     store: &'a dyn SessionStore,
     number: usize,
-    /// The turns that it knows to be stored.
+    /// The number of turns that it knows to be stored.
     done: usize,
-    /// The revision and number of messages on which its next append builds.
+    /// The revision and message count that its next append is based on.
     base: (Revision, usize),
 }
 
@@ -100,7 +100,7 @@ impl Writer<'_> {
     }
 }
 
-/// Lets two writers append to one session, each of them several times for each of its turns.
+/// Lets two writers append to one session, each repeating its appends several times.
 async fn interleaved(one: &Arc<dyn SessionStore>, other: &Arc<dyn SessionStore>, seed: u64) {
     let created = create(&**one, &format!("repeats/{seed}")).await;
     let base = (created.revision, 0);

@@ -7,10 +7,10 @@ use crate::jsonl::fresh::sync_folder;
 use crate::jsonl::lock::{Access, lock};
 use crate::jsonl::private::open_file;
 
-/// A regular file that one writer at a time may open; for logs of your own.
+/// A regular file that only one writer at a time can open; for your own log files.
 ///
-/// The lock goes with the value, or with the process. Everything here blocks: use a [`Worker`](crate::Worker) in async
-/// code.
+/// The lock is released when the value is dropped or the process ends. All methods block: in async code, use a
+/// [`Worker`](crate::Worker).
 ///
 /// ```
 /// use std::io::Write;
@@ -31,13 +31,13 @@ pub struct LockedFile {
 }
 
 impl LockedFile {
-    /// Opens the file to read and write, or creates an empty one, and waits for its lock. On Unix a new file has mode
-    /// 0600, and looser permissions are tightened.
+    /// Opens the file for reading and writing, or creates an empty one, and waits for its lock. On Unix, a new file
+    /// has mode 0600, and looser permissions are tightened.
     ///
     /// # Errors
     ///
-    /// `Busy` if somebody else has the lock for longer than `timeout`; `Io` for anything but a regular file, such as a
-    /// link or a FIFO, and if the file system fails.
+    /// `Busy` if another holder keeps the lock for longer than `timeout`. `Io` for anything but a regular file, such
+    /// as a link or a FIFO, and for failures of the file system.
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let unwritable = |error| Error::unwritable(path, error);
         let is_new = !path.exists();
@@ -52,7 +52,7 @@ impl LockedFile {
         Ok(Self { file })
     }
 
-    /// Returns the file. Its position is shared by all who use it.
+    /// Returns the file. All users of the value share its position.
     #[must_use]
     pub fn get_ref(&self) -> &File {
         &self.file
