@@ -503,8 +503,8 @@ fn named(names: impl Iterator<Item = String>) -> String {
     names.join(", ")
 }
 
-/// Returns a member. Objects of schemas and arguments are small, and maps that keep an order hash each name that they are
-/// asked for: comparing a few names is cheaper.
+/// Returns a member. Objects in schemas and arguments are small, and maps that preserve order hash every name they
+/// look up, so comparing a few names is cheaper.
 fn find<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if members.len() > FEW {
         return members.get(name);
@@ -512,7 +512,7 @@ fn find<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     members.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-/// Returns a member to be changed, as [`find`] does.
+/// Returns a member mutably, like [`find`].
 fn find_mut<'a>(members: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Value> {
     if members.len() > FEW {
         return members.get_mut(name);

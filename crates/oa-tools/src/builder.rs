@@ -67,7 +67,7 @@ impl FnTool {
     }
 }
 
-/// A tool in the making: parameters first, then what it does with one of the `build` methods.
+/// A tool being built: set parameters first, then call one of the `build` methods with a handler.
 ///
 /// Methods never fail. The first mistake is recorded and reported by [`Registry::add`](crate::Registry::add) or
 /// [`FnTool::check`].
@@ -140,8 +140,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the JSON Schema of the results, which must be objects. It is for the clients of an MCP server, where each
-    /// result is checked against it; models do not see it.
+    /// Sets the JSON Schema of the results, which must be objects. Clients of an MCP server see it, and the server
+    /// checks each result against it. Models do not see it.
     pub fn output_schema(mut self, schema: Value) -> Self {
         let is_object = describes_object(&schema);
         self.output_schema = Some(schema);
@@ -236,9 +236,9 @@ impl ToolBuilder {
         self.finish(Handler::Blocking(BlockingHandler::new(handler)), None)
     }
 
-    /// Builds an external tool, which has no handler: its calls are answered by whoever has the result, such as a
-    /// person, a browser or another process. An agent decides on them like on any others, runs the other calls of
-    /// the answer, and ends its turn until the results are added.
+    /// Builds an external tool, which has no handler: another party, such as a user, a browser or another process,
+    /// supplies the result of each call. An agent decides on its calls like on any others, runs the other calls of the
+    /// answer, and ends its turn until the results are added.
     ///
     /// ```
     /// use oa_tools::{Tool, tool};

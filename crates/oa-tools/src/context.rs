@@ -36,7 +36,7 @@ struct Inner {
     emitter: Option<Arc<dyn Emitter>>,
 }
 
-/// The names of a call and its images, shared by the contexts of its attempts.
+/// The call's names and images, shared by the contexts of its attempts.
 struct Names {
     call_id: String,
     tool_name: String,
@@ -107,12 +107,12 @@ impl ToolContext {
         &self.0.names.tool_name
     }
 
-    /// Returns the idempotency key of the call, for tools with side effects: pass it on to a service that takes one, or
-    /// record it together with the effect, and do nothing if it is recorded already.
+    /// Returns the idempotency key of the call, for tools with side effects. Pass it to a service that accepts one, or
+    /// record it together with the effect and do nothing if it is already recorded.
     ///
-    /// The key is the same in each attempt of the call, and in each replay of it by another process. No other call has
-    /// the same key, not even one of the same tool with the same input. It says nothing about whether the call has run
-    /// before. `None` if the code that runs the call gives it no key.
+    /// Every attempt of the call sees the same key, and so does each replay in another process. No other call has it,
+    /// not even a call of the same tool with the same input. It does not say whether the call has run before. `None`
+    /// if the caller of the tool sets no key.
     ///
     /// ```
     /// use oa_tools::ToolContext;

@@ -1,9 +1,9 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// The idempotency key of a call: a text, or a way to compute it once a tool asks for it.
+/// The idempotency key of a call: a text, or a closure that computes it when a tool first asks for it.
 ///
-/// Cheap to clone. Clones share the text, so it is computed at most once.
+/// Cheap to clone. Clones share the text, which is computed at most once.
 ///
 /// ```
 /// use oa_tools::IdempotencyKey;
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub struct IdempotencyKey(Arc<dyn Source>);
 
 impl IdempotencyKey {
-    /// Creates a key that is computed when it is first asked for, then kept.
+    /// Creates a key that is computed on first use and then kept.
     pub fn lazy(compute: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self(Arc::new(Lazy { text: OnceLock::new(), compute }))
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// The text of a key. One allocation holds the closure and what it returned.
+/// The source of a key's text. One allocation holds the closure and its result.
 trait Source: Send + Sync {
     fn text(&self) -> &str;
 }

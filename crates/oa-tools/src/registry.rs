@@ -31,12 +31,12 @@ struct Inner {
     tools: Vec<Arc<dyn Tool>>,
     /// The names under which they were added, in the same order.
     names: Vec<String>,
-    /// The places of the names, if there are too many to compare one by one.
+    /// The index of each name, if there are too many names to compare one by one.
     places: HashMap<String, usize>,
 }
 
 impl Inner {
-    /// The number of names that are compared in less time than one of them is hashed.
+    /// Up to this many names, comparing each is faster than hashing.
     const FEW: usize = 12;
 
     fn place(&self, name: &str) -> Option<usize> {

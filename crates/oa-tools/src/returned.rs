@@ -3,10 +3,10 @@ use serde_json::Value;
 
 use crate::tool_error::ToolError;
 
-/// The return value of a function whose type may be a `Result` by another name.
+/// The return value of a function whose type may be an alias of `Result`.
 ///
-/// Methods of a type come before those of its traits. So [`into_result`](Self::into_result) is the method below for
-/// every `Result`, whatever the signature calls it, and the one of [`PlainValue`] for everything else.
+/// Inherent methods take precedence over trait methods. So [`into_result`](Self::into_result) is the inherent one for
+/// every `Result`, whatever the signature calls it, and the one of [`PlainValue`] for every other type.
 #[derive(Debug)]
 pub struct Returned<T>(T);
 
@@ -21,8 +21,8 @@ impl<T> Returned<T> {
 impl<T, E> Returned<Result<T, E>> {
     /// Returns the value as JSON, or the error for the model.
     ///
-    /// The bounds are those of the method, not of the `impl`: a type that lacks one is an error, and not taken for a
-    /// plain value.
+    /// The bounds are on the method, not on the `impl`: a type that does not satisfy them is a compile error and is
+    /// not mistaken for a plain value.
     pub fn into_result(self) -> Result<Value, ToolError>
     where
         T: Serialize,
@@ -58,7 +58,7 @@ impl<T> PlainValue for Returned<T> {
 ///
 /// # Errors
 ///
-/// If JSON has no form for it, such as a map whose keys are lists.
+/// If JSON cannot represent it, such as a map with lists as keys.
 pub fn to_value<T: Serialize>(result: T) -> Result<Value, ToolError> {
     serde_json::to_value(result)
         .map_err(|error| ToolError::from(error).context("the result cannot be written as JSON"))

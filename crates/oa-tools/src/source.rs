@@ -4,9 +4,9 @@ use std::sync::Arc;
 use crate::registry::Registry;
 use crate::tool::Tool;
 
-/// Tools that change while an agent runs, such as those of another program.
+/// A source of tools that may change while an agent runs, such as another program.
 ///
-/// An agent asks for them before each of its requests, so that a change never falls between a call and its result.
+/// The agent reads it before each request, so a change never falls between a call and its result.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -31,14 +31,15 @@ use crate::tool::Tool;
 /// assert!(registry.contains("today") && !sourced.is_stale());
 /// ```
 pub trait ToolSource: Send + Sync {
-    /// Returns a number that is another one whenever the list is. Asked often, so it must be cheap.
+    /// Returns the revision of the list, a number that changes whenever the list changes. Called often, so it must be
+    /// cheap.
     fn revision(&self) -> u64;
 
-    /// Returns the tools now.
+    /// Returns the current tools.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 }
 
-/// The tools of a [`ToolSource`] among others in a registry.
+/// The tools of a [`ToolSource`] within a registry of other tools.
 #[derive(Clone)]
 pub struct SourcedTools {
     source: Arc<dyn ToolSource>,
@@ -49,27 +50,26 @@ pub struct SourcedTools {
 }
 
 impl SourcedTools {
-    /// Creates an entry for a source whose tools are in no registry yet.
+    /// Creates an entry for a source whose tools are not in a registry yet.
     #[must_use]
     pub fn new(source: impl ToolSource + 'static) -> Self {
         Self { source: Arc::new(source), revision: None, names: Vec::new() }
     }
 
-    /// Returns true if the source has other tools than the registry.
+    /// Returns true if the source has changed since the last [`refresh`](Self::refresh).
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.revision != Some(self.source.revision())
     }
 
-    /// Forgets what is in the registry, because it was filled anew without these tools.
+    /// Records that the registry was rebuilt without these tools.
     pub fn forget(&mut self) {
         self.revision = None;
         self.names.clear();
     }
 
-    /// Replaces the tools of the source in the registry by those that it has now. Tools of other origin stay, and keep
-    /// their names: a tool of the source that has one of these names is left out, and so is one that
-    /// [cannot be offered](Tool::check).
+    /// Replaces the source's tools in the registry with its current ones. Tools from elsewhere stay. A tool of the
+    /// source is omitted if its name is taken by one of those, or if it [cannot be offered](Tool::check).
     pub fn refresh(&mut self, registry: &mut Registry) {
         // Before the tools: a change between the two is seen the next time.
         self.revision = Some(self.source.revision());

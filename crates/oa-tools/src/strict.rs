@@ -1,26 +1,26 @@
 use serde_json::{Map, Value, json};
 
-/// The nesting depth to which schemas are rewritten; deeper ones have no strict form.
+/// The maximum nesting depth; deeper schemas have no strict form.
 const DEPTH: usize = 64;
 
-/// Rewrites a JSON Schema to the part of it that servers accept with `strict: true`; `None` if there is no such form.
+/// Rewrites a JSON Schema for servers with `strict: true`; `None` if it has no strict form.
 ///
-/// In a strict schema
+/// In a strict schema:
 ///
-/// - objects have no additional members, and all their members are required: optional ones become nullable instead,
-///   and [`check_arguments`](crate::check_arguments) reads their null as missing (not inside of alternatives, where
-///   null must be allowed by the original);
-/// - alternatives are `anyOf`, not `oneOf`;
+/// - objects have no additional members, and all members are required. Optional members become nullable instead, and
+///   [`check_arguments`](crate::check_arguments) reads their null as missing, except inside alternatives, where the
+///   original schema must allow null;
+/// - alternatives use `anyOf`, not `oneOf`;
 /// - nothing but `$defs` stands beside a `$ref`;
-/// - there is no `default`, no annotation but `description`, no unknown `format`, and no `minimum` or `maximum` that
-///   only repeats the size of an integer type, as `schemars` writes them.
+/// - there is no `default`, no annotation except `description`, no unknown `format`, and no `minimum` or `maximum`
+///   that only repeats the range of an integer type, as `schemars` writes them.
 ///
-/// Other ranges, lengths and patterns are kept, although some strict servers reject them. Members keep their order.
-/// A strict schema stays as it is.
+/// Other ranges, lengths and patterns are kept, although some strict servers reject them. Members keep their order. A
+/// schema that is already strict is unchanged.
 ///
-/// A map, a tuple, any JSON, `allOf` and other keywords have no strict form, nor has a schema that nests more than 64
-/// levels. The rewritten schema may allow values that the original forbids by a keyword beside a `$ref`, so check what
-/// the model writes against the original one.
+/// Maps, tuples, arbitrary JSON, `allOf` and other keywords have no strict form, and neither has a schema nested more
+/// than 64 levels deep. The strict schema may allow values that the original forbids with a keyword beside a `$ref`,
+/// so validate the model's output against the original.
 ///
 /// # Examples
 ///
@@ -107,7 +107,7 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
     is_bound.then(|| strict.into())
 }
 
-/// Closes an object: all members are named and required.
+/// Closes an object: every member is named and required.
 fn close(
     keywords: &Map<String, Value>,
     strict: &mut Map<String, Value>,
@@ -139,7 +139,7 @@ fn close(
     Some(())
 }
 
-/// Makes an optional member nullable instead.
+/// Makes an optional member nullable.
 fn or_null(mut schema: Value) -> Value {
     let null = json!({ "type": "null" });
     let is_simple = schema.get("enum").is_none() && schema.get("const").is_none();
@@ -173,7 +173,7 @@ fn definitions_of(definitions: &Value, depth: usize) -> Option<Value> {
     Some(Value::Object(definitions.collect::<Option<_>>()?))
 }
 
-/// Returns true if values of this type are allowed by `type`.
+/// Returns true if `type` allows values of this type.
 fn is_of(keywords: &Map<String, Value>, wanted: &str) -> bool {
     match keywords.get("type") {
         Some(Value::Array(types)) => types.iter().any(|of| of == wanted),

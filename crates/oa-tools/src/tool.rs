@@ -51,9 +51,9 @@ pub trait Tool: Send + Sync {
     /// Returns the JSON Schema of the arguments, an object schema.
     fn input_schema(&self) -> &Value;
 
-    /// Returns the JSON Schema of the results, an object schema, if the tool promises one.
+    /// Returns the JSON Schema of the results, an object schema, if the tool declares one.
     ///
-    /// Clients of an MCP server see it, and each result is checked against it there. Models do not see it.
+    /// Clients of an MCP server see it, and the server checks each result against it. Models do not see it.
     fn output_schema(&self) -> Option<&Value> {
         None
     }
@@ -96,7 +96,7 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Returns how many calls in one answer may run at once; `None` leaves the limit to the executor.
+    /// Returns the maximum number of calls in one answer that may run at once; `None` leaves it to the executor.
     fn max_parallel(&self) -> Option<usize> {
         None
     }
@@ -111,13 +111,13 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns true if the tool never runs here: whoever has the result of a call adds it.
+    /// Returns true if calls never run here, because another party supplies their results.
     fn is_external(&self) -> bool {
         false
     }
 
-    /// Returns true if the tool runs an agent. The client then gives its calls what a sub-agent needs from the agent
-    /// that called it: a `ParentAgent` in the context's [state](ToolContext::state).
+    /// Returns true if the tool runs an agent. The client then adds a `ParentAgent` to the [state](ToolContext::state)
+    /// of each call, which connects the sub-agent to its caller.
     fn is_agent(&self) -> bool {
         false
     }
@@ -126,7 +126,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `Config` for a name that servers reject, a schema of arguments or results that does not describe an object, or a
+    /// `Config` for a name that servers reject, an input or output schema that does not describe an object, or a
     /// `max_parallel` of 0.
     fn check(&self) -> Result<(), Error> {
         check_name(self.name())?;
