@@ -39,13 +39,13 @@ const EVENT_STREAM: &str = "text/event-stream";
 /// The error message for an empty body.
 const EMPTY: &str = "the server answered with a success status and an empty body";
 
-/// One answer, while it arrives: the response of every chat service.
+/// An answer while it arrives: the response of every chat service.
 ///
-/// It is a stream of [`AnswerDelta`]s, the last of which holds the whole message; [`message`](Self::message)
-/// reads it to the end. An [`Endpoint`](crate::Endpoint) makes one from a server's response,
-/// [`from_deltas`](Self::from_deltas) from anything else: a model in memory, another protocol, a recording.
-/// Services in between can set callbacks for its [beginning](Self::on_begin) and [end](Self::on_end), and can
-/// retry if it [breaks before it has begun](Self::on_early_end).
+/// It is a stream of [`AnswerDelta`]s. The last one holds the whole message; [`message`](Self::message) reads to the
+/// end and returns it. An [`Endpoint`](crate::Endpoint) creates an answer from a server's response,
+/// [`from_deltas`](Self::from_deltas) from anything else: a model in memory, another protocol, a recording. Services
+/// in between can set callbacks for its [beginning](Self::on_begin) and [end](Self::on_end), and can retry if it
+/// [breaks before it has begun](Self::on_early_end).
 ///
 /// # Cancel safety
 ///
@@ -63,7 +63,7 @@ struct Arriving {
     pipeline: Pipeline,
     /// True while more of the body is wanted.
     reading: bool,
-    /// True once there is nothing left to conclude.
+    /// True once the outcome has been reported.
     is_concluded: bool,
     /// The error that ended it early.
     failure: Option<Error>,
@@ -123,13 +123,12 @@ impl AnswerStream {
         this
     }
 
-    /// Makes an answer from a stream of deltas: a model in memory, another protocol, a recording.
+    /// Creates an answer from a stream of deltas: a model in memory, another protocol, a recording.
     ///
-    /// It is checked like any server's answer, with the default [`Limits`](crate::Limits): missing call ids are
-    /// generated, broken arguments are repaired or reported. An error of the stream ends the answer with that
-    /// error; an error that is not an [`Error`] becomes one of kind `Connect` before the first delta, and
-    /// `Stream` after it. Without [`AnswerDelta::Finish`] the answer is complete when the stream ends. Timeouts
-    /// are up to the stream.
+    /// It is checked like a server's answer, with the default [`Limits`](crate::Limits): missing call ids are
+    /// generated, and broken arguments are repaired or reported. An error of the stream ends the answer. An error that
+    /// is not an [`Error`] becomes one of kind `Connect` before the first delta, and of kind `Stream` after it.
+    /// Without [`AnswerDelta::Finish`], the answer is complete when the stream ends. No timeouts apply.
     ///
     /// ```
     /// use futures_util::stream;
@@ -226,12 +225,12 @@ impl AnswerStream {
         }))
     }
 
-    /// Makes it look for calls in the text.
+    /// Looks for calls in the text.
     pub(crate) fn scan(&mut self, scan: Scan) {
         self.0.scan = Some(Box::new(scan));
     }
 
-    /// Gives a retry back to the budget once the answer has begun, or has ended well.
+    /// Returns a retry to the budget once the answer has begun or ended well.
     pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
         self.0.beginning.credited = Some(budget);
     }
@@ -241,16 +240,16 @@ impl AnswerStream {
         self.0.refusals.extend(refusals);
     }
 
-    /// Takes the rejections that preceded this answer, so each is reported once.
+    /// Takes the rejections that preceded this answer. Each is returned once.
     #[inline]
     pub fn take_refusals(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.0.refusals)
     }
 
-    /// Replaces the answer if it breaks before any of it was returned, also by an error that the server reports
-    /// in it: `ask_again` gets the error, and retries or returns an error.
+    /// Sets a replacement in case the answer breaks before any of it was returned, even if the server reports the
+    /// error inside the answer. `ask_again` gets the error, and either retries or returns an error.
     ///
-    /// If there are several, the first one set is called first, and the next one if that fails too.
+    /// If several are set, the first is called first, and the next if that fails too.
     pub fn on_early_end<F>(&mut self, ask_again: F)
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
@@ -272,10 +271,10 @@ impl AnswerStream {
         });
     }
 
-    /// Sets a callback for the moment when the first piece of the answer is returned. From then on the answer is
-    /// not replaced: the server works on the request. If that moment never comes, the callback is dropped.
+    /// Sets a callback that is called when the first piece of the answer is returned. From then on the answer is not
+    /// replaced. If it breaks before, the callback is dropped without being called.
     ///
-    /// Several are called in the order in which they were set.
+    /// Several callbacks are called in the order in which they were set.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
         self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
             None => Box::new(on_begin),
@@ -286,10 +285,10 @@ impl AnswerStream {
         });
     }
 
-    /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it
-    /// breaks, and when it is dropped early.
+    /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it breaks,
+    /// and when it is dropped early.
     ///
-    /// Several are called in the order in which they were set.
+    /// Several callbacks are called in the order in which they were set.
     pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
         self.0.on_end = Some(match self.0.on_end.take() {
             None => Box::new(on_end),
@@ -300,7 +299,7 @@ impl AnswerStream {
         });
     }
 
-    /// Reads until `pick` returns something for a delta; `None` at the end of the answer, then call
+    /// Polls until `pick` returns a value for a delta; `None` at the end of the answer. Then call
     /// [`conclude`](Self::conclude).
     #[inline]
     pub fn poll_with<T>(
@@ -360,8 +359,8 @@ impl AnswerStream {
         }
     }
 
-    /// Ends the scan at the end of the text, and the reading if the rest is of no use. Returns `true` if there
-    /// may be more.
+    /// Ends the scan at the end of the text, and ends reading if the rest is not needed. Returns `true` if there may
+    /// be more.
     fn end_scan(&mut self) -> bool {
         let this = &mut *self.0;
         let Some(scan) = &mut this.scan else { return false };
@@ -412,7 +411,7 @@ impl AnswerStream {
         Poll::Ready(())
     }
 
-    /// Ends the reading, unless the answer is retried.
+    /// Ends reading, unless the answer is retried.
     fn end(&mut self, failure: Option<Error>) {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
@@ -436,7 +435,7 @@ impl AnswerStream {
         }
     }
 
-    /// Ends the reading.
+    /// Ends reading.
     fn stop(&mut self, failure: Option<Error>) {
         let this = &mut *self.0;
         this.again = None;
@@ -448,8 +447,8 @@ impl AnswerStream {
         this.whole = Some(this.watch.elapsed());
     }
 
-    /// Makes the message, and checks that it is an answer. Call it when [`poll_with`](Self::poll_with) has
-    /// returned `None`; if called before, the answer is dropped.
+    /// Builds the message and checks that it is an answer. Call it after [`poll_with`](Self::poll_with) has returned
+    /// `None`; an earlier call drops the rest of the answer.
     #[must_use]
     pub fn conclude(mut self) -> Concluded {
         self.0.conclude()
@@ -465,7 +464,7 @@ impl AnswerStream {
         Some(usage)
     }
 
-    /// Abandons the answer and returns the part of its blocks that was delivered.
+    /// Abandons the answer and returns the blocks delivered so far.
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         if let Some(scan) = self.0.scan.take() {

@@ -15,7 +15,7 @@ pub struct AnswerOutcome<'a> {
     pub server: &'a str,
     /// Tokens and time, as far as they are known.
     pub usage: Option<Usage>,
-    /// The server's reason why the answer ended.
+    /// The finish reason, as the server reported it.
     pub finish_reason: &'a FinishReason,
     /// The error that broke the answer.
     pub error: Option<&'a Error>,

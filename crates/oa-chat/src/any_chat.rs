@@ -13,7 +13,7 @@ use crate::exchange;
 use crate::request::ChatRequest;
 use crate::service::BoxFuture;
 
-/// Any chat service, type-erased, to store several of different types. Errors of other types become [`Error`]s of
+/// A type-erased chat service, for storing services of different types. Errors of other types become [`Error`]s of
 /// kind `Connect`.
 ///
 /// It is always ready; the call waits until the inner service is ready.
@@ -59,7 +59,7 @@ impl AnyChat {
         Self(Inner::Other(Arc::new(service)))
     }
 
-    /// Returns the endpoint, if this was made [from one](Self::from) and not from a service that may have
+    /// Returns the endpoint if this was [created from one](Self::from); `None` for any other service, which may have
     /// several.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Endpoint> {

@@ -12,7 +12,7 @@ use crate::body::AnyBody;
 /// The longest wait for the last bytes of a body after `[DONE]`, so that the connection can be reused.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
-/// The number of frames of a body that are read after that: a server that sends more will not stop.
+/// The maximum number of frames read after that, because a server that sends more will not stop.
 const LAST_FRAMES: u32 = 16;
 
 /// Waits briefly for the end of a body, so that the connection can be reused.

@@ -1,4 +1,4 @@
-//! Answers as data: deltas to record, and to make an answer from.
+//! Answers as data: deltas to record, and to create an answer from.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// One change to an answer, as data to store and send: the items of an [`AnswerStream`](crate::AnswerStream), and
-/// the input of [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas).
+/// One change to an answer, as data that can be stored and sent: the items of an
+/// [`AnswerStream`](crate::AnswerStream), and the input of
+/// [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,23 +32,23 @@ pub enum AnswerDelta {
     CallStart {
         /// The call, counted from 0.
         call: usize,
-        /// The id of the call. Without one an id is made up.
+        /// The id of the call. If absent, one is generated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         /// The tool's name, if it is known yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// The answer is complete, and this is all of it. Nothing follows.
+    /// The complete answer. Nothing follows.
     ///
-    /// A stream that yields this needs no other deltas, except to show the answer as it grows; this message
-    /// counts.
+    /// A stream that yields this needs other deltas only to show the answer while it grows; the message here is
+    /// authoritative.
     End {
         /// The answer.
         message: Box<AssistantMessage>,
     },
-    /// Why the answer ends, in the server's term, such as `stop`. The default at the end of the stream is `stop`,
-    /// or `tool_calls` after calls.
+    /// The finish reason, in the server's term, such as `stop`. If the stream ends without one, it is `stop`, or
+    /// `tool_calls` after calls.
     Finish {
         /// The reason.
         reason: FinishReason,

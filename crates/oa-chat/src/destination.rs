@@ -22,7 +22,7 @@ pub(crate) struct Destination {
     pub(crate) provider: Option<Provider>,
     /// Its quirks, whatever the model.
     pub(crate) traits: ServerTraits,
-    /// A model that more is known about.
+    /// A model with known traits.
     pub(crate) known: Option<KnownModel>,
     /// Its own name for the agent's model.
     pub(crate) model: Option<ModelName>,

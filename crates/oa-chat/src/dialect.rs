@@ -6,35 +6,35 @@ use oa_types::ToolSpec;
 use oa_types::wire::ChatParameters;
 use serde_json::Value;
 
-/// The way the model calls tools. Two modes with a custom dialect are equal if they share it.
+/// The way the model calls tools. Two modes with a custom dialect are equal if they share the dialect.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ToolMode {
-    /// By the server's function calling; once the server says that the model does not support it, in text: as
-    /// [`Constrained`](Self::Constrained) where a [`ServerProfile`](crate::ServerProfile) says that answers keep to a
-    /// schema, and else as [`TaggedJson`](Self::TaggedJson). This is remembered, and reported as
-    /// [`Refusal::Tools`](crate::Refusal::Tools). Calls and results in the conversation are then in text for that
-    /// model, even if there are no tools any more.
+    /// With the server's function calling. If the server says that the model does not support it, calls are made in
+    /// text: as with [`Constrained`](Self::Constrained) if a [`ServerProfile`](crate::ServerProfile) says that answers
+    /// follow a schema, otherwise as with [`TaggedJson`](Self::TaggedJson). The client remembers this and reports it
+    /// as [`Refusal::Tools`](crate::Refusal::Tools). From then on, calls and results are sent to that model as text,
+    /// even in requests without tools.
     #[default]
     Auto,
-    /// In answers that the server holds to a JSON Schema: each is one object, a call or an answer. For the smallest
-    /// models, on llama.cpp, LM Studio, Ollama or vLLM: calls are well-formed and of tools that are offered.
+    /// In answers that the server constrains to a JSON Schema. Each answer is one object: a call or text. For the
+    /// smallest models on llama.cpp, LM Studio, Ollama or vLLM: every call is well-formed and names a tool that is
+    /// offered.
     ///
-    /// `tool_choice` decides whether the model may call, must call, or must answer; `parallel_tool_calls(true)` lets
-    /// it make several calls at once. Text streams as it is generated. The schema is sent as `response_format`. A
-    /// server that refuses it is asked for a `json_object`, then in the prompt alone, reported as
+    /// `tool_choice` decides whether the model may call, must call, or must answer; `parallel_tool_calls(true)` allows
+    /// several calls at once. Text streams as it is generated. The schema is sent as `response_format`. If the server
+    /// rejects it, the client falls back to `json_object`, then to instructions in the prompt, and reports
     /// [`Refusal::Format`](crate::Refusal::Format).
     Constrained,
     /// In text, in your own dialect.
     Custom(Arc<dyn Dialect>),
     /// In text: `[TOOL:name:argument=value]`.
     Markers,
-    /// In text as with [`Markers`](Self::Markers), but each result replaces its marker, and the answer is
-    /// complete without a second request: text before the first marker is streamed, the rest follows once the
-    /// tools have run. If a call fails, the model reads the error and answers again. Only for agents that run
-    /// tools themselves.
+    /// In text as with [`Markers`](Self::Markers), but each result replaces its marker, and the answer is complete
+    /// without a second request. Text before the first marker streams; the rest follows once the tools have run. If a
+    /// call fails, the model reads the error and answers again. Only for agents that run tools themselves.
     ///
-    /// History has the answer with its calls, their results, and then the text as shown.
+    /// History contains the answer with its calls, their results, and then the text as shown.
     MarkersInline,
     /// By the server's function calling only. A rejection is an error.
     Native,
@@ -81,12 +81,12 @@ pub(crate) struct TextDialect {
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The system prompt with the instructions; empty if there is neither.
     pub(crate) system_prompt: Arc<str>,
-    /// The response format that holds answers to the dialect.
+    /// The response format that constrains answers to the dialect.
     pub(crate) format: Option<Value>,
 }
 
 impl TextDialect {
-    /// Returns the dialect of a mode, even without tools: a conversation may hold earlier calls.
+    /// Returns the dialect of a mode, even without tools, because a conversation may contain earlier calls.
     pub(crate) fn new(
         mode: &ToolMode,
         parameters: &ChatParameters,
@@ -101,7 +101,7 @@ impl TextDialect {
         Some(Self { dialect, tools: tools.into(), system_prompt: system_prompt.into(), format })
     }
     /// Returns the grammar of the calls in an answer, if there may be any. `offers_tools` is true if the request has
-    /// tools, and `is_json` if its answer has a format of the caller's.
+    /// tools; `is_json` is true if the caller set a response format.
     pub(crate) fn grammar(
         &self,
         mode: &ToolMode,

@@ -26,9 +26,9 @@ use crate::timeout::Timeout;
 /// One model server with its address, key and quirks: a tower service from [`ChatRequest`](crate::ChatRequest) to
 /// [`AnswerStream`](crate::AnswerStream). Cheap to clone.
 ///
-/// An agent makes one from its own options. Build one yourself to put several servers or a layer between the
-/// agent and its server. The request sets system prompt, tools and sampling; the endpoint decides how they are
-/// written, by its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
+/// An agent creates one from its own options. Build one yourself to put several servers or a layer between the agent
+/// and its server. The request sets the system prompt, tools and sampling; the endpoint writes them in the format of
+/// its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
 ///
 /// ```
 /// use oa_chat::{ChatRequest, Endpoint};
@@ -80,7 +80,7 @@ impl Endpoint {
         self.0.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns the longest wait for a connection.
+    /// Returns the maximum time to connect.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.0.connect_timeout
@@ -178,7 +178,7 @@ impl EndpointBuilder {
 
     /// Applies a profile that the doctor wrote: address, provider, and quirks. Other options override it.
     ///
-    /// [`build`](Self::build) fails if the profile contradicts itself, or another provider is set without an
+    /// [`build`](Self::build) fails if the profile contradicts itself, or if another provider is set without an
     /// address.
     pub fn profile(mut self, profile: ServerProfile) -> Self {
         self.profile = Some(profile);

@@ -15,7 +15,7 @@ use oa_types::wire::ServerError;
 
 use crate::pipeline::PipelineError;
 
-/// A result whose error is [`Error`].
+/// A `Result` whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of an [`Error`], for callers that act on it.
@@ -32,11 +32,11 @@ pub enum ErrorKind {
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
-    /// A hook failed, so what it guards did not happen.
+    /// A hook failed. The operation that it guards did not happen.
     Hook,
-    /// The caller interrupted before there was a valid structured output. Elsewhere an interrupt is not an error.
+    /// The caller interrupted before a valid structured output. In all other operations an interrupt is not an error.
     Interrupted,
-    /// The arguments are invalid: an empty prompt, an unknown call.
+    /// An argument is invalid, such as an empty prompt or an unknown call id.
     InvalidInput,
     /// The server sent more than a limit allows.
     Limit,
@@ -44,13 +44,13 @@ pub enum ErrorKind {
     MaxTurns,
     /// No answer was a valid structured output; [`Error::model_output`] is the last one.
     Output,
-    /// A file that keeps results could not be read or written.
+    /// A file that stores results could not be read or written.
     Storage,
     /// The answer broke off, or the response was not an answer.
     Stream,
     /// A timeout expired; [`Error::timeout`] says which.
     Timeout,
-    /// A tool that was run on its own failed. In a turn that is a result, not an error.
+    /// A tool that was run directly failed. Within a turn, that is a result and not an error.
     Tool,
     /// No server is available: all are busy, or cooling down after failures.
     Unavailable,
@@ -104,20 +104,20 @@ impl Error {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// Creates an error of kind `Unavailable`, for services in front of several servers. The request may be
-    /// retried, after `retry_after` if that is set.
+    /// Creates an error of kind `Unavailable`, for services with several servers. The request may be retried, after
+    /// `retry_after` if it is set.
     pub fn unavailable(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self::new(ErrorKind::Unavailable, message).retryable_after(retry_after)
     }
 
-    /// Replaces the message; kind, status, source and the rest stay.
+    /// Replaces the message. The kind, status, source and all other parts stay.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Sets the cause. Its text should be part of the message: [`source`](StdError::source) is the cause's own source.
+    /// Sets the cause. Include its text in the message: [`source`](StdError::source) returns the cause's own source.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.cause = Some(cause.into());
@@ -131,7 +131,7 @@ impl Error {
         self
     }
 
-    /// Marks the request as one that may be retried although this server failed: after `wait`, or at once.
+    /// Marks the request as retryable although this server failed: after `wait`, or immediately.
     #[must_use]
     pub fn retryable_after(mut self, wait: Option<Duration>) -> Self {
         (self.0.retryable, self.0.retry_after) = (true, wait);
@@ -354,18 +354,18 @@ impl Error {
         self.0.timeout
     }
 
-    /// Returns the size of the prompt and of the model's context, in tokens, if the server reported both: with an
+    /// Returns the sizes of the prompt and of the model's context, in tokens, if the server reported both with an
     /// error of kind `ContextOverflow`.
     ///
-    /// They are read from members of the error, as in llama.cpp, or from the known sentences of other servers. A
-    /// prompt that fits alone, and overflows with the answer to be generated, is smaller than the context. Sizes
-    /// that the server calls a guess are ignored.
+    /// They are read from members of the error, as in llama.cpp, or from the known wording of other servers. If the
+    /// prompt fits and only the answer would overflow, the prompt is smaller than the context. Sizes that the server
+    /// calls an estimate are ignored.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
         self.0.context_sizes
     }
 
-    /// Returns the size of the model's context, in tokens, if the server reported it: with an error of kind
+    /// Returns the size of the model's context, in tokens, if the server reported it with an error of kind
     /// `ContextOverflow`. More servers report this than both [sizes](Self::context_sizes).
     #[must_use]
     pub fn context_size(&self) -> Option<u64> {
@@ -378,7 +378,7 @@ impl Error {
         self.0.received
     }
 
-    /// Returns the model's last output, if none was valid structured output: at most its first 2,000 characters.
+    /// Returns the model's last output if none was valid structured output, truncated to 2,000 characters.
     #[must_use]
     pub fn model_output(&self) -> Option<&str> {
         self.0.model_output.as_deref()
@@ -429,7 +429,7 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
 
-/// True if a 500 would come again: client mistakes that some servers answer with one (QUIRKS row 103).
+/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103).
 fn is_lasting(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]

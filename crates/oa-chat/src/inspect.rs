@@ -1,4 +1,4 @@
-//! Requests sent exactly as given, and responses as they arrive: for programs that examine a server.
+//! Requests sent exactly as given, and unprocessed responses: for programs that examine a server.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -26,7 +26,7 @@ use crate::pipeline::PipelineOptions;
 use crate::prepared::PreparedOptions;
 use crate::server_traits::ServerTraits;
 
-/// A request other than for an answer.
+/// A request for [`Endpoint::fetch`], which returns the response unprocessed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Target<'a> {
@@ -65,7 +65,7 @@ impl RawResponse {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Returns the error that an agent would return for it.
+    /// Returns the error that an agent would return for this response.
     #[must_use]
     pub fn to_error(&self, endpoint: &Endpoint) -> Error {
         let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
@@ -79,13 +79,13 @@ impl RawResponse {
     }
 }
 
-/// The parts of a raw chat request, and how its answer is read.
+/// A raw chat request, with the options for reading its answer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RawChat<'a> {
-    /// Everything of the request but its messages.
+    /// The request without its messages.
     pub parameters: &'a ChatParameters,
-    /// The messages, as they are.
+    /// The messages, sent unchanged.
     pub messages: &'a [Message],
     /// The quirks for writing messages.
     pub traits: ServerTraits,
@@ -113,7 +113,7 @@ impl<'a> RawChat<'a> {
 }
 
 impl Endpoint {
-    /// Sends a request other than for an answer, and reads the response whatever its status.
+    /// Sends a request and reads the whole response, whatever its status.
     ///
     /// # Errors
     ///

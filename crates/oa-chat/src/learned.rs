@@ -1,4 +1,4 @@
-//! The facts that answers have shown about a server.
+//! Facts learned about a server from its answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use crate::server_traits::KnownModel;
 pub(crate) struct Learned {
     /// It rejects requests for usage (QUIRKS row 74).
     refuses_usage: AtomicBool,
-    /// Models that do not support tools, as the server says (QUIRKS row 81).
+    /// Models that do not support tools, according to the server (QUIRKS row 81).
     pub(crate) without_tools: ByModel<()>,
-    /// The way to request a format, where a stricter one was rejected.
+    /// The way to request a format, for models for which a stricter one was rejected.
     pub(crate) format: ByModel<FormatRequest>,
-    /// The chunk templates of this server, from as many answers as were concurrent.
+    /// The server's chunk templates, one set for each answer that ran concurrently.
     templates: Mutex<Vec<TemplateCache>>,
 }
 
-/// The number of answers whose templates are kept: beyond it, concurrent answers learn them anew.
+/// The maximum number of stored template sets. Further concurrent answers learn their templates anew.
 const MOST_CACHES: usize = 8;
 
 impl Learned {
-    /// Creates it from the facts of a profile.
+    /// Creates the facts known from a profile.
     pub(crate) fn of(known: Option<&KnownModel>) -> Self {
         let learned = Self::default();
         if let Some(known) = known {
@@ -40,12 +40,12 @@ impl Learned {
         learned
     }
 
-    /// Returns `true` if usage can be requested, as far as is known.
+    /// Returns `true` unless the server is known to reject requests for usage.
     pub(crate) fn takes_usage(&self) -> bool {
         !self.refuses_usage.load(Ordering::Relaxed)
     }
 
-    /// Records what an answer has shown about the server and a model.
+    /// Records what an answer revealed about the server and a model.
     pub(crate) fn note(&self, model: &str, lessons: &Lessons) {
         if lessons.refuses_usage {
             self.refuses_usage.store(true, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! One chat-completions server as a tower service from [`ChatRequest`] to [`AnswerStream`].
 //!
-//! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, falls back
-//! when the server rejects a part of it, and reads the response. [`Retry`] is a layer around it, a router chooses
-//! among several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can replace it.
+//! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, falls back when the
+//! server rejects a part of it, and reads the response. [`Retry`] is a layer around it, a router chooses among
+//! several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can replace it.
 //!
 //! ```
 //! use oa_chat::{ChatRequest, Endpoint};

@@ -5,7 +5,7 @@ use std::mem;
 use crate::error::Error;
 use oa_output::FormatRequest;
 
-/// The form of a request, as far as servers differ in what they accept.
+/// The variable parts of a request: those that servers may reject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Way {
     /// True if usage is requested.
@@ -33,18 +33,18 @@ pub(crate) struct Alternatives {
     pub(crate) tools: bool,
     /// There is a format fallback.
     pub(crate) format: bool,
-    /// Calls in text have a format of their own, which the prompt explains.
+    /// Calls in text have a response format of their own, which the prompt explains.
     pub(crate) held: bool,
 }
 
-/// Decides how a request is changed after a rejection, without I/O.
+/// Decides how to change a request after a rejection, without I/O.
 ///
-/// Each rejection removes one part and none is tried twice, so a request is sent at most five times: with
-/// everything, without usage, with calls in text, and with each weaker response format. The part that the server
-/// complains about goes first.
+/// Each rejection removes one part, and no form is tried twice. So a request is sent at most five times: in full,
+/// without usage, with calls in text, and with each weaker response format. The part named in the server's message is
+/// removed first.
 ///
 /// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
-/// once more. After an answer, [`learned`](Self::learned) returns what to remember about this server.
+/// again. After an answer, [`learned`](Self::learned) returns the facts to remember about this server.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     first: Way,
@@ -63,7 +63,7 @@ pub(crate) struct Lessons {
 }
 
 impl Way {
-    /// Returns the way for a server about which nothing is known.
+    /// Returns the way for an unknown server.
     pub(crate) fn first(calls_are_text: bool) -> Self {
         Self { usage: true, calls_are_text, format: FormatRequest::default() }
     }
@@ -84,7 +84,7 @@ impl Negotiation {
         self.way
     }
 
-    /// Takes an error; returns `true` if the request should be sent once more, in another form.
+    /// Takes an error; returns `true` if the request should be sent again in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
         let Alternatives { tools, format, held } = self.alternatives;
         // First the cheapest: without usage nothing is lost but a count (QUIRKS row 74).
@@ -111,7 +111,7 @@ impl Negotiation {
         false
     }
 
-    /// Returns what the answer has shown about the server.
+    /// Returns what the answer revealed about the server.
     pub(crate) fn learned(&mut self) -> Lessons {
         let Self { first, way, .. } = *self;
         Lessons {

@@ -1,4 +1,4 @@
-//! The options of a chat request: everything about it but its messages.
+//! The options of a chat request: everything except its messages.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub enum SystemRole {
     User,
 }
 
-/// Everything about a chat request but its messages: plain data, the same for every server.
+/// The options of a chat request: everything except its messages. Plain data, the same for every server.
 ///
-/// The provider of the [`Endpoint`](crate::Endpoint) that sends the request decides how it is written.
+/// The provider of the [`Endpoint`](crate::Endpoint) that sends the request determines the wire format.
 /// ```
 /// use oa_chat::ChatOptions;
 ///
@@ -45,32 +45,32 @@ pub enum SystemRole {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChatOptions {
-    /// The model, the tools, the response format, and sampling. The endpoint sets the server's own name for the
-    /// model, the name of its token limit, and whether usage is requested.
+    /// The model, the tools, the response format, and sampling. The endpoint decides the server's own name for the
+    /// model, the name of its token limit, and whether to request usage.
     pub parameters: ChatParameters,
     /// The first message of the request.
     pub system_prompt: Option<Arc<str>>,
     /// The way the system prompt is sent.
     pub system_role: SystemRole,
-    /// Where the images of tool results are sent, unless the endpoint's provider takes them in the results.
+    /// The place of images from tool results, unless the endpoint's provider accepts them inside the results.
     pub result_images: ResultImages,
-    /// The amount of thinking before the model answers. It needs an endpoint with a provider.
+    /// The amount of thinking before an answer. Requires an endpoint with a provider.
     pub thinking: Option<Thinking>,
-    /// The way think tags in the text are read; by default, as the provider's models use them.
+    /// The treatment of think tags in the text. By default, that of the provider.
     pub think_tags: Option<ThinkTags>,
-    /// The way broken argument JSON is repaired; by default, as the endpoint's quirks say.
+    /// The repair of malformed argument JSON. By default, that of the endpoint's quirks.
     pub repair: Option<ArgumentRepair>,
-    /// True if servers that can are asked to report how far they have read the prompt.
+    /// True to ask servers that support it to report how far they have read the prompt.
     pub prompt_progress: bool,
-    /// The policy for a chunk that is not JSON.
+    /// The policy for chunks that are not JSON.
     pub on_bad_chunk: OnBadChunk,
-    /// Limits on the answer, as held in memory.
+    /// Limits on the memory that an answer may take.
     pub limits: Limits,
-    /// The timeouts of the answer and each part of it.
+    /// The timeouts of the answer and its parts.
     pub timeouts: Timeouts,
     /// The way the model calls tools.
     pub tool_mode: ToolMode,
-    /// True if calls are also looked for in text that the server should have parsed.
+    /// True to also look for calls in text that the server failed to parse.
     pub recognize_calls: bool,
     /// The fallback for servers that reject the response format; without one, a rejection is an error.
     pub format_fallback: Option<FormatFallback>,

@@ -12,24 +12,24 @@ use oa_aggregate::{
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
 
-/// The part of an unreadable body that is kept, in bytes: more than is shown, so that a key that extends beyond
-/// the shown part is complete and can be masked.
+/// The maximum stored size of an unreadable body, in bytes. It is larger than what is shown, so that a key at the end
+/// of the shown part is complete and can be masked.
 const EXCERPT: usize = 4096;
 
-/// The longest wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers never
-/// close.
+/// The maximum time to wait after a finish reason (for usage, `[DONE]`, the end of the body), because some servers
+/// never close the connection.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
 /// The longest wait for more after an error inside the stream: usually nothing follows.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The policy for a chunk of an answer that is not JSON.
+/// The policy for a chunk that is not JSON.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OnBadChunk {
-    /// End the answer with an error of kind `Stream`. What came before stays.
+    /// End the answer with an error of kind `Stream`. What arrived before it stays.
     Fail,
-    /// Report it as a [`Problem`] and in the log, and continue: proxies put lines of their own into streams.
+    /// Report a [`Problem`], log it, and continue, because proxies insert lines of their own into streams.
     #[default]
     Report,
 }
@@ -159,7 +159,7 @@ impl Pipeline {
         Ok(progress)
     }
 
-    /// Ends the body; the deltas held back can then be taken.
+    /// Ends the body. Afterwards the deltas that were held back can be taken.
     ///
     /// # Errors
     ///
@@ -183,14 +183,14 @@ impl Pipeline {
         self.aggregator.finish().map_err(PipelineError::Answer)
     }
 
-    /// Ends a body that broke off; returns `true` if the answer is complete anyway: it is once a finish reason
-    /// has arrived, whatever happens to the connection afterwards (QUIRKS row 120).
+    /// Handles a broken connection. Returns `true` if the answer is complete anyway, because a finish reason has
+    /// arrived (QUIRKS row 120).
     pub fn break_off(&mut self, end: UncleanEnd) -> bool {
         self.aggregator.break_off(end)
     }
 
-    /// Returns how long to wait for the end of the body if no more of the answer follows; `None` while the answer
-    /// is in progress.
+    /// Returns the maximum time to wait for the end of the body, once no more of the answer is expected; `None` while
+    /// the answer is in progress.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
         let is_error = |problem: &Problem| matches!(problem, Problem::Server(_));
@@ -206,19 +206,19 @@ impl Pipeline {
         self.aggregator.next_delta()
     }
 
-    /// Takes the templates that it was given or has learned, for the server's next answer.
+    /// Takes the templates learned by this and earlier answers, for the server's next answer.
     #[must_use = "the templates are for the next answer"]
     pub fn take_templates(&mut self) -> TemplateCache {
         self.aggregator.take_templates()
     }
 
-    /// Makes the answer.
+    /// Builds the answer.
     #[must_use]
     pub fn into_answer(self) -> AggregatedAnswer {
         self.aggregator.into_answer()
     }
 
-    /// Makes the answer without consuming the pipeline, which is left empty.
+    /// Builds the answer without consuming the pipeline, which is left empty.
     #[must_use]
     pub fn take_answer(&mut self) -> AggregatedAnswer {
         self.aggregator.take_answer()
@@ -248,8 +248,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns the start of a body without payloads, at most 4 KiB; for messages about unreadable bodies. It is
-    /// not masked, so it may repeat a key.
+    /// Returns the start of a body without payloads, at most 4 KiB, for error messages. It is not masked, so it may
+    /// contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head

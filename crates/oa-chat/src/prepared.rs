@@ -1,4 +1,4 @@
-//! Options, with the parts of requests derived from them.
+//! Options with the request bytes derived from them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -19,7 +19,7 @@ use crate::options::{ChatOptions, SystemRole};
 use crate::server_traits::ServerTraits;
 use crate::wire_format::WireFormat;
 
-/// [`ChatOptions`] shared by many requests, with the bytes they have in common. Cheap to clone.
+/// [`ChatOptions`] shared by many requests, with the bytes that those have in common. Cheap to clone.
 ///
 /// Dereferences to the options.
 #[derive(Clone)]
@@ -27,11 +27,11 @@ pub struct PreparedOptions(Arc<Prepared>);
 
 struct Prepared {
     options: ChatOptions,
-    /// The dialect of calls, where they are in text.
+    /// The dialect, if calls are in text.
     dialect: Option<Arc<TextDialect>>,
-    /// The one for servers that are known to keep to a schema, where the mode leaves the choice.
+    /// The dialect for servers known to constrain answers to a schema, if the mode leaves the choice.
     held: OnceLock<Option<Arc<TextDialect>>>,
-    /// The envelope for the server that is asked first, with its address.
+    /// The envelope for the first server, with its address.
     first: Option<(Arc<Destination>, Arc<Envelope>)>,
     others: Envelopes,
 }
@@ -43,11 +43,11 @@ impl PreparedOptions {
         Self(Arc::new(Prepared::new(options)))
     }
 
-    /// Prepares options for a server, and checks that it supports them. This makes the first request cheaper.
+    /// Prepares options for a server, and checks that the server supports them. The first request is then cheaper.
     ///
     /// # Errors
     ///
-    /// `Config` if the server does not support an option, such as how much to think.
+    /// `Config` if the server does not support an option, such as an amount of thinking.
     pub fn for_endpoint(options: ChatOptions, endpoint: &Endpoint) -> Result<Self> {
         let destination = &endpoint.0;
         let mut prepared = Prepared::new(options);
@@ -63,19 +63,18 @@ impl PreparedOptions {
         &self.0.options
     }
 
-    /// Returns `true` if these are the same shared options, or a clone; `false` for equal options that were
-    /// prepared separately.
+    /// Returns `true` if both share the same options; `false` for equal options that were prepared separately.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the dialect of calls at a server, where they may be in text.
+    /// Returns the dialect for a server, if calls may be in text.
     pub(crate) fn dialect(&self, destination: &Destination) -> Option<&Arc<TextDialect>> {
         self.0.dialect(destination)
     }
 
-    /// Returns how the first request to a server is made, given what is known of it.
+    /// Returns the form of the first request to a server, given what is known about it.
     pub(crate) fn first_way(&self, destination: &Destination) -> Way {
         let learned = &destination.learned;
         let model = self.model_at(destination);
@@ -92,7 +91,7 @@ impl PreparedOptions {
         way
     }
 
-    /// Returns the envelope of requests that are made in this way.
+    /// Returns the envelope for requests of this form.
     pub(crate) fn envelope(
         &self,
         destination: &Arc<Destination>,
@@ -108,7 +107,7 @@ impl PreparedOptions {
         prepared.others.of(destination, way, || prepared.new_envelope(destination, way))
     }
 
-    /// Returns the number of bytes around the messages of a request to the first server, if one is known.
+    /// Returns the number of bytes around the messages of a request to the first server, if that is known.
     #[must_use]
     pub fn overhead(&self, tools: bool) -> Option<usize> {
         let (_, envelope) = self.0.first.as_ref()?;
@@ -120,7 +119,7 @@ impl PreparedOptions {
         self.0.model_at(destination)
     }
 
-    /// Returns how a conversation is written for a server.
+    /// Returns the format for writing a conversation to a server.
     pub(crate) fn wire_format(&self, destination: &Destination, way: Way) -> WireFormat {
         let traits = self.0.traits(destination);
         let dialect = self.dialect(destination).filter(|_| way.calls_are_text);
@@ -187,7 +186,7 @@ impl Prepared {
         destination.traits(self.model_at(destination))
     }
 
-    /// Returns a system prompt with the format instructions, where they are needed.
+    /// Returns the system prompt, with the format instructions if they are needed.
     fn with_instructions(
         &self,
         prompt: Option<&Arc<str>>,
@@ -285,7 +284,7 @@ impl fmt::Debug for PreparedOptions {
     }
 }
 
-/// Envelopes for servers that a router chose, and for fallbacks that a server required.
+/// Envelopes for servers chosen by a router, and for fallbacks after a rejection.
 #[derive(Default)]
 struct Envelopes(Mutex<Vec<Kept>>);
 

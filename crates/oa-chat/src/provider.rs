@@ -1,4 +1,4 @@
-//! Servers by name, and their environment variables. Nothing else in the workspace knows either.
+//! Servers by name, and their environment variables. No other module knows either.
 
 use std::str::FromStr;
 use std::{env, fmt};
@@ -60,7 +60,7 @@ impl Provider {
         Self::Vllm,
     ];
 
-    /// The providers that run locally, in the order in which they are looked for.
+    /// The providers that run locally, in the order in which they are tried.
     pub const LOCAL: &'static [Self] = &[
         Self::LmStudio,
         Self::Ollama,
@@ -88,7 +88,7 @@ impl Provider {
         self.row().traits
     }
 
-    /// Returns the page that counts tokens, if there is one.
+    /// Returns the path of the server's tokenizer, if it has one.
     pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
         match self {
             Self::LlamaCpp => {
@@ -99,7 +99,7 @@ impl Provider {
         }
     }
 
-    /// Returns the row of the table: one arm each; the rest is the default.
+    /// Returns the provider's row of the table. Members that are not listed have their default.
     fn row(self) -> Row {
         let row = |name, base_url| Row {
             name,
@@ -162,7 +162,7 @@ impl Provider {
     }
 }
 
-/// The page where a server counts tokens with its model's vocabulary, from its root.
+/// The path at which a server counts tokens with its model's vocabulary, from its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tokenizer {
     /// It accepts texts and conversations alike.
@@ -201,7 +201,7 @@ struct Row {
 }
 
 impl Row {
-    /// Sets the field that sets how much to think.
+    /// Sets the request member that controls thinking.
     fn told_by(self, field: ThinkingField) -> Self {
         self.with(|traits| traits.thinking = Some(field))
     }
@@ -212,7 +212,7 @@ impl Row {
     }
 }
 
-/// The default address if none is set: LM Studio's.
+/// The address used if none is set: LM Studio's.
 pub const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
 
 /// Returns `OPEN_AGENT_MODEL`, if it is set and not blank.

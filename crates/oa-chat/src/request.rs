@@ -1,4 +1,4 @@
-//! One request for an answer.
+//! A request for an answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::prepared::PreparedOptions;
 use crate::transcript::Transcript;
 use crate::wire_format::WireFormat;
 
-/// One request for an answer: a conversation, and the options to answer it with.
+/// A request for an answer: a conversation and its options.
 ///
-/// It is plain data that any service in between may read, compare and change: [`with_model`](Self::with_model),
-/// [`with_messages`](Self::with_messages), [`with_tools`](Self::with_tools),
-/// [`with_options`](Self::with_options). An agent's requests carry messages already serialized; those that no
-/// longer fit after a change are serialized again, so a changed request is only slower. Clones share everything.
+/// It is plain data that services in between may read, compare and change: [`with_model`](Self::with_model),
+/// [`with_messages`](Self::with_messages), [`with_tools`](Self::with_tools), [`with_options`](Self::with_options). An
+/// agent's requests carry messages that are already serialized. Messages that no longer match after a change are
+/// serialized again, so a changed request is correct, only slower. Clones share everything.
 ///
-/// Two requests are equal if their options, messages, tools and conversation are.
+/// Two requests are equal if their options, messages, tools and conversation are equal.
 ///
 /// ```
 /// use oa_chat::ChatRequest;
@@ -47,7 +47,7 @@ pub struct ChatRequest {
     /// The seed for generated call ids.
     id_seed: u64,
     conversation: u64,
-    /// When the request was created; retries do not change it.
+    /// The time at which the request was created; retries do not change it.
     began: Instant,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Written {
     pub(crate) format: WireFormat,
     /// The messages, each with a comma before it.
     pub(crate) segments: Arc<[Bytes]>,
-    /// Those that are not in a segment yet.
+    /// Messages that are not in a segment yet.
     pub(crate) last: Arc<[u8]>,
 }
 
@@ -68,10 +68,10 @@ impl ChatRequest {
         Self::from_options(ChatOptions::new(model), messages)
     }
 
-    /// Creates a request. The messages are made a conversation that strict servers accept: one system message at
-    /// the front, one result after each call, unique call ids.
+    /// Creates a request. The messages are repaired into a conversation that strict servers accept: one system message
+    /// at the front, one result after each call, unique call ids.
     ///
-    /// Its total timeout starts now.
+    /// The total timeout starts now.
     #[must_use]
     pub fn from_options(options: impl Into<PreparedOptions>, messages: Vec<Message>) -> Self {
         Self::of(options.into(), repair(messages).into(), 0)
@@ -105,13 +105,13 @@ impl ChatRequest {
         })
     }
 
-    /// Replaces the conversation, made valid as by [`from_options`](Self::from_options).
+    /// Replaces the conversation, which is repaired as by [`from_options`](Self::from_options).
     #[must_use]
     pub fn with_messages(self, messages: Vec<Message>) -> Self {
         Self { messages: repair(messages).into(), written: None, ..self }
     }
 
-    /// Replaces the tools, and offers them. A tool choice that matches none of them is dropped.
+    /// Replaces the tools and offers them. A tool choice that names none of them is dropped.
     #[must_use]
     pub fn with_tools(self, tools: Vec<ToolSpec>) -> Self {
         let changed = self.with_options(|options| {
@@ -178,27 +178,27 @@ impl ChatRequest {
         Self { options: PreparedOptions::new(options), ..self }
     }
 
-    /// Sets the number of the conversation, which you choose.
+    /// Sets the number of the conversation.
     #[must_use]
     pub fn with_conversation(self, conversation: u64) -> Self {
         Self { conversation, ..self }
     }
 
-    /// Sets the seed for ids of calls that come without one. Use a different seed for each request of a
+    /// Sets the seed for the ids of calls that arrive without one. Use a different seed for each request of a
     /// conversation.
     #[must_use]
     pub fn with_id_seed(self, id_seed: u64) -> Self {
         Self { id_seed, ..self }
     }
 
-    /// Sets whether text after a call is held back: for tools whose results replace their calls in the text.
+    /// Sets whether text after a call is held back, for tools whose results replace their calls in the text.
     #[must_use]
     pub fn hold_text(self, hold: bool) -> Self {
         Self { holds_text: hold, ..self }
     }
 
-    /// Returns the number of the conversation: equal for all its requests, unique among conversations, 0 without
-    /// one. A server that answered one request has most of the next in its prompt cache.
+    /// Returns the number of the conversation: the same for all its requests, and unique among conversations; 0 if
+    /// there is none. A router uses it to prefer the server that has the conversation in its prompt cache.
     #[must_use]
     pub fn conversation(&self) -> u64 {
         self.conversation
@@ -210,7 +210,7 @@ impl ChatRequest {
         &self.messages
     }
 
-    /// Returns the messages, shared.
+    /// Returns the messages as a shared history.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.messages
@@ -234,7 +234,7 @@ impl ChatRequest {
         if self.offers_tools { &self.options.parameters.tools } else { &[] }
     }
 
-    /// Returns `true` if tools may be offered, `false` if the request is to be answered without them.
+    /// Returns `true` if the request may offer tools, `false` if it must be answered without them.
     #[must_use]
     pub fn offers_tools(&self) -> bool {
         self.offers_tools
@@ -252,7 +252,7 @@ impl ChatRequest {
         self.holds_text
     }
 
-    /// Returns when the request was created; retries do not change it.
+    /// Returns the time at which the request was created; retries do not change it.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }

@@ -17,10 +17,10 @@ use crate::retry_budget::RetryBudget;
 use crate::retry_config::{RetryConfig, random};
 use crate::service::BoxFuture;
 
-/// A chat service that retries: a request that fails, and an answer that breaks before its first delta. Clones
-/// share one retry budget.
+/// A chat service that retries failed requests, and answers that break before their first delta. Clones share one
+/// retry budget.
 ///
-/// An agent has one around its own server; build one for your own service that is used without an agent.
+/// An agent wraps its own server in one. Create one for a service that you use without an agent.
 ///
 /// # Cancel safety
 ///
@@ -129,7 +129,7 @@ impl Retry {
         answer
     }
 
-    /// Returns the delay before a retry after this error, if one is due and it fits the total timeout.
+    /// Returns the delay before a retry after this error, if a retry is due and the delay fits into the total timeout.
     fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Duration> {
         let is_in_time = |pause: &Duration| {
             let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());

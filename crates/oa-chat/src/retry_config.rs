@@ -1,4 +1,4 @@
-//! Settings of retries, and retries of any operation.
+//! Retry settings, and retries of arbitrary operations.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -32,9 +32,9 @@ pub struct RetryConfig {
     pub backoff: Backoff,
     /// The longest `Retry-After` that is honored; a longer one ends the retries. 60 seconds by default.
     pub max_retry_after: Duration,
-    /// The number of retries that all requests of one agent's options, and of their clones, may have beyond their
-    /// successes, so that a failing server is not overloaded. An answer that begins returns one; the head of a
-    /// response does not. 50 by default.
+    /// The number of retries that all clones of one agent's options may make beyond their successes, so that a failing
+    /// server is not overloaded. An answer that begins returns one; the head of a response alone does not. 50 by
+    /// default.
     pub budget: u32,
 }
 
@@ -110,8 +110,8 @@ impl Default for RetryConfig {
     }
 }
 
-/// Runs an operation until it succeeds, fails with an error that cannot be retried, or has no retries left. A
-/// client retries its own requests: do not wrap those.
+/// Runs an operation until it succeeds, fails with an error that is not retryable, or runs out of retries. A client
+/// already retries its own requests: do not wrap those.
 ///
 /// # Errors
 ///

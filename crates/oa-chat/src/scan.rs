@@ -1,10 +1,10 @@
-//! Calls in the text of an answer.
+//! Finds calls in the text of an answer.
 
 use oa_aggregate::{Delta, MadeUpIds};
 use oa_fallback::{Scanned, Scanner};
 use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 
-/// Finds the calls in a text, and collects the blocks of the answer.
+/// Finds the calls in a text and collects the blocks of the answer.
 pub(crate) struct Scan {
     scanner: Scanner,
     ids: MadeUpIds,
@@ -46,7 +46,7 @@ impl Scan {
         self.scanner.push(text);
     }
 
-    /// Records a delta that is not text to be scanned. Native calls are numbered together with those in the text.
+    /// Records a delta that is not scanned. Native calls are numbered together with those found in the text.
     pub(crate) fn pass<'a>(&mut self, mut delta: Delta<'a>) -> Delta<'a> {
         match &mut delta {
             Delta::Thinking(thinking) => match self.blocks.last_mut() {
@@ -72,7 +72,7 @@ impl Scan {
         self.native.iter().find(|native| native.call == call)
     }
 
-    /// Returns the next delta that was found.
+    /// Returns the next delta.
     pub(crate) fn next_delta(&mut self) -> Option<Delta<'_>> {
         if let Some(arguments) = self.arguments.take() {
             self.told = arguments;
@@ -120,7 +120,7 @@ impl Scan {
         }
     }
 
-    /// True if the rest of this answer is of no use.
+    /// True if the rest of this answer is not needed.
     pub(crate) fn is_done(&self) -> bool {
         self.scanner.is_done()
     }
@@ -129,7 +129,7 @@ impl Scan {
         self.is_finished
     }
 
-    /// Ends the text, which may have been cut off there.
+    /// Ends the text, which may have been cut off.
     pub(crate) fn finish(&mut self, is_cut_off: bool) {
         self.is_finished = true;
         if is_cut_off {
@@ -150,7 +150,7 @@ impl Scan {
         self.blocks
     }
 
-    /// Returns the blocks that were found, and the native calls where each began.
+    /// Returns the blocks found, with each native call at the position where it began.
     pub(crate) fn with_native(
         mut self,
         calls: impl Iterator<Item = ContentBlock>,
@@ -169,7 +169,7 @@ impl Scan {
     }
 }
 
-/// A call by function calling that has begun.
+/// A native call that has begun.
 struct NativeCall {
     /// Its number among the native calls.
     call: usize,

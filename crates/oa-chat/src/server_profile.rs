@@ -20,10 +20,10 @@ const MARK: &str = "open_agent_profile";
 /// Larger files are not profiles.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// The facts about a server and a model: a file that the doctor writes, and endpoints
-/// [use](crate::EndpointBuilder::profile).
+/// Facts about a server and a model, in a file that the doctor writes and endpoints
+/// [read](crate::EndpointBuilder::profile).
 ///
-/// It is JSON that people can read and edit; absent members are unknown. It never holds keys or headers.
+/// It is JSON that people can read and edit; absent members are unknown. It never contains keys or headers.
 ///
 /// ```
 /// use oa_chat::{Endpoint, Provider, ServerProfile};
@@ -56,27 +56,27 @@ pub struct ServerProfile {
     /// The provider, if it was recognized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// The member that bounds the length of an answer.
+    /// The name of the request member that limits the length of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "token_limit")]
     pub token_limit: Option<TokenLimit>,
-    /// `false` if the server refuses requests for usage.
+    /// `false` if the server rejects requests for usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_for_usage: Option<bool>,
-    /// The way think tags in the text are read.
+    /// The treatment of think tags in the text.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "think_tags")]
     pub think_tags: Option<ThinkTags>,
-    /// `false` if the server refuses requests with tools. Calls are then made in text, and
+    /// `false` if the server rejects requests with tools. Calls are then made in text, and
     /// [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// `true` if a forced tool call is made.
+    /// `true` if the model makes a call when the request forces one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_calls: Option<bool>,
     /// `true` if the model makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// `true` if answers keep to a schema: [`ToolMode::Auto`](crate::ToolMode::Auto) then makes calls of a model
-    /// without tools by one. If `false`, structured output puts the schema into the prompt from the start.
+    /// `true` if answers follow a schema: [`ToolMode::Auto`](crate::ToolMode::Auto) then uses one for the calls of a
+    /// model without tools. If `false`, structured output puts the schema into the prompt from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
     /// The size of the model's context, in tokens.
@@ -85,7 +85,7 @@ pub struct ServerProfile {
 }
 
 impl ServerProfile {
-    /// Creates a profile with the required facts.
+    /// Creates a profile with only the required facts.
     #[must_use]
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Provider {
     }
 }
 
-/// Names for values of other crates, and back.
+/// Converts values of other crates to names and back.
 macro_rules! words {
     ($name:ident: $type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         mod $name {

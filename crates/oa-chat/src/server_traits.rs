@@ -3,7 +3,7 @@ use oa_types::wire::{MessageFormat, TokenLimit};
 
 use crate::thinking::ThinkingField;
 
-/// A server's quirks in requests and thinking; every local server accepts the defaults.
+/// A server's quirks in requests and thinking. The defaults work with every local server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServerTraits {
@@ -13,7 +13,7 @@ pub struct ServerTraits {
     pub token_limit: TokenLimit,
     /// True if usage is requested.
     pub asks_for_usage: bool,
-    /// The way think tags in the text are read.
+    /// The treatment of think tags in the text.
     pub think_tags: ThinkTags,
     /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub bridges_tool_and_user: bool,
@@ -21,7 +21,7 @@ pub struct ServerTraits {
     pub lets_assistant_begin: bool,
     /// True if it can report how far it has read the prompt (QUIRKS row 122).
     pub reports_prompt_progress: bool,
-    /// The member that sets how much the model thinks, if there is one.
+    /// The request member that controls thinking, if there is one.
     pub thinking: Option<ThinkingField>,
 }
 
@@ -40,13 +40,13 @@ impl Default for ServerTraits {
     }
 }
 
-/// The traits of one model of a server, known before it is asked: from a [`ServerProfile`](crate::ServerProfile).
+/// The known traits of one model, from a [`ServerProfile`](crate::ServerProfile).
 #[derive(Clone, Debug)]
 pub(crate) struct KnownModel {
     pub(crate) name: String,
     pub(crate) traits: ServerTraits,
-    /// The server rejects requests for it with tools.
+    /// The server rejects requests with tools for this model.
     pub(crate) lacks_tools: bool,
-    /// Its answers keep to a schema, or do not.
+    /// True if its answers follow a schema, false if they do not; `None` if unknown.
     pub(crate) keeps_schema: Option<bool>,
 }

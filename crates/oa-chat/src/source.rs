@@ -10,10 +10,10 @@ use tokio::task::yield_now;
 
 use crate::body::{AnyBody, BoxError};
 
-/// A body that is read piece by piece, at most as much at once as a [`PollBudget`] allows.
+/// A body read piece by piece. One poll reads at most as much as a [`PollBudget`] allows.
 ///
-/// The budget lasts from one `Pending` to the next, however many polls are in between: callers at any layer that
-/// skip items are bounded by it too.
+/// The budget lasts from one `Pending` to the next, however many polls are in between. So it also bounds callers that
+/// skip items, at any layer.
 pub(crate) struct Source {
     body: AnyBody,
     /// The rest of a frame that was larger than a piece.
@@ -63,7 +63,7 @@ impl Source {
         })
     }
 
-    /// Yields to other tasks. During a flood this is the only time to check the clock.
+    /// Yields to other tasks. While data floods in, this is the only time to check the clock.
     #[cold]
     fn poll_spent(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
         self.budget.refill();
@@ -75,7 +75,7 @@ impl Source {
         Poll::Pending
     }
 
-    /// Charges the budget for what was found in the last piece.
+    /// Charges the budget for the events found in the last piece.
     #[inline]
     pub(crate) fn charge(&mut self, events: u64) {
         self.budget.charge(events);

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-/// The amount of thinking before a model answers. Each provider has its own parameter for it.
+/// The amount of thinking before a model answers. Each provider has its own request member for it.
 ///
 /// ```
 /// use oa_chat::Thinking;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Thinking {
-    /// With this effort, in the server's terms: `low`, `medium`, `high`.
+    /// At this effort, in the server's terms: `low`, `medium`, `high`.
     Effort(Box<str>),
     /// Not at all.
     Off,
@@ -31,7 +31,7 @@ impl From<&str> for Thinking {
     }
 }
 
-/// The member of a request that sets how much the model thinks.
+/// The request member that controls how much the model thinks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ThinkingField {
@@ -41,12 +41,12 @@ pub enum ThinkingField {
     ReasoningEffort,
     /// Arguments of the chat template.
     TemplateArguments,
-    /// `thinking`, an object with a type, without effort.
+    /// `thinking`, an object with a type and no effort.
     Type,
 }
 
 impl ThinkingField {
-    /// Sets how much to think in a request's members; `None` if this field does not support it. A member that is
+    /// Sets the amount of thinking in a request's members; `None` if this field cannot express it. A member that is
     /// already set is kept.
     pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
         let (name, said) = self.member(thinking)?;

@@ -17,15 +17,15 @@ use crate::request::ChatRequest;
 use crate::transcript::Transcript;
 
 impl Endpoint {
-    /// Asks the server how many tokens a request has, with its system prompt and tools, rendered by the model's
-    /// template. Nothing is generated.
+    /// Asks the server for the number of tokens in a request, including its system prompt and tools, rendered by the
+    /// model's template. Nothing is generated.
     ///
     /// llama.cpp and vLLM support this; set the provider to one of them.
     ///
     /// # Errors
     ///
-    /// `Config` if the provider is not set or does not count tokens; `Connect`, `Timeout`, `Api`, and `Stream` if
-    /// the response is not a count or longer than 1 MiB: it lists each token.
+    /// `Config` if the provider is not set or does not count tokens; `Connect`, `Timeout`, `Api`; `Stream` if the
+    /// response is not a count or is longer than 1 MiB (it lists every token).
     ///
     /// # Panics
     ///
@@ -48,7 +48,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the server how many tokens a text alone has; otherwise like [`count_tokens`](Self::count_tokens).
+    /// Asks the server for the number of tokens in a text; otherwise like [`count_tokens`](Self::count_tokens).
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends the request like a chat, or another body, to another page of the server.
+    /// Sends the request like a chat request, or sends another body, to another path of the server.
     async fn post(&self, path: &str, request: &ChatRequest, body: Option<Value>) -> Result<Value> {
         let options = request.options();
         let mut http = self.as_chat(options, request)?;

@@ -12,17 +12,17 @@ use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::wire_format::{WireFormat, instructions_of};
 
-/// The number of bytes of messages that are copied together into one segment. Newer ones are copied into each request.
+/// The size of a segment, in bytes. Newer messages are copied into each request.
 const SEGMENT: usize = 16 * 1024;
 
-/// Serializes each message once, however many requests it is sent with.
+/// Serializes each message once, however many requests contain it.
 ///
-/// A message's bytes begin with the comma before it. Adjacent messages of one role are merged here, because many
-/// servers require roles to alternate (QUIRKS row 88): those of the user, and answers without calls with the
-/// answer that follows, which may be adjacent if a program has changed the conversation.
+/// A message's bytes begin with the comma before it. Adjacent messages of one role are merged, because many servers
+/// require roles to alternate (QUIRKS row 88): user messages, and answers without calls with the answer that follows,
+/// which can be adjacent after a program has edited the conversation.
 ///
-/// The system message of a conversation, which comes first, has no bytes here: it is sent with the system prompt,
-/// or the first user message begins with it.
+/// The system message of a conversation comes first and has no bytes here: it is sent as part of the system prompt, or
+/// at the start of the first user message.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     format: WireFormat,
@@ -71,7 +71,7 @@ impl Transcript {
         &self.format
     }
 
-    /// Follows the conversation: serializes what is new or has changed since the last time.
+    /// Follows the conversation: serializes messages that are new or have changed.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         let WireFormat { messages, dialect, .. } = &self.format;
         // In a dialect results are text.
@@ -98,7 +98,7 @@ impl Transcript {
         self.pieces.iter().zip(revisions).take_while(same).count()
     }
 
-    /// Follows the messages as they are sent, of which some were written before.
+    /// Follows the messages that were sent, some of which are already serialized.
     fn follow_sent(&mut self, history: &[Message], revisions: &[u64], known: usize) {
         // In a dialect results are the user's words.
         let in_text = self.format.dialect.is_some();
@@ -166,8 +166,8 @@ impl Transcript {
         (segments, self.open.as_slice().into())
     }
 
-    /// Returns what goes before the first message: the instructions, if the user message carries them, or else a
-    /// short user message if one has to come first.
+    /// Returns what precedes the first message: the instructions, if the user message carries them, or a short user
+    /// message, if one has to come first.
     fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
         let WireFormat { opening, user_instructs, lets_assistant_begin, .. } = &self.format;
         let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
@@ -186,7 +186,7 @@ impl Transcript {
         }
     }
 
-    /// Writes a message, or several of one role as one, with what goes before it.
+    /// Writes a message, or several of one role as one, preceded by `before`.
     fn write(&mut self, history: &[Message], places: Range<usize>, before: Option<Before>) {
         let Self { format, open, .. } = self;
         if history[places.start].role == MessageRole::System {
@@ -231,7 +231,7 @@ impl Transcript {
         }
     }
 
-    /// Removes all pieces from an index on, and returns them by revision.
+    /// Removes all pieces from an index on and returns them by revision.
     #[cold]
     fn cut(&mut self, place: usize) -> HashMap<u64, Bytes> {
         let mut dropped = HashMap::new();
@@ -279,11 +279,11 @@ fn has_calls(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
 }
 
-/// The text before a message, or before several that are merged.
+/// The text or message in front of a message, or of several merged ones.
 enum Before {
     /// A message of another role.
     Message(Message),
-    /// Text that the message begins with.
+    /// Text at the start of the message.
     Words(String),
 }
 
@@ -291,10 +291,10 @@ fn text_message(role: MessageRole, text: &str) -> Message {
     Message::new(role, vec![TextBlock::new(text).into()])
 }
 
-/// The text put between a tool's message and the user's, for servers that require one.
+/// The assistant message between a tool message and a user message, for servers that require one.
 const BRIDGE: &str = "I was interrupted.";
 
-/// The user message before the assistant's, for servers that require one.
+/// The user message before the first assistant message, for servers that require one.
 const BEGIN: &str = "Begin.";
 
 /// The approximate size of the JSON around a message's content, in bytes.

@@ -14,20 +14,20 @@ pub(crate) struct WireFormat {
     pub(crate) messages: MessageFormat,
     /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
-    /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a short user message is put
+    /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a short user message is inserted
     /// before it.
     pub(crate) lets_assistant_begin: bool,
     /// True if the first user message carries the system prompt, because there is no system role (QUIRKS row 95).
     pub(crate) user_instructs: bool,
     /// The system prompt, if the first user message begins with it.
     pub(crate) opening: Option<Arc<str>>,
-    /// The dialect of calls and results, where they are in text.
+    /// The dialect, if calls and results are in text.
     pub(crate) dialect: Option<Arc<TextDialect>>,
 }
 
 impl WireFormat {
-    /// Returns the text of a conversation's system message, if it is sent as one: after the system prompt, since
-    /// servers accept one such message, in first place.
+    /// Returns the text of a conversation's system message, to be appended to the system prompt, because servers
+    /// accept one system message, in first place.
     pub(crate) fn instructions<'a>(&self, history: &'a [Message]) -> Option<Cow<'a, str>> {
         history.first().filter(|_| !self.user_instructs).and_then(instructions_of)
     }

@@ -1,4 +1,4 @@
-//! Errors as data, and back.
+//! Errors as data.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use oa_types::ErrorRecord;
 use super::{Error, ErrorKind};
 
 impl Error {
-    /// Returns the error as data, for a journal or another process. The source is not part of it, and a wait before a
-    /// retry is rounded up to milliseconds. `Error::from` is the way back.
+    /// Returns the error as data, for a journal or another process. The source is dropped, and a delay before a retry
+    /// is rounded up to milliseconds. `Error::from` converts back.
     #[must_use]
     pub fn to_record(&self) -> ErrorRecord {
         let inner = &*self.0;
@@ -32,10 +32,11 @@ impl Error {
     }
 }
 
-/// Returns the error that a record was made of: all methods answer as they did for it, but there is no source.
+/// Converts a record back to an error. All methods return what they returned for the original error, but there is no
+/// source.
 ///
-/// A kind that this version does not know becomes `Api` if there is a status, else `Stream`; an unknown timeout and an
-/// invalid status are left out. Nothing in the message is masked.
+/// A kind unknown to this version becomes `Api` if there is a status, otherwise `Stream`. An unknown timeout and an
+/// invalid status are dropped. Nothing in the message is masked.
 impl From<ErrorRecord> for Error {
     fn from(record: ErrorRecord) -> Self {
         let status = record.status.and_then(|status| StatusCode::from_u16(status).ok());
