@@ -1,4 +1,4 @@
-//! Finished answers and the hooks that look at them: the driver's part of it.
+//! The driver's part of reviewing finished answers with hooks.
 
 use oa_events::AgentEvent;
 use oa_hooks::{AnswerDecision, AnswerEvent};
@@ -45,7 +45,7 @@ pub(crate) fn event(step: ReviewAnswerStep) -> AnswerEvent {
     AnswerEvent::new(answer, history, retries)
 }
 
-/// Returns the outcome of the hooks of an answer, and the error if one of them failed.
+/// Returns the hooks' outcome for an answer, and the error if one of them failed.
 pub(crate) fn outcome(decided: Decided) -> (ReviewAnswerOutcome, Option<Error>) {
     match decided {
         Ok(AnswerDecision::Block { reason }) => (ReviewAnswerOutcome::Block { reason }, None),

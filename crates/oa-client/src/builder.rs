@@ -28,7 +28,7 @@ use tower::Service;
 
 use crate::settings::AgentConfig;
 
-/// Builds [`AgentOptions`](crate::AgentOptions). Errors are reported by [`build`](Self::build).
+/// A builder for [`AgentOptions`](crate::AgentOptions). Errors are reported by [`build`](Self::build).
 #[derive(Debug, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AgentOptionsBuilder {
@@ -42,7 +42,7 @@ pub struct AgentOptionsBuilder {
     unanswered: Option<(Timeout, Permission)>,
     calls_per_minute: Option<u32>,
     executor: Option<ExecutorOptions>,
-    /// Options that were set but have no effect unless tools are run.
+    /// Options that were set but have no effect unless the client runs tools.
     auto_only: Vec<&'static str>,
     unusable: Option<String>,
     error: Option<Error>,
@@ -69,19 +69,18 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Applies what was learned about a server and a model: address, model, provider, and their quirks. Other
-    /// options override it, and it overrides the environment. What it says about its model is ignored for another
-    /// one.
+    /// Applies a profile of a server and a model: address, model, provider, and their quirks. Other options override
+    /// it, and it overrides the environment. Its facts about the model are ignored if another model is set.
     ///
-    /// [`build`](Self::build) fails if a profile contradicts itself, if another provider is set without an
-    /// address, or if tools are offered to a model whose server refuses them.
+    /// [`build`](Self::build) fails if the profile contradicts itself, if another provider is set without an address,
+    /// or if tools are offered to a model whose server rejects them.
     pub fn profile(mut self, profile: ServerProfile) -> Self {
         self.endpoint = self.endpoint.profile(profile.clone());
         self.config.server_profile = Some(profile);
         self
     }
 
-    /// Reads a [`profile`](Self::profile) from a file that the doctor wrote, at once. An invalid file is an error
+    /// Reads a [`profile`](Self::profile) immediately from a file that the doctor wrote. An invalid file is an error
     /// at [`build`](Self::build).
     pub fn profile_file(mut self, path: impl AsRef<Path>) -> Self {
         match ServerProfile::read(path) {
@@ -107,8 +106,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets where the images of tool results are sent: by default in a user message after the results, which every
-    /// server accepts; in the results themselves if your server and its model take that.
+    /// Sets where the images of tool results are sent. By default they are in a user message after the results, which
+    /// every server accepts. Put them into the results if your server and its model support that.
     pub fn result_images(mut self, place: ResultImages) -> Self {
         self.chat.result_images = place;
         self
@@ -179,15 +178,15 @@ impl AgentOptionsBuilder {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// Offers the tools of a source that may change while the agent runs. It is asked before each request. A tool whose
-    /// name another one has is left out. [`AgentSteps`](crate::AgentSteps) keep those that were there at first.
+    /// Offers the tools of a source that may change while the agent runs. It is asked before each request. A tool
+    /// whose name is taken is omitted. [`AgentSteps`](crate::AgentSteps) use the tools that the source had when the
+    /// options were built.
     pub fn tool_source(mut self, source: impl ToolSource + 'static) -> Self {
         self.config.sources.push(SourcedTools::new(source));
         self
     }
 
-    /// Sets whether the client runs the model's calls and continues, until the model is done or a limit is
-    /// reached.
+    /// Sets whether the client runs the model's calls and continues, until the model is done or a limit is reached.
     pub fn auto_execute_tools(mut self, auto: bool) -> Self {
         self.config.turn.mode = if auto { Mode::Auto } else { Mode::Manual };
         self
@@ -230,32 +229,31 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets how the model calls tools: by function calling or in text. The default is function calling, and text
-    /// once the server says that the model does not support it.
+    /// Sets how the model calls tools: with function calling or in text. By default it is function calling, and text
+    /// once the server says that the model does not support that.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.config.turn.inline_results = matches!(mode, ToolMode::MarkersInline);
         self.chat.tool_mode = mode;
         self
     }
 
-    /// Recognizes calls left in text that the server should have parsed, in the formats that models are trained
-    /// on (QUIRKS row 31). Off by default, because text that only quotes a call would be run as one. An error at
-    /// [`build`](Self::build) where calls are in text anyway.
+    /// Recognizes calls in text that the server should have parsed, in the formats that models are trained on (QUIRKS
+    /// row 31). Off by default, because text that only quotes a call would run as one. An error at
+    /// [`build`](Self::build) if calls are in text anyway.
     pub fn recognize_calls(mut self, recognize: bool) -> Self {
         self.chat.recognize_calls = recognize;
         self
     }
 
     /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a
-    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, where calls are in text (but not with
-    /// [`ToolMode::Constrained`]), and if the tool is not offered.
+    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, if the tool is not offered, and if calls are
+    /// in text (except with [`ToolMode::Constrained`]).
     pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
         self.chat.parameters.tool_choice = Some(choice.into());
         self
     }
 
-    /// Sets whether several tools may be called in one answer. Without tools it is an error at
-    /// [`build`](Self::build).
+    /// Sets whether the model may call several tools in one answer. An error at [`build`](Self::build) without tools.
     pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
         self.chat.parameters.parallel_tool_calls = Some(parallel);
         self
@@ -335,17 +333,17 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets how much the model should think: `true`, `false`, or an effort such as `"low"`. Needs a
-    /// [`provider`](Self::provider) that supports it, since each has its own parameter; without one it is an
-    /// error at [`build`](Self::build). With a [`chat_service`](Self::chat_service) the server is not known then,
-    /// so the request fails instead.
+    /// Sets how much the model should think: `true`, `false`, or an effort such as `"low"`. Requires a
+    /// [`provider`](Self::provider) that supports it, because each has its own parameter; otherwise it is an error at
+    /// [`build`](Self::build). With a [`chat_service`](Self::chat_service) the server is not known then, so the
+    /// request fails instead.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.chat.thinking = Some(thinking.into());
         self
     }
 
-    /// Sets how think tags in the text are read; by default as thinking for providers known to send them, and
-    /// otherwise as text.
+    /// Sets how think tags in the text are treated. By default they mark thinking for providers known to send them,
+    /// and are text for all others.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
         self.chat.think_tags = Some(tags);
         self
@@ -383,8 +381,8 @@ impl AgentOptionsBuilder {
     /// Sends requests through your own service instead of the built-in transport: one with middleware, or a model
     /// in memory.
     ///
-    /// Tower's limits and timeouts can wrap any transport. A rate limit cannot be cloned, so wrap it in a buffer;
-    /// all clients with a clone share the limit:
+    /// Tower's limits and timeouts can wrap any transport. A rate limit cannot be cloned, so wrap it in a buffer. All
+    /// clients that use a clone of the buffer share the limit:
     ///
     /// ```
     /// use std::time::Duration;
@@ -421,8 +419,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Answers requests with your own chat service: an [`Endpoint`](oa_chat::Endpoint) with layers around it, or a
-    /// router. Server settings (address, provider, key, headers, transport) belong to the service; here they are
-    /// an error at [`build`](Self::build). Retries are made around it.
+    /// router. Server settings (address, provider, key, headers, transport) belong to the service; setting them here
+    /// is an error at [`build`](Self::build). The client retries around the service.
     pub fn chat_service<S>(mut self, service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,

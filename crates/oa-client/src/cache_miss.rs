@@ -1,4 +1,4 @@
-//! Detects that a server's prompt cache collapsed: tells the detector of `oa-context` what was sent.
+//! Tells the cache-miss detector of `oa-context` what was sent.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use oa_turn::StepPlan;
 
 use crate::settings::Settings;
 
-/// Compares the requests of one conversation, once a server has reported cached tokens.
+/// The detector, created once a server has reported cached tokens.
 pub(crate) type CacheMissCheck = CacheMissDetector<Prefix>;
 
-/// The part of a request before the messages.
+/// The part of a request before its messages.
 pub(crate) struct Prefix {
     pub(crate) settings: Arc<Settings>,
-    /// True if tools were offered; true if `read_result` was, too.
+    /// True if tools were offered, and true if `read_result` was.
     pub(crate) tools: [bool; 2],
     pub(crate) plan: Option<StepPlan>,
 }

@@ -90,7 +90,7 @@ pub struct Client {
 impl Client {
     /// Creates a client with an empty history.
     ///
-    /// The options may lack a model, as [`AgentOptions::default`] may: then the first request fails with kind
+    /// The options may lack a model, as [`AgentOptions::default`] may. The first request then fails with kind
     /// `Config`, unless [`set_model`](Self::set_model) is called before.
     ///
     /// # Errors
@@ -131,8 +131,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Creates a client that continues a conversation, which is made valid first (see
-    /// [`history_mut`](Self::history_mut)). Its results are taken as they are: no hook sees them.
+    /// Creates a client that continues a conversation, which is repaired first (see
+    /// [`history_mut`](Self::history_mut)). Its results are accepted as they are: no hook sees them.
     ///
     /// # Errors
     ///
@@ -144,13 +144,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Creates a client that continues a suspended conversation: calls at its end without a result stay open; the
-    /// rest is made valid first.
+    /// Creates a client that continues a suspended conversation. Calls without a result at its end stay open; the rest
+    /// is repaired first.
     ///
-    /// In auto mode all open calls wait for [`approve`](Self::approve) or [`deny`](Self::deny), also those that a
-    /// rule allows, with the model's input and the tool's defaults. Earlier decisions are not stored: hooks and
-    /// rules decide again when the turn continues. In manual mode open calls wait for their results. Hooks see
-    /// the results at the end of the conversation before the next request, since they may not have seen them yet.
+    /// In auto mode, all open calls wait for [`approve`](Self::approve) or [`deny`](Self::deny), even those that a
+    /// rule allows. They have the model's input with the tool's defaults. Earlier decisions are not stored: hooks and
+    /// rules decide again when the turn continues. In manual mode, open calls wait for their results. Before the next
+    /// request, hooks see the results at the end of the conversation, because they may not have seen them yet.
     ///
     /// # Errors
     ///
@@ -166,22 +166,22 @@ impl Client {
     /// Sends a prompt and waits for the head of its answer.
     ///
     /// An answer in progress is ended first, and open calls are answered with "not run". `send("")` is
-    /// [`continue_turn`](Self::continue_turn); while calls are open, it continues the turn once the last of them
-    /// has a result.
+    /// [`continue_turn`](Self::continue_turn), except that while calls are open it continues the turn once the last of
+    /// them has a result.
     ///
-    /// Sending the same prompt again after its answer broke is a retry: the prompt is not recorded twice and
-    /// hooks do not see it again. A different prompt follows the broken answer, whose text is recorded before it,
-    /// marked as interrupted.
+    /// If an answer broke, sending the same prompt again is a retry: the prompt is not recorded twice and hooks do not
+    /// see it again. If a different prompt follows, the text of the broken answer is recorded before it, marked as
+    /// interrupted.
     ///
-    /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the
-    /// prompt stays.
+    /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
+    /// stays.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a blank prompt, an empty one with nothing to continue, or a system message with an
-    /// image in history; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
-    /// `ContextOverflow`, `Stream`. The prompt is taken back and history restored, except that calls which were
-    /// open stay answered. A retry takes nothing back.
+    /// `InvalidInput` for a blank prompt, for an empty one with nothing to continue, or if history has a system
+    /// message with an image; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
+    /// `ContextOverflow`, `Stream`. The prompt is removed and history restored, except that calls that were open stay
+    /// answered. A retry removes nothing.
     ///
     /// # Panics
     ///
@@ -189,7 +189,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future takes the prompt back and closes the connection.
+    /// Dropping the future removes the prompt and closes the connection.
     pub async fn send(&mut self, prompt: &str) -> Result<()> {
         if prompt.is_empty() {
             return self.driver.go_on_when_answered().await;
@@ -214,14 +214,14 @@ impl Client {
         self.driver.submit(prompt).await
     }
 
-    /// Continues the conversation with fresh budgets: after all calls have results, after an error, or after a
-    /// limit. Waits for the head of the answer; but if calls waited for approval, it returns at once, and they
-    /// run while you receive.
+    /// Continues the conversation with fresh budgets: after all calls have results, after an error, or after a limit.
+    /// Waits for the head of the answer. If calls waited for approval, it returns immediately, and they run while you
+    /// receive.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if calls have no result yet, with their ids, or if the last message is neither the user's
-    /// nor a result: an interrupted answer is never resumed, so send a prompt instead. Otherwise the server
+    /// `InvalidInput` if calls have no result yet (the message lists their ids), or if the last message is neither the
+    /// user's nor a result: an interrupted answer cannot be resumed, so send a prompt instead. Otherwise the server
     /// errors of [`send`](Self::send).
     ///
     /// # Panics
@@ -230,7 +230,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection; history stays, and you can call it again.
+    /// Dropping the future closes the connection. History is unchanged, and you can call it again.
     pub async fn continue_turn(&mut self) -> Result<()> {
         self.driver.go_on().await
     }
@@ -247,8 +247,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, except what is in history; the rest of the turn can still
-    /// be received.
+    /// Dropping the future loses the text read so far, except what is in history. The rest of the turn can still be
+    /// received.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
         self.collect_reply().await
@@ -285,10 +285,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, `Blocked` if a hook blocks an answer, and
-    /// in later rounds the server errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
-    /// it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and so does
-    /// [`send`](Self::send) with the same prompt.
+    /// The error that ended the turn: `Timeout`, `Stream`, `Limit`, `Hook`, `Blocked` if a hook blocks an answer, and
+    /// in later rounds the server errors of [`send`](Self::send). Completed blocks stay in history, and so does the
+    /// prompt once an answer to it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and
+    /// so does [`send`](Self::send) with the same prompt.
     ///
     /// [`continue_turn`]: Self::continue_turn
     ///
@@ -303,8 +303,8 @@ impl Client {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Waits for the next event; `None` as for [`receive`](Self::receive), which returns only the blocks among
-    /// them.
+    /// Waits for the next event; `None` as for [`receive`](Self::receive), which returns only the blocks of this
+    /// stream.
     ///
     /// # Errors
     ///
@@ -336,8 +336,8 @@ impl Client {
         self.driver.settings.config.tools.get(name)
     }
 
-    /// Returns the context to run a call with, for callers that run calls themselves: the call's id and name, its
-    /// idempotency key if the last answer made it, and the state that the options share with tools. Only the caller
+    /// Returns the context to run a call with, for callers that run calls themselves. It contains the call's id and
+    /// name, its idempotency key if the call is from the last answer, and the state from the options. Only the caller
     /// can cancel it.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
@@ -350,12 +350,12 @@ impl Client {
         }
     }
 
-    /// Sets the prefix of the [idempotency keys](ToolContext::idempotency_key) of calls, from now on. An empty text
-    /// means the default: a random number, so that no other client has the same keys.
+    /// Sets the prefix of the [idempotency keys](ToolContext::idempotency_key) of calls, from now on. The default,
+    /// also set by an empty text, is a random number, so that no two clients have the same keys.
     ///
-    /// The rest of a key counts the answers since then, so use each prefix once. For an open call to keep its key in
-    /// another process, set a prefix that names the stored messages, such as the id of a saved session and its
-    /// revision: whenever they were saved, and after [`resume`](Self::resume).
+    /// The rest of a key counts the answers since then, so use each prefix only once. To keep the key of an open call
+    /// in another process, use a prefix that identifies the stored messages, such as a session's id and revision. Set
+    /// it each time they are saved, and after [`resume`](Self::resume).
     pub fn set_key_prefix(&mut self, prefix: impl Into<String>) {
         self.driver.turn.set_key_seed(prefix);
     }
@@ -402,7 +402,7 @@ impl Client {
 
     /// Changes sampling, the response format and the like, from the next request on. No value is checked.
     ///
-    /// # Errors
+    /// Changes sampling, the response format and similar parameters, from the next request on. Values are not checked.
     ///
     /// None today: any parameters can be sent.
     pub fn change_parameters(&mut self, change: impl FnOnce(&mut ChatParameters)) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Options made of others: for structured output, and for agents that run inside of others.
+//! Options derived from others: for structured output and for sub-agents.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::options::AgentOptions;
 use crate::settings::Settings;
 
 impl AgentOptions {
-    /// Returns these options, changed for structured output: requests ask for the validator's format.
+    /// Returns these options changed for structured output: requests ask for the validator's format.
     ///
-    /// For drivers of their own: validate each answer before the turn takes it with its correction, between
+    /// For custom drivers: validate each answer before passing it to the turn with its correction, between
     /// [`Turn::begin_output`](oa_turn::Turn::begin_output) and [`Turn::end_output`](oa_turn::Turn::end_output).
     ///
     /// # Errors
@@ -22,18 +22,21 @@ impl AgentOptions {
         self.0.for_output(output).map(|settings| Self(Arc::new(settings)))
     }
 
-    /// Returns the options of an [`OutputValidator`] for these agent options, with three tries.
+    /// Returns the [`OutputValidator`] options for these agent options, with three attempts.
     ///
     /// # Errors
     ///
-    /// `Config` if a tool is named and the mode has none.
+    /// `Config` if a tool is named but the mode has none.
     pub fn output_options(&self, mode: OutputMode, tool: Option<String>) -> Result<OutputOptions> {
         self.0.output_options(mode, tool)
     }
 
-    /// Returns these options with permissions [within](Permissions::within) those of an agent that runs this one.
+    /// Returns these options for a sub-agent called `name`, with permissions [within](Permissions::within) those of
+    /// the agent that runs it.
     ///
     /// # Errors
+    ///
+    /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that remain.
     ///
     /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that are left.
     pub fn within(&self, outer: &Self, name: &str) -> Result<Self> {
@@ -44,7 +47,7 @@ impl AgentOptions {
 }
 
 impl Settings {
-    /// Puts the permissions within those of the agent that runs this one.
+    /// Restricts the permissions to those of the agent that runs this one.
     pub(crate) fn set_within(&mut self, outer: &Permissions, name: &str) -> Result<()> {
         let config = &mut self.config;
         let permissions = std::mem::take(&mut config.permissions);

@@ -35,7 +35,7 @@ use crate::work::{self, Done, Work};
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
-    /// The client's; `None` where nobody can have a handle.
+    /// The client's signal; `None` if nothing can hold a handle.
     pub(crate) interrupt: Option<Arc<RunSignal>>,
     pub(crate) steer: Option<SteerHandle>,
     /// Events that wait for the caller.

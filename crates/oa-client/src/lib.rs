@@ -1,8 +1,8 @@
 //! The agent: options, a conversation that runs tools, structured output.
 //!
-//! [`query`] sends one prompt and streams the answer; a [`Client`] has a conversation and runs tools;
-//! [`AgentOptions`] set the server, the model and everything else. Requests go through one tower service, so any
-//! transport fits: the default one, your own, or a scripted model in a test.
+//! [`query`] sends one prompt and streams the answer. A [`Client`] holds a conversation and runs tools.
+//! [`AgentOptions`] configure the server, the model and everything else. Requests go through one tower service, so any
+//! transport fits: the built-in one, your own, or a scripted model in a test.
 //!
 //! # When to use this crate directly
 //!
@@ -27,9 +27,9 @@
 //!
 //! # Features
 //!
-//! `tls` adds https; `tracing` adds spans, and a line in the log when a limit ends a turn; both are off by
-//! default here, on by default in the facade. `session` lets a saved session follow a client. `schemars` adds
-//! structured output from types: `Client::send_for`, `query_for`.
+//! `tls` adds https. `tracing` adds spans, and a log line when a limit ends a turn. Both are off by default here and
+//! on by default in the facade. `session` lets a saved session follow a client. `schemars` adds structured output from
+//! types: `Client::send_for` and `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -12,7 +12,7 @@ pub struct TurnMetadata {
     /// Usage of the last answer of this turn: tokens if the server reported them, and time; `None` until an
     /// answer has ended. For an interrupted answer, what the server had reported by then.
     pub usage: Option<Usage>,
-    /// Usage of all answers together; tokens are counted where the server reports them.
+    /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,
     /// Set if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,

@@ -1,4 +1,4 @@
-//! Sub-agents: the calls that run them, and their link to the agent that makes the calls.
+//! Sub-agents: the calls that run them, and their link to the calling agent.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 
 use crate::settings::{AgentConfig, Settings};
 
-/// The number of events of sub-agents that wait for the caller. While it is reached, the sub-agents wait.
+/// The maximum number of sub-agent events that wait for the caller. Beyond it, the sub-agents wait.
 const WAITING: usize = 32;
 
-/// The agent that calls a tool, for tools that run an agent: the events, budgets and permissions of both belong
-/// together.
+/// The agent that calls a tool, for tools that run an agent. It connects the events, budgets and permissions of both.
 ///
-/// It is in the [state](oa_tools::ToolContext::state) of the calls of a tool that [is an agent](oa_tools::Tool::is_agent).
+/// The client puts it into the [state](oa_tools::ToolContext::state) of each call of a tool that [is an
+/// agent](oa_tools::Tool::is_agent).
 #[derive(Clone)]
 pub struct ParentAgent {
     events: mpsc::Sender<NestedEvent>,
@@ -31,7 +31,7 @@ pub struct ParentAgent {
 }
 
 impl ParentAgent {
-    /// Hands an event to the caller of the outermost agent, once there is room for it.
+    /// Passes an event to the caller of the outermost agent, waiting until there is room for it.
     ///
     /// # Cancel safety
     ///
@@ -41,8 +41,7 @@ impl ParentAgent {
         let _ = self.events.send(event).await;
     }
 
-    /// Returns the path to this agent by the names of sub-agents, the outermost first; empty for an agent that no
-    /// other one runs.
+    /// Returns the names of the sub-agents that led to this agent, outermost first; empty for a top-level agent.
     #[must_use]
     pub fn agents(&self) -> &[String] {
         self.permissions.agents()
@@ -55,7 +54,7 @@ impl fmt::Debug for ParentAgent {
     }
 }
 
-/// The calls that run, and the sub-agents among them.
+/// The running calls, and the sub-agents among them.
 pub(crate) struct RunningBatch {
     stream: BatchStream,
     nested: Option<Nested>,
@@ -64,7 +63,7 @@ pub(crate) struct RunningBatch {
 struct Nested {
     events: mpsc::Receiver<NestedEvent>,
     budget: Arc<SharedBudget>,
-    /// The completion of a call, behind what its agent has told.
+    /// The completion of a call, held back until its agent's events are returned.
     held: Option<ToolEvent>,
 }
 
@@ -93,13 +92,14 @@ impl RunningBatch {
         Self { stream: executor.execute_batch_streaming(blocks, batch), nested }
     }
 
-    /// Returns what sub-agents have spent since the last time.
+    /// Returns what sub-agents have spent since the last call.
     pub(crate) fn take_spent(&self) -> Spent {
         let take = |nested: &Nested| nested.budget.take();
         self.nested.as_ref().map_or_else(Spent::default, take)
     }
 
-    /// Stops the calls, and returns what sub-agents have spent since the last time.
+    /// Stops the calls, and returns what sub-agents have spent since the last call of
+    /// [`take_spent`](Self::take_spent).
     pub(crate) fn stop(self) -> Spent {
         let Self { stream, nested } = self;
         drop(stream);

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::settings::Settings;
 use crate::steps::AgentSteps;
 
-/// Server, model and settings of an agent. Cheap to clone; clones share one connection pool.
+/// The server, the model and the settings of an agent. Cheap to clone; clones share one connection pool.
 ///
 /// ```
 /// use oa_chat::Provider;
@@ -52,10 +52,12 @@ impl AgentOptions {
         &self.0
     }
 
-    /// Returns an error if no request can be sent: there is no model, or the address in the environment is
-    /// invalid. Only [`AgentOptions::default`] makes such options.
+    /// Checks that requests can be sent.
     ///
     /// # Errors
+    ///
+    /// `Config` if there is no model, or if the address in the environment is invalid. Only [`AgentOptions::default`]
+    /// creates such options; their first request fails with the same error.
     ///
     /// `Config`, with the error of the first request.
     pub fn check(&self) -> Result<()> {
@@ -68,7 +70,7 @@ impl AgentOptions {
         self.0.endpoint()
     }
 
-    /// Returns the options of requests, which apply to any server.
+    /// Returns the request options, which are the same for every server.
     #[must_use]
     pub fn chat_options(&self) -> &ChatOptions {
         self.0.chat.options()
@@ -123,7 +125,7 @@ impl AgentOptions {
         self.0.endpoint()?.header(name)
     }
 
-    /// Returns the longest answer, in tokens.
+    /// Returns the maximum length of an answer, in tokens.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u32> {
         self.0.chat.parameters.max_tokens
@@ -189,7 +191,7 @@ impl AgentOptions {
         self.0.config.turn.max_calls
     }
 
-    /// Returns the number of tokens of one prompt after which calls are no longer run.
+    /// Returns the number of tokens per prompt after which no more calls run.
     #[must_use]
     pub fn max_run_tokens(&self) -> Option<u64> {
         self.0.config.turn.max_tokens
@@ -207,13 +209,13 @@ impl AgentOptions {
         self.0.config.price
     }
 
-    /// Returns the cost of one prompt after which calls are no longer run.
+    /// Returns the cost per prompt after which no more calls run.
     #[must_use]
     pub fn max_run_cost(&self) -> Option<Cost> {
         self.0.config.turn.max_cost
     }
 
-    /// Returns the longest time of one prompt, tools included.
+    /// Returns the maximum time of a turn, including tools.
     #[must_use]
     pub fn max_run_time(&self) -> Option<Duration> {
         self.0.config.max_run_time
@@ -237,7 +239,7 @@ impl AgentOptions {
         self.0.config.turn.final_text_only
     }
 
-    /// Returns the number of answers for one prompt that hooks may refuse and have tried again.
+    /// Returns the maximum number of answers per prompt that hooks may refuse and let the model retry.
     #[must_use]
     pub fn max_answer_retries(&self) -> u32 {
         self.0.config.turn.max_answer_retries
@@ -249,19 +251,19 @@ impl AgentOptions {
         self.0.config.turn
     }
 
-    /// Creates an empty turn with these options, for a driver of your own.
+    /// Creates an empty turn with these options, for a custom driver.
     #[must_use]
     pub fn turn(&self) -> oa_turn::Turn {
         self.0.config.turn(self.0.config.turn)
     }
 
-    /// Returns the executor that runs calls, with the tools that may be called at all.
+    /// Returns the executor that runs calls, with the tools that are allowed.
     #[must_use]
     pub fn tool_executor(&self) -> &ToolExecutor {
         &self.0.executor
     }
 
-    /// Returns the steps of the agent, for a driver of your own.
+    /// Returns the steps of the agent, for a custom driver.
     #[must_use]
     pub fn steps(&self) -> AgentSteps {
         AgentSteps::new(Arc::clone(&self.0))
@@ -273,7 +275,7 @@ impl AgentOptions {
         self.0.executor.options()
     }
 
-    /// Returns the policy by which a turn shortens its conversation.
+    /// Returns the policy for shortening the conversation during a turn.
     #[must_use]
     pub fn context(&self) -> Option<&ContextPolicy> {
         self.0.config.context.as_ref()
@@ -285,7 +287,7 @@ impl AgentOptions {
         self.0.config.steps.archive.is_some()
     }
 
-    /// Returns `true` if the model may read full results.
+    /// Returns `true` if the model can read full results.
     #[must_use]
     pub fn offer_full_results(&self) -> bool {
         self.0.config.keeps_results
@@ -349,7 +351,7 @@ impl AgentOptions {
         self.0.config.permissions.effective_mode()
     }
 
-    /// Returns the tool choice: if tools may or must be called.
+    /// Returns the tool choice.
     #[must_use]
     pub fn tool_choice(&self) -> Option<&ToolChoice> {
         self.0.chat.parameters.tool_choice.as_ref()
@@ -373,7 +375,7 @@ impl AgentOptions {
         &self.0.chat.parameters.extra_body
     }
 
-    /// Returns the longest silence once an answer has begun.
+    /// Returns the maximum silence once an answer has begun.
     #[must_use]
     pub fn idle_timeout(&self) -> Option<Duration> {
         self.0.chat.timeouts.idle
@@ -385,25 +387,25 @@ impl AgentOptions {
         self.0.chat.timeouts.idle
     }
 
-    /// Returns the longest time without content once an answer has begun.
+    /// Returns the maximum time without content once an answer has begun.
     #[must_use]
     pub fn content_timeout(&self) -> Option<Duration> {
         self.0.chat.timeouts.content
     }
 
-    /// Returns the longest wait for an answer to begin.
+    /// Returns the maximum time until an answer begins.
     #[must_use]
     pub fn first_token_timeout(&self) -> Option<Duration> {
         self.0.chat.timeouts.first_token
     }
 
-    /// Returns the longest wait for a connection.
+    /// Returns the maximum time to connect.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
         self.0.endpoint()?.connect_timeout()
     }
 
-    /// Returns the longest time for a request, its retries and its whole answer.
+    /// Returns the maximum time of a request, including its retries and the whole answer.
     #[must_use]
     pub fn total_timeout(&self) -> Option<Duration> {
         self.0.chat.timeouts.total
@@ -433,7 +435,7 @@ impl AgentOptions {
         self.0.chat.prompt_progress
     }
 
-    /// Returns how think tags in the text are read.
+    /// Returns how think tags in the text are treated.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
         self.quirks().think_tags

@@ -7,14 +7,15 @@ use crate::error::Result;
 use crate::nested::ParentAgent;
 
 impl ParentAgent {
-    /// Makes a client a sub-agent of this agent, under the name of its tool.
+    /// Makes a client a sub-agent of this agent, with its tool's name.
     ///
-    /// The client's turns use up the budgets of this agent, and end by its limits. Its calls need permission as
-    /// described at [`Permissions::within`](oa_hooks::Permissions::within), with the settings of this agent as they were when the call began.
+    /// The client's turns count toward the budgets of this agent and end by its limits. Its calls need permission as
+    /// described at [`Permissions::within`](oa_hooks::Permissions::within), with the settings that this agent had when
+    /// the call began.
     ///
     /// # Errors
     ///
-    /// As [`Client::set_tools`], for the tools that are left.
+    /// As [`Client::set_tools`], for the tools that remain.
     pub fn adopt(&self, client: &mut Client, name: &str) -> Result<()> {
         client.change(|settings| {
             settings.config.outer = Some(Arc::new(OuterBudget::new(Arc::clone(&self.budget))));

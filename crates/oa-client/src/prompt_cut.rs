@@ -1,4 +1,4 @@
-//! Detects prompts that the server cut: tells the detector of `oa-context` what was sent.
+//! Tells the detector of `oa-context` for truncated prompts what was sent.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct PromptCutCheck {
 struct Sent {
     settings: SharedSettings,
     tools: bool,
-    /// The size of the request, as far as it fits; 0 if unknown.
+    /// The size of the request, saturating; 0 if unknown.
     bytes: u32,
 }
 
@@ -40,7 +40,8 @@ impl PromptCutCheck {
         self.sent = Some(Sent { settings, tools, bytes });
     }
 
-    /// Returns the cut if the server seems to have cut the last request, from its history and reported usage.
+    /// Returns the finding if the server seems to have truncated the last request, given its history and reported
+    /// usage.
     pub(crate) fn answered(
         &mut self,
         history: &[Message],

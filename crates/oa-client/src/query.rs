@@ -38,8 +38,8 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
 
 /// Sends one prompt and returns a value of type `T`; keeps no history and runs no tools.
 ///
-/// Await it for the whole answer. It works like [`Client::send_for`](crate::Client::send_for) in manual mode,
-/// without a conversation: an answer that does not match is retried, and tool calls are an error.
+/// Await it for the whole answer. It works like [`Client::send_for`](crate::Client::send_for) in manual mode, without
+/// a conversation: an answer that does not match is retried, and a tool call is an error.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The tool that reads full results: when it is offered, and what it can read.
+//! The tool that reads full results: its offer and its store.
 
 use oa_chat::ChatRequest;
 use oa_executor::{READ_RESULT, ResultStore, TruncationPolicy, read_result};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::settings::{AgentConfig, Settings};
 
 impl AgentConfig {
-    /// Adds the tool, if it is wanted. A list of tools may have it already, if it comes from another agent.
+    /// Adds the tool if it is enabled. The registry may already have it, if it comes from another agent.
     pub(crate) fn with_reader(
         &self,
         mut tools: Registry,
@@ -37,13 +37,13 @@ impl AgentConfig {
 }
 
 impl Settings {
-    /// Creates a store for the results of a conversation, if the model may read them.
+    /// Creates the store for a conversation's results, if the model may read them.
     pub(crate) fn result_store(&self) -> Option<ResultStore> {
         let is_offered = self.config.keeps_results && self.executor.tools().contains(READ_RESULT);
         is_offered.then(ResultStore::new)
     }
 
-    /// Offers the tool, if there are results to read.
+    /// Offers the tool once there are results to read.
     pub(crate) fn offer_reader(
         &self,
         request: ChatRequest,

@@ -1,4 +1,4 @@
-//! Checked options, and what is derived from them.
+//! Checked options, and values derived from them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
-/// both, so a plain option is one field in one of them, and its two methods.
+/// both, so a plain option is one field in one of them and two methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentConfig {
     pub(crate) server_profile: Option<ServerProfile>,
     pub(crate) tools: Registry,
-    /// Where some of the tools come from.
+    /// The sources of some of the tools.
     pub(crate) sources: Vec<SourcedTools>,
     pub(crate) hooks: Hooks,
     pub(crate) permissions: Permissions,
@@ -31,16 +31,16 @@ pub(crate) struct AgentConfig {
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
     pub(crate) context: Option<ContextPolicy>,
-    /// True if the model may read full results.
+    /// True if the model can read full results.
     pub(crate) keeps_results: bool,
     /// The budget of the agent that runs this one.
     pub(crate) outer: Option<Arc<OuterBudget>>,
 }
 
-/// Checked options. A change makes new ones, so each holder sees one state.
+/// Checked options. A change creates new ones, so each holder sees one consistent state.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// Why no request can be sent: there is no model, or the environment is invalid.
+    /// The reason why no request can be sent: there is no model, or the environment is invalid.
     pub(crate) unusable: Option<String>,
     pub(crate) chat: PreparedOptions,
     /// The server, or a service with its own servers, with retries around it.
@@ -50,7 +50,7 @@ pub(crate) struct Settings {
 }
 
 impl AgentConfig {
-    /// Creates a turn that knows the external tools.
+    /// Creates a turn that knows which tools are external.
     pub(crate) fn turn(&self, options: oa_turn::Options) -> Turn {
         let mut turn = Turn::new(options);
         turn.set_external_tools(self.external_tools());
@@ -119,7 +119,7 @@ impl Settings {
         self.change_chat(|chat| chat.parameters.tools = specs)
     }
 
-    /// Returns settings with the tools that sources have now; `None` if none has changed.
+    /// Returns settings with the current tools of the sources; `None` if nothing changed.
     pub(crate) fn refreshed(&self) -> Result<Option<Self>> {
         if !self.config.sources.iter().any(SourcedTools::is_stale) {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Settings {
         Ok(Some(settings))
     }
 
-    /// Switches to another transport of the same server: `over` makes the endpoint.
+    /// Switches to another transport for the same server. `over` creates the endpoint.
     pub(crate) fn use_endpoint(
         &mut self,
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,

@@ -1,4 +1,4 @@
-//! Shortens the conversation of a running turn: carries out the plan of a [`ContextPolicy`].
+//! Shortens the conversation of a running turn: executes the plan of a [`ContextPolicy`].
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Settings {
         policy.shorten(&turn, &Estimator::new())
     }
 
-    /// Carries out a plan: has the model write the summary, and shows the archive what leaves.
+    /// Executes a plan: has the model write the summary, and passes the removed messages to the archive.
     pub(crate) async fn shorten(
         self: Arc<Self>,
         mut shortening: Shortening,
@@ -59,8 +59,8 @@ impl Settings {
         (ShortenOutcome::Replace { history: done.messages, spent }, Some(event))
     }
 
-    /// Has the model write a summary, and adds what its answers take to `used`, also when the future is dropped. Fails
-    /// once they have used up what was left of the budgets.
+    /// Has the model write a summary, and adds the usage of its answers to `used`, even when the future is dropped.
+    /// Fails once that usage exceeds what is left of the budgets.
     pub(crate) async fn write_summary(
         &self,
         words: &mut Summary,
@@ -80,7 +80,7 @@ impl Settings {
     }
 }
 
-/// The driver of an answer whose usage is known when it is dropped.
+/// A driver whose usage is recorded when it is dropped.
 struct Writer<'a> {
     driver: Box<Driver>,
     used: &'a SharedUsage,

@@ -8,14 +8,15 @@ use oa_types::Message;
 
 use crate::error::{self, Result};
 
-/// Sends messages to the model while a turn of one [`Client`](crate::Client) runs, from anywhere.
+/// A handle that sends messages to the model during a turn of one [`Client`](crate::Client), from anywhere.
 ///
-/// A message enters before the next request of the running turn, never between a call and its result. Hooks see it
-/// like a prompt; it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) says when it has
-/// entered. If the turn ends first, it continues for one more request, unless a limit or an interrupt ended it, or
-/// [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. While no turn runs, and after a
-/// turn that failed or was interrupted, messages wait for the next one. A message that has entered stays: if the request
-/// after it fails, the prompt before it stays too, and sending that prompt again is a retry.
+/// A message enters the conversation before the turn's next request, never between a call and its result. Hooks see it
+/// like a prompt, but it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) reports that it
+/// has entered. If the turn is about to end before that, it continues for one more request, unless a limit or an
+/// interrupt ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a
+/// turn in progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has
+/// entered stays: if the request after it fails, the prompt before it stays, too, and sending that prompt again is a
+/// retry.
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]
@@ -28,7 +29,7 @@ struct Queue {
     has_some: AtomicBool,
 }
 
-/// The number of messages that may wait.
+/// The maximum number of waiting messages.
 const MOST: usize = 64;
 
 impl SteerHandle {
@@ -36,7 +37,7 @@ impl SteerHandle {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if it is blank, or if 64 messages wait already.
+    /// `InvalidInput` if it is blank, or if 64 messages are already waiting.
     pub fn steer(&self, text: impl Into<String>) -> Result<()> {
         self.steer_message(Message::user(text))
     }
@@ -45,7 +46,7 @@ impl SteerHandle {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if it is blank or not a user message, or if 64 messages wait already.
+    /// `InvalidInput` if it is blank or not a user message, or if 64 messages are already waiting.
     pub fn steer_message(&self, message: Message) -> Result<()> {
         Turn::check_message(&message).map_err(error::turn)?;
         let mut messages = self.0.lock();
@@ -58,7 +59,7 @@ impl SteerHandle {
         Ok(())
     }
 
-    /// Moves the messages into a turn, as far as it takes them.
+    /// Moves the messages into a turn, as many as it accepts.
     #[inline]
     pub(crate) fn enter(&self, turn: &mut Turn) {
         if self.0.has_some.load(Ordering::Acquire) {

@@ -13,16 +13,16 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A step of a turn: one request, its answer, and the calls of the answer.
 ///
-/// Code set by [`before_step`](crate::AgentOptionsBuilder::before_step) sees it before the request and can plan it.
-/// Conditions set by [`stop_when`](crate::AgentOptionsBuilder::stop_when) see it after its calls.
+/// Functions set with [`before_step`](crate::AgentOptionsBuilder::before_step) see it before the request and can plan
+/// it. Conditions set with [`stop_when`](crate::AgentOptionsBuilder::stop_when) see it after its calls.
 ///
-/// A handle: clones are the same step, and changes apply to this step alone.
+/// Clones are handles to the same step. Changes apply to this step only.
 #[derive(Clone)]
 pub struct StepContext(Arc<Inner>);
 
 struct Inner {
     seen: PlanStep,
-    /// The number that is shown: of the request to come, or of the one that is over.
+    /// The number of the coming request, or of the completed one.
     number: u32,
     plan: Mutex<StepPlan>,
 }
@@ -32,7 +32,7 @@ impl StepContext {
         Self(Arc::new(Inner { seen, number, plan: Mutex::default() }))
     }
 
-    /// Returns the number of the step in its turn, from 1.
+    /// Returns the number of the step within its turn, from 1.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.0.number
@@ -44,7 +44,7 @@ impl StepContext {
         &self.0.seen.history
     }
 
-    /// Returns the usage of this turn so far: all tokens, where the server reports them, and their cost.
+    /// Returns the usage of this turn so far: all tokens that the server reported, and their cost.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
@@ -54,7 +54,7 @@ impl StepContext {
         usage
     }
 
-    /// Returns the calls of the last answer in this turn, with their results.
+    /// Returns the calls of the last answer of this turn, with their results.
     #[must_use]
     pub fn last_calls(&self) -> &[Call] {
         &self.0.seen.last_calls
@@ -71,7 +71,7 @@ impl StepContext {
         self.change(|plan| plan.model = Some(model.into()))
     }
 
-    /// Offers only these tools. A call of another one is answered with "no such tool".
+    /// Offers only these tools. A call to any other tool is answered with "no such tool".
     pub fn only_tools(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
         self.change(|plan| plan.only_tools = Some(names))
@@ -82,7 +82,7 @@ impl StepContext {
         self.change(|plan| plan.tool_choice = Some(choice.into()))
     }
 
-    /// Adds instructions to the system prompt of this request. Several are appended in order.
+    /// Appends instructions to the system prompt of this request. Several calls append in order.
     pub fn instructions(&self, text: impl AsRef<str>) -> Self {
         self.change(|plan| {
             let instructions = plan.instructions.get_or_insert_default();
@@ -93,7 +93,7 @@ impl StepContext {
         })
     }
 
-    /// Ends the turn for this reason instead of sending the request. History stays as it is.
+    /// Ends the turn for this reason instead of sending the request. History does not change.
     pub fn end(&self, reason: impl Into<FinishReason>) -> Self {
         self.change(|plan| plan.end = Some(reason.into()))
     }
@@ -190,7 +190,7 @@ fn failed(what: &str, panic: &oa_contain::Panic) -> Error {
     Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
 }
 
-/// Erases a function, which runs when its future is polled. What it returns is dropped.
+/// Boxes a function, which runs when its future is polled. Its return value is dropped.
 pub(crate) fn boxed<T, F, Fut>(run: F) -> Arc<dyn Fn(T) -> BoxFuture<()> + Send + Sync>
 where
     T: Send + 'static,

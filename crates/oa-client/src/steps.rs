@@ -26,16 +26,16 @@ use crate::nested::RunningBatch;
 use crate::settings::Settings;
 use crate::work::{SharedUsage, locked, refused};
 
-/// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
+/// The steps of an agent, performed one at a time: for engines that run turns themselves, such as durable ones.
 ///
-/// A [`Client`](crate::Client) performs the same steps with the same options. Here each step is a function from
-/// data to data, so that a journal can record its outcome and a replay can skip it. Wrap it in your own [`Perform`]
-/// and call the methods of this one where nothing is recorded yet; or pass it to [`drive`](oa_turn::drive) as it is.
+/// A [`Client`](crate::Client) performs the same steps with the same options. Here, each step is a function from data
+/// to data, so a journal can record its outcome and a replay can skip it. Wrap this in your own [`Perform`] and call
+/// its methods for steps that are not recorded yet, or pass it to [`drive`](oa_turn::drive) directly.
 ///
-/// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
-/// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), [structured output](crate::AgentOptions::for_output)
-/// with its retries, finding out that a server cut the prompt or lost its cache, and the events of steered messages and
-/// refused answers.
+/// Use one value per turn, because the executor's caps count the calls that it has run. Features that span several
+/// steps are the driver's responsibility: [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), [structured
+/// output](crate::AgentOptions::for_output) with its retries, the detection of truncated prompts and cache misses, and
+/// the events of steered messages and refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -74,7 +74,7 @@ use crate::work::{SharedUsage, locked, refused};
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a step closes its connection, or cancels its tools. The turn does not change, and the step
+/// Dropping the future of a step closes its connection or cancels its tools. The turn does not change, and the step
 /// can be performed again.
 #[derive(Clone)]
 pub struct AgentSteps {
@@ -102,23 +102,23 @@ impl AgentSteps {
         }
     }
 
-    /// Sets the number of the conversation. A router prefers the server that answered it last, and generated call
-    /// ids depend on it. 0 by default.
+    /// Sets the number of the conversation. A router prefers the server that last answered this conversation, and
+    /// generated call ids depend on it. 0 by default.
     #[must_use]
     pub fn with_conversation(mut self, conversation: u64) -> Self {
         self.conversation = conversation;
         self
     }
 
-    /// Sets the signal of an interrupt. Once it is triggered, the step in progress ends at once with
-    /// [`CutBy::User`] and everything that had arrived.
+    /// Sets the interrupt signal. Once it is triggered, the step in progress ends with [`CutBy::User`] and everything
+    /// that has arrived.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Calls a function for each event, as it happens. It must not block. Events are not part of the outcome: a step
+    /// Calls a function for each event as it happens. It must not block. Events are not part of the outcome: a step
     /// that is performed again repeats them.
     #[must_use]
     pub fn on_event(mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) -> Self {
@@ -126,7 +126,7 @@ impl AgentSteps {
         self
     }
 
-    /// Asks for permission within the turn, which keeps its budgets: a call whose permission is
+    /// Asks for permission within the turn, which keeps its budgets. A call whose permission is
     /// [`Later`](oa_hooks::Permission::Later) is decided as [`Decision::Ask`], and your [`Perform::approve`] waits for
     /// the answer. By default it is [`Decision::Wait`], which ends the turn.
     #[must_use]
@@ -135,15 +135,15 @@ impl AgentSteps {
         self
     }
 
-    /// Runs calls again that [may have run](oa_turn::StepCall::may_have_run) before. Only for tools that may run
-    /// twice, such as those that use the call's idempotency key. By default the model reads that the result was lost.
+    /// Runs calls again that [may have run](oa_turn::StepCall::may_have_run) before. Use it only if your tools may run
+    /// twice, for example because they use the idempotency key. By default the model reads that the result was lost.
     #[must_use]
     pub fn rerun_lost_calls(mut self) -> Self {
         self.reruns = true;
         self
     }
 
-    /// Returns the request of a step, with the options of the agent.
+    /// Returns the request for a step, with the agent's options.
     #[must_use]
     pub fn request(&self, step: &AskStep) -> ChatRequest {
         let Settings { chat, backend, config, .. } = &*self.settings;
@@ -162,7 +162,7 @@ impl AgentSteps {
         if step.tools { request } else { request.without_tools() }
     }
 
-    /// Waits for a part of a step; `None` if the step is cancelled first.
+    /// Runs a part of a step; `None` if the step is canceled first.
     async fn unless_cancelled<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         let (mut part, mut cancelled) = (pin!(part), pin!(self.cancel.cancelled()));
         poll_fn(|cx| match cancelled.as_mut().poll(cx) {

@@ -13,12 +13,12 @@ use crate::error::Result;
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///
-/// Each piece of text or thinking is a block of its own. Tool calls are complete and come after the text, with
-/// the input to run: the model's with the tool's defaults, or a hook's replacement. An input that does not match
-/// the tool's schema comes as it is. A call that a hook blocked comes as a `ToolUseError`, followed by its
-/// result. At the end, [`message`](Self::message) has the whole answer, [`usage`](Self::usage) what the server
-/// reported, and [`finish_reason`](Self::finish_reason) says if it is complete: a limit that ends it early, such
-/// as `max_run_time`, is not an error.
+/// Each piece of text or thinking is a block. Tool calls are complete and come after the text, with the input to run:
+/// the model's input with the tool's defaults, or a hook's replacement. Input that does not match the tool's schema is
+/// unchanged. A call that a hook blocked arrives as a `ToolUseError`, followed by its result. At the end,
+/// [`message`](Self::message) has the whole answer, [`usage`](Self::usage) the reported usage, and
+/// [`finish_reason`](Self::finish_reason) says whether the answer is complete: a limit that ends it early, such as
+/// `max_run_time`, is not an error.
 ///
 /// # Cancel safety
 ///
@@ -47,8 +47,8 @@ impl BlockStream {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Reads to the end and returns all text not read before, joined. Text cut off by a limit is not an error:
-    /// check [`finish_reason`](Self::finish_reason).
+    /// Reads to the end and returns all remaining text, joined. Text cut off by a limit is not an error: check
+    /// [`finish_reason`](Self::finish_reason).
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl BlockStream {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text it read, except for [`message`](Self::message).
+    /// Dropping the future loses the text that it read, except in [`message`](Self::message).
     pub async fn text(&mut self) -> Result<String> {
         let mut text = String::new();
         while let Some(block) = self.next().await {
@@ -71,7 +71,7 @@ impl BlockStream {
         Ok(text)
     }
 
-    /// Returns why the answer ended, once it has; `Unspecified` if the server did not say.
+    /// Returns why the answer ended, once it has; `Unspecified` if the server gave no reason.
     ///
     /// A client-side limit ([`FinishReason::is_limit`]) overrides the server's reason, and is reported even
     /// without a [`message`](Self::message).
@@ -81,14 +81,14 @@ impl BlockStream {
         self.driver.metadata.finish_reason.as_ref().or_else(said)
     }
 
-    /// Returns the usage of the answer, once it has ended: tokens if the server reported them, and time. If a
-    /// limit cut it, what the server had reported by then.
+    /// Returns the usage of the answer once it has ended: time, and tokens if the server reported them. If a limit cut
+    /// it off, the usage reported by then.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage
     }
 
-    /// Returns details if the server seems to have cut the prompt, once the answer has ended.
+    /// Returns details if the server seems to have truncated the prompt, once the answer has ended.
     #[must_use]
     pub fn prompt_cut(&self) -> Option<PromptCut> {
         self.driver.metadata.prompt_cut

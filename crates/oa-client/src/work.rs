@@ -17,7 +17,7 @@ use crate::decision::Decided;
 use crate::error::Result;
 use crate::nested::RunningBatch;
 
-/// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
+/// Everything in progress. Dropping it stops everything: connections are closed, hooks dropped, tools canceled.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
@@ -57,7 +57,7 @@ pub(crate) type ShortenedTurn = (ShortenOutcome, Option<ContextShortened>);
 /// The usage of requests that may be cut at any time.
 pub(crate) type SharedUsage = Arc<Mutex<Usage>>;
 
-/// Locks what is only ever locked for arithmetic.
+/// Locks a mutex that is held only for arithmetic.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -135,7 +135,7 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Returns the event of something that the server does not support.
+/// Returns the event for a feature that the server does not support.
 pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
     match refusal {
         Refusal::Format(words) => AgentEvent::FormatRefused(words),

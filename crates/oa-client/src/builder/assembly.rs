@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::settings::{AgentConfig, NO_MODEL, Settings, offered, prepared};
 
-/// Says if a model must be set.
+/// The requirement for a model.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Model {
     Optional,

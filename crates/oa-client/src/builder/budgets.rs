@@ -6,8 +6,8 @@ use oa_types::{Cost, Price};
 use super::AgentOptionsBuilder;
 
 impl AgentOptionsBuilder {
-    /// Limits the prompts of a client; the next is an error of kind `MaxTurns`. Not for [`query`](crate::query),
-    /// which sends one.
+    /// Limits the prompts of a client; the next one is an error of kind `MaxTurns`. Does not apply to
+    /// [`query`](crate::query), which sends one prompt.
     pub fn max_turns(mut self, turns: u32) -> Self {
         if turns == 0 {
             self.refuse("max_turns must be at least 1".to_owned());
@@ -26,10 +26,10 @@ impl AgentOptionsBuilder {
     }
 
     /// Limits how many tool calls start in any 60 seconds in auto mode. A call beyond the limit is not denied: it
-    /// waits, and starts, in call order, as soon as the limit allows. An interrupt or
-    /// [`max_run_time`](Self::max_run_time) ends the wait. Clients with the same options share the limit; calls
-    /// that are not run, or answered from the cache, do not count. To share a limit among agents with other
-    /// options, use [`CallRate`](oa_executor::CallRate).
+    /// waits, and calls start in call order as soon as the limit allows. An interrupt or
+    /// [`max_run_time`](Self::max_run_time) ends the wait. Clients with the same options share the limit. Calls that
+    /// do not run, or are answered from the cache, do not count. To share a limit among agents with different options,
+    /// use [`CallRate`](oa_executor::CallRate).
     pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
         if calls == 0 {
             self.refuse("max_tool_calls_per_minute must be at least 1".to_owned());
@@ -38,8 +38,8 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_calls_per_minute")
     }
 
-    /// Sets the price of a million tokens, of requests and of answers, in any currency. Each answer with token
-    /// counts then has a [`cost`](oa_types::Usage::cost) in its usage.
+    /// Sets the price of a million input tokens and of a million output tokens, in any currency. The usage of each
+    /// answer with token counts then has a [`cost`](oa_types::Usage::cost).
     pub fn price(mut self, input: f64, output: f64) -> Self {
         match Price::per_million(input, output) {
             Ok(price) => self.config.price = Some(price),
@@ -48,10 +48,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price); without a price
-    /// and without sub-agents it is an error at [`build`](Self::build). Once it is used up, calls are no longer run, and the turn ends
-    /// with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without token counts are
-    /// not limited.
+    /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price). Without a price and
+    /// without sub-agents it is an error at [`build`](Self::build). Once it is used up, no more calls run, and the
+    /// turn ends with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without token counts
+    /// are not limited.
     pub fn max_run_cost(mut self, amount: f64) -> Self {
         match Cost::new(amount) {
             Ok(Cost::ZERO) => self.refuse("max_run_cost must be above 0".to_owned()),
@@ -61,8 +61,8 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_cost")
     }
 
-    /// Limits the tokens of one prompt in auto mode, as the server counts them: once they are used up, calls are
-    /// no longer run, and the turn ends.
+    /// Limits the tokens of one prompt in auto mode, as the server counts them. Once they are used up, no more calls
+    /// run, and the turn ends.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
         if tokens == 0 {
             self.refuse("max_run_tokens must be at least 1".to_owned());
@@ -71,15 +71,15 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_tokens")
     }
 
-    /// Limits the time from a prompt to the end of its turn, tools included. The turn ends as by an interrupt,
-    /// with a finish reason of its own.
+    /// Limits the time from a prompt to the end of its turn, including tools. The turn then ends as after an
+    /// interrupt, with a finish reason of its own.
     pub fn max_run_time(mut self, time: impl Into<Timeout>) -> Self {
         self.config.max_run_time = self.timeout_of("max_run_time", time);
         self
     }
 
-    /// Sets after how many identical calls in a row with identical results the model is warned; one more ends the
-    /// turn. 3 by default; `None` turns it off. For auto mode.
+    /// Sets the number of consecutive identical calls with identical results after which the model is warned. One more
+    /// ends the turn. 3 by default; `None` disables the guard. For auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
         self.config.turn.repeat_guard = times.into();
         if self.config.turn.repeat_guard == Some(0) {

@@ -7,12 +7,12 @@ use super::AgentOptionsBuilder;
 use crate::step::boxed;
 
 impl AgentOptionsBuilder {
-    /// Lets a turn shorten its conversation before any of its requests, once it passes the trigger of the policy, as
-    /// described at [`ContextPolicy::shorten`]. History has what the model sees from then on, and
-    /// [`AgentEvent::ContextShortened`](crate::AgentEvent::ContextShortened) tells of it. Off by default.
+    /// Shortens the conversation during a turn: before each request, once the policy's trigger is exceeded, as
+    /// described at [`ContextPolicy::shorten`]. History then contains what the model sees, and
+    /// [`AgentEvent::ContextShortened`](crate::AgentEvent::ContextShortened) reports it. Off by default.
     ///
-    /// If a server refuses a request as too long, the conversation is shortened more, and the request is sent once more.
-    /// A summary that fails is no error: the messages are dropped instead. Summaries count towards the budgets.
+    /// If a server rejects a request as too long, the conversation is shortened further and the request is sent once
+    /// more. A failed summary is not an error: the messages are dropped instead. Summaries count toward the budgets.
     ///
     /// ```
     /// use oa_client::AgentOptions;
@@ -30,8 +30,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Shows a function the messages that are about to leave history by [`context`](Self::context), in full: also those
-    /// whose results are cleared. The request waits for it. A panic ends the turn with an error of kind `Hook`.
+    /// Sets a function that receives the messages that [`context`](Self::context) is about to remove from history, in
+    /// full, including those whose results are cleared. The request waits for it. A panic ends the turn with an error
+    /// of kind `Hook`.
     pub fn archive_context<F, Fut>(mut self, archive: F) -> Self
     where
         F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
@@ -41,10 +42,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Offers the model a tool `read_result`, once a result of this conversation was truncated or cleared: it reads the
-    /// full result in pages, or searches it. Hooks and rules apply to it as to any tool. Each client keeps 8 MiB of
-    /// results; the oldest leave first, and one that a hook replaces is not kept. For auto mode; a tool of your own with
-    /// this name is an error at [`build`](Self::build).
+    /// Offers the model a tool `read_result` once a result of this conversation was truncated or cleared. It reads the
+    /// full result in pages, or searches it. Hooks and rules apply to it as to any tool. Each client stores up to 8
+    /// MiB of results and removes the oldest first; a result that a hook replaced is not stored. For auto mode. A tool
+    /// of your own with this name is an error at [`build`](Self::build).
     pub fn offer_full_results(mut self, offer: bool) -> Self {
         self.config.keeps_results = offer;
         if offer { self.auto_only("offer_full_results") } else { self }

@@ -6,8 +6,8 @@ use super::AgentOptionsBuilder;
 use crate::step::StepContext;
 
 impl AgentOptionsBuilder {
-    /// Runs code before each request of a turn. It sees the [`StepContext`] and can plan it: the model, the tools, the tool
-    /// choice, instructions for this request, or the end of the turn. Several run in order. A panic ends the turn
+    /// Runs code before each request of a turn. It receives the [`StepContext`] and can change the request's model,
+    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. A panic ends the turn
     /// with an error of kind `Hook`.
     ///
     /// ```
@@ -40,9 +40,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if this is true after the calls
-    /// of a step, also if they had waited for an approval or for results from outside. Several conditions may be set; one
-    /// is enough. Ready ones are in [`stop_when`](crate::stop_when). For auto mode.
+    /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if the condition is true after
+    /// the calls of a step, even if they waited for approval or for external results. With several conditions, any one
+    /// is enough. [`stop_when`](crate::stop_when) has common ones. For auto mode.
     pub fn stop_when(
         mut self,
         stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,
@@ -52,15 +52,14 @@ impl AgentOptionsBuilder {
         self.auto_only("stop_when")
     }
 
-    /// Limits how often, for one prompt, hooks of finished answers
-    /// ([`Hooks::add_answer`](oa_hooks::Hooks::add_answer)) may refuse an answer and let the model try again; 2 by
-    /// default. Then a further retry is a block: an error of kind `Blocked`.
+    /// Limits how often per prompt hooks of finished answers ([`Hooks::add_answer`](oa_hooks::Hooks::add_answer)) may
+    /// refuse an answer and let the model try again; 2 by default. A further refusal is an error of kind `Blocked`.
     pub fn max_answer_retries(mut self, retries: u32) -> Self {
         self.config.turn.max_answer_retries = retries;
         self
     }
 
-    /// Sets the use of messages that were [steered](crate::SteerHandle) into a turn after its last request: by
+    /// Sets what happens to messages that were [steered](crate::SteerHandle) into a turn after its last request. By
     /// default the turn continues with them.
     pub fn steer_after_end(mut self, after_end: SteerAfterEnd) -> Self {
         self.config.turn.steer_after_end = after_end;

@@ -1,4 +1,4 @@
-//! Calls that wait for the caller: for a result, or for approval.
+//! Calls that wait for the caller: for a result or for approval.
 
 use oa_turn::{Call, Decision};
 use oa_types::{ImageBlock, Outcome, ToolUseBlock};
@@ -48,9 +48,9 @@ impl Client {
         self.driver.add_result(id, content, Vec::new(), Outcome::Failed)
     }
 
-    /// Returns the calls that wait for a result from the caller, with the input that they are to run with: in manual
-    /// mode every open call, in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn
-    /// ended with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
+    /// Returns the calls that wait for a result from the caller, with the input to run. In manual mode these are all
+    /// open calls; in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn has ended
+    /// with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
     #[must_use]
     pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
         let is_manual = !self.options.auto_execute_tools();
@@ -58,16 +58,16 @@ impl Client {
         self.driver.turn.calls().iter().filter(waits).map(Call::block_to_run).collect()
     }
 
-    /// Returns the calls that wait for approval, with the input they would run with. There are some after a turn
-    /// ended with [`FinishReason::ApprovalPending`](oa_types::FinishReason::ApprovalPending).
+    /// Returns the calls that wait for approval, with the input that they would run with, after a turn has ended with
+    /// [`FinishReason::ApprovalPending`](oa_types::FinishReason::ApprovalPending).
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
         let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
         waiting.map(Call::block_to_run).collect()
     }
 
-    /// Approves a waiting call. When none waits any more, [`continue_turn`](Self::continue_turn) runs the
-    /// approved calls.
+    /// Approves a waiting call. Once no call waits any more, [`continue_turn`](Self::continue_turn) runs the approved
+    /// calls.
     ///
     /// Rules and the mode are checked again before the call runs: a deny rule and
     /// [`PermissionMode::Plan`](oa_hooks::PermissionMode::Plan) override an approval.
@@ -85,8 +85,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not match the tool's schema: then the
-    /// call still waits.
+    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not match the tool's schema. The call then
+    /// still waits.
     pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
         self.driver.approve_with(id, input)
     }

@@ -8,16 +8,17 @@ use super::Client;
 use crate::error::Result;
 
 impl Client {
-    /// Continues the turn up to the next moment at which the conversation is worth saving, and returns it; `None` if
-    /// the turn is over. Such moments are after the last result of a step, as hooks have left it, and before the
-    /// turn ends or waits for the caller: [`history`](Self::history) is complete then, except for open calls if the
-    /// turn [waits](Checkpoint::waits) for them.
+    /// Continues the turn up to its next checkpoint and returns it; `None` if the turn is over. A checkpoint is a
+    /// moment at which the conversation is worth saving: after the last result of a step, once hooks have seen it, and
+    /// before the turn ends or waits for the caller. [`history`](Self::history) is then complete, except for open
+    /// calls if the turn [waits](Checkpoint::waits) for them.
     ///
-    /// A program that saves its history at each of them loses at most one answer of the model when it dies, and the
-    /// results of the step in progress. `SavedSession::follow` of `oa-session` does that (feature `session`).
+    /// A program that saves its history at each checkpoint loses at most one answer of the model when it dies, and the
+    /// results of the step in progress. `SavedSession::follow` in `oa-session` does this (feature `session`).
     ///
-    /// Events on the way are kept: [`next_event`](Self::next_event) and [`receive`](Self::receive) return them
-    /// afterwards, also after an error. Until they are read, or the next prompt drops them, they take memory.
+    /// Events on the way are kept, even after an error: [`next_event`](Self::next_event) and
+    /// [`receive`](Self::receive) return them afterwards. They take memory until they are read or the next prompt
+    /// drops them.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};

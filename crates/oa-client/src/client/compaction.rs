@@ -44,11 +44,11 @@ pub enum Compaction {
 }
 
 impl Client {
-    /// Shortens the conversation if the policy requires it, judged by an estimate of its tokens with the system
-    /// prompt and the tools. The client never does this by itself.
+    /// Shortens the conversation if the policy requires it, based on the estimated tokens of the conversation, the
+    /// system prompt and the tools. The client never does this on its own.
     ///
-    /// The same model writes the summary, with the same sampling, but without tools, system prompt and hooks. A
-    /// long conversation takes several answers. They emit no events, and only the summary enters history.
+    /// The same model writes the summary, with the same sampling, but without tools, system prompt and hooks. A long
+    /// conversation takes several answers. They emit no events, and only the summary enters history.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client, Compaction};
@@ -90,8 +90,7 @@ impl Client {
         self.compact_with(policy, &Estimator::new()).await
     }
 
-    /// Like [`compact`](Self::compact) with another token counter: an exact one, or one calibrated by reported
-    /// usage.
+    /// Like [`compact`](Self::compact), with another token counter: an exact one, or one calibrated by reported usage.
     ///
     /// # Errors
     ///

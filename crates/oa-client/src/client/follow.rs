@@ -1,4 +1,4 @@
-//! Clients whose conversation a saved session follows.
+//! The implementation of `Follow` for clients.
 
 use std::task::{Context, Poll, ready};
 

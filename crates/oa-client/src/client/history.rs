@@ -12,20 +12,20 @@ pub struct HistoryMut<'a> {
 }
 
 impl Client {
-    /// Returns the conversation for editing; it is made valid again when the guard is dropped.
+    /// Returns the conversation for editing. It is repaired when the guard is dropped.
     ///
     /// A turn in progress is ended first. If anything changed, the messages are repaired:
     ///
-    /// - System messages are merged into one, first in history, which is sent after the
-    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). With an image in it, the next request
-    ///   fails with kind `InvalidInput`.
+    /// - System messages are merged into one at the start of history, which is sent after the
+    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). If it contains an image, the next request fails
+    ///   with kind `InvalidInput`.
     /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
     ///   it is unknown whether they ran; results without a call are dropped.
-    /// - Calls have unique ids: where several share one, the last keeps it.
+    /// - Call ids are made unique: if several calls share an id, the last one keeps it.
     /// - Blank messages are dropped.
     ///
-    /// A conversation may begin with the assistant. Most servers reject that, so a short user message is sent
-    /// before it, except to servers known to allow it.
+    /// A conversation may begin with the assistant. Most servers reject that, so a short user message is sent first,
+    /// except to servers known to allow it.
     pub fn history_mut(&mut self) -> HistoryMut<'_> {
         self.driver.abandon();
         HistoryMut { messages: self.history().to_vec(), client: self }

@@ -26,18 +26,17 @@ impl Client {
     /// `{` after the object makes it invalid. JSON is not repaired: text that is cut off or malformed is not an
     /// answer. The schema's defaults are added to a valid answer.
     ///
-    /// History keeps the prompt and the accepted answer, as text in any mode. When the turn is over, invalid
-    /// answers and their corrections are removed; if none was valid, the last one stays. Tool calls in between
-    /// stay.
+    /// History keeps the prompt and the accepted answer, as text in any mode. When the turn ends, invalid answers and
+    /// their corrections are removed; if no answer was valid, the last one stays. Tool calls in between stay.
     ///
-    /// Manual mode works unless the model calls tools: then it fails with kind `Output`, the calls stay open, and
-    /// you can add results and continue without a type.
+    /// Manual mode works unless the model calls tools. The turn then fails with kind `Output`, the calls stay open,
+    /// and you can add results and continue without a type.
     ///
-    /// In auto mode calls may have to wait for approval. That is an error of kind `Output` too, and
+    /// In auto mode, calls may have to wait for approval. This is an error of kind `Output`, too, and
     /// [`finish_reason`](Self::finish_reason) is `ApprovalPending`. Nothing is lost: the calls are in
-    /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them;
-    /// [`approve`](Self::approve) or [`deny`](Self::deny), then [`continue_turn`](Self::continue_turn) without a
-    /// type: further answers are text. To approve calls during the turn, set
+    /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them. Call
+    /// [`approve`](Self::approve) or [`deny`](Self::deny), then [`continue_turn`](Self::continue_turn) without a type:
+    /// further answers are text. To approve calls during the turn, set
     /// [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). While calls are open, invalid answers stay in
     /// history.
     ///
@@ -67,8 +66,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Output` if no answer matches: after the last attempt, after a second answer cut off by a token limit, at
-    /// once if the model refuses or the turn reaches a limit, if it calls tools that are not run, and if calls
+    /// `Output` if no answer matches: after the last attempt, after a second answer cut off by a token limit, and
+    /// immediately if the model refuses, the turn reaches a limit, the model calls tools that are not run, or calls
     /// wait for approval. `Interrupted`. `Config` if the schema or the output tool cannot be sent. All errors of
     /// [`send`](Self::send) and [`receive`](Self::receive).
     ///
@@ -78,8 +77,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future before an answer begins takes the prompt back. Later it ends the turn as another
-    /// prompt would: text that arrived stays.
+    /// Dropping the future before an answer begins removes the prompt. Later it ends the turn as another prompt would:
+    /// text that arrived stays.
     #[cfg(feature = "schemars")]
     pub fn send_for<T>(&mut self, prompt: &str) -> SendFor<'_, T>
     where

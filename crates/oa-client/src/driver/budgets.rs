@@ -7,7 +7,7 @@ use super::Driver;
 use crate::work::{Work, locked};
 
 impl Driver {
-    /// Takes what sub-agents have spent off the budgets, and reports it to the parent.
+    /// Charges the budgets for what sub-agents have spent, and reports it to the parent.
     #[inline]
     pub(crate) fn share_budgets(&mut self) {
         // Nearly all drivers have neither.
@@ -26,7 +26,7 @@ impl Driver {
         }
     }
 
-    /// Stops the work in progress, counts what it has used, and returns the answer that was arriving.
+    /// Stops the work in progress, counts its usage, and returns the answer that was arriving.
     pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
         let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
         // Sub-agents and a summary report what they have used when they are dropped.

@@ -8,7 +8,7 @@ use super::Driver;
 use crate::cache_miss::Prefix;
 
 impl Driver {
-    /// Returns the miss if the server had far fewer tokens of the request in its cache than of the one before.
+    /// Returns the miss if the server had far fewer tokens of this request in its cache than of the previous one.
     pub(crate) fn check_cache(&mut self, usage: &Usage) -> Option<CacheMiss> {
         if usage.cached_tokens.is_none() && self.cache.is_none() {
             return None;

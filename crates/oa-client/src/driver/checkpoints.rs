@@ -10,7 +10,7 @@ use super::Driver;
 use crate::error::Result;
 
 impl Driver {
-    /// Waits for the next checkpoint; `None` if the turn is over. The events on the way stay.
+    /// Polls for the next checkpoint; `None` if the turn is over. Events on the way are kept.
     pub(crate) fn poll_checkpoint(
         &mut self,
         cx: &mut Context<'_>,
@@ -36,7 +36,7 @@ impl Driver {
         polled
     }
 
-    /// Returns true if the driver is to stop here: at a checkpoint that nobody was told of yet.
+    /// Returns true if the driver should stop here, because a checkpoint has not been reported yet.
     #[inline]
     pub(crate) fn stops_at_checkpoint(&mut self) -> bool {
         let Some(checkpoints) = self.checkpoints.as_mut().filter(|them| them.stops) else {

@@ -17,9 +17,9 @@ use crate::settings::Settings;
 pub struct Structured<T> {
     /// The value.
     pub value: T,
-    /// The number of attempts that it took, this one included.
+    /// The number of attempts, including the successful one.
     pub tries: u32,
-    /// The message that it was read from, as it is in history.
+    /// The message that contains the value, as it is in history.
     pub message: Option<AssistantMessage>,
     /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
@@ -54,7 +54,7 @@ impl std::ops::DerefMut for DriverHandle<'_> {
 }
 
 impl Settings {
-    /// Returns the options of structured output by these settings.
+    /// Returns the validator options for a mode and these settings.
     pub(crate) fn output_options(
         &self,
         mode: OutputMode,

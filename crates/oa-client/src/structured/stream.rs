@@ -10,7 +10,7 @@ use oa_output::{OutputReader, OutputValidator, Partial, ResponseFormat};
 use oa_types::{ContentBlock, FinishReason, Message};
 use serde::de::DeserializeOwned;
 
-/// A stream of partial values of a typed answer, returned by [`SendFor::stream`](crate::SendFor::stream).
+/// A stream of partial values of a structured answer, returned by [`SendFor::stream`](crate::SendFor::stream).
 ///
 /// Call [`next`](Self::next) until it returns `None`, then [`finish`](Self::finish) for the answer or the error;
 /// `finish` alone works too. [`next_event`](Self::next_event) instead of `next` also shows calls, results,
@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing; before the first answer has begun it takes the prompt
-/// back, and the next call sends it again. Dropping the stream ends the turn: the connection is closed, tools are
-/// cancelled, and history is left as after any answer that was not read to its end.
+/// Dropping a pending [`next`](Self::next) loses nothing. Before the first answer has begun it removes the prompt, and
+/// the next call sends it again. Dropping the stream ends the turn: the connection is closed, tools are canceled, and
+/// history is left as after any answer that was not read to its end.
 #[must_use = "streams do nothing unless polled"]
 pub struct StructuredStream<'a, T> {
     driver: DriverHandle<'a>,
@@ -40,7 +40,7 @@ enum Stage {
         prompt: Message,
         output: Box<OutputValidator>,
     },
-    /// The prompt is to be sent.
+    /// The prompt has to be sent.
     Sending(Message),
     Reading,
     Over(FinishReason),
@@ -51,7 +51,7 @@ enum Stage {
 enum Step {
     Event {
         event: AgentEvent,
-        /// True if more of the answer can be seen now.
+        /// True if more of the answer is visible now.
         grows: bool,
     },
     Over,
@@ -73,17 +73,17 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
-    /// Makes it fail with this error, without sending anything.
+    /// Makes the stream fail with this error, without sending anything.
     pub(crate) fn refused(mut self, error: Error) -> Self {
         self.stage = Stage::Failed(error);
         self
     }
 
-    /// Waits until more of the answer has arrived and returns the partial value; `None` at the end of the turn,
-    /// also after an error.
+    /// Waits until more of the answer has arrived and returns the partial value; `None` at the end of the turn, even
+    /// after an error.
     ///
-    /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only) an answer by
-    /// [`OutputMode::Format`](crate::OutputMode::Format) comes in one piece.
+    /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only), an answer in
+    /// [`OutputMode::Format`](crate::OutputMode::Format) arrives in one piece.
     ///
     /// # Panics
     ///
@@ -91,8 +91,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and the
-    /// next call sends it again.
+    /// Dropping the future loses nothing. Before the first answer has begun it removes the prompt, and the next call
+    /// sends it again.
     pub async fn next(&mut self) -> Option<Partial<'_, T>> {
         while self.advance().await {
             if self.partial().is_some() {
@@ -102,14 +102,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         None
     }
 
-    /// Waits for the next event, as [`Client::next_event`](crate::Client::next_event) does: calls and their
-    /// results, thinking, the text of the answer, a rejected format; `None` at the end of the turn, also after an
-    /// error.
+    /// Waits for the next event, as [`Client::next_event`](crate::Client::next_event) does: calls and their results,
+    /// thinking, the text of the answer, a rejected format; `None` at the end of the turn, even after an error.
     ///
-    /// A call of the output tool appears only as its deltas, since it stands for text; in auto mode an invalid
-    /// one is a `ToolUseError` with its result, like any malformed call. After each event
-    /// [`partial`](Self::partial) has the value so far. You may mix this with [`next`](Self::next); neither
-    /// returns what the other has consumed.
+    /// A call of the output tool appears only as deltas, because it becomes text. In auto mode an invalid one is a
+    /// `ToolUseError` with its result, like any malformed call. After each event, [`partial`](Self::partial) returns
+    /// the value so far. You may mix this with [`next`](Self::next); each returns only what the other has not
+    /// consumed.
     ///
     /// ```
     /// use oa_client::{AgentEvent, AgentOptions, Client, ResponseFormat};
@@ -209,7 +208,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// Runs until more of the answer can be seen; `false` at the end.
+    /// Runs until more of the answer is visible; `false` at the end.
     async fn advance(&mut self) -> bool {
         loop {
             match self.step().await {
@@ -224,7 +223,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// Reads the part of the answer that an event has, and returns true if more of the value can be seen.
+    /// Reads an event's part of the answer. Returns true if more of the value is visible.
     fn read(&mut self, event: &AgentEvent) -> bool {
         match (event, &self.tool) {
             (AgentEvent::AnswerStart, _) => self.reader.begin_answer(),

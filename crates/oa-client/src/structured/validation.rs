@@ -19,7 +19,7 @@ impl Driver {
         debug_assert!(taken.is_ok(), "an answer is no failure");
     }
 
-    /// Removes invalid answers from history, once they are of no more use.
+    /// Removes invalid answers from history once they are not needed any more.
     pub(crate) fn forget_failures(&mut self) {
         self.output = None;
         let idle = self.turn.end_output();
