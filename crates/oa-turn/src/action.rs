@@ -33,8 +33,8 @@ pub enum Action {
         /// The index of the call.
         call: usize,
     },
-    /// Review an answer without calls before the turn ends with it; [`answer_review`](crate::Turn::answer_review) returns
-    /// it. Then call [`keep_answer`](crate::Turn::keep_answer), [`retry_answer`](crate::Turn::retry_answer) or
+    /// Review an answer without calls before the turn ends with it; [`answer_review`](crate::Turn::answer_review)
+    /// returns it. Then call [`keep_answer`](crate::Turn::keep_answer), [`retry_answer`](crate::Turn::retry_answer) or
     /// [`block_answer`](crate::Turn::block_answer). Returned only if
     /// [`review_answers`](crate::Options::review_answers) is set.
     ReviewAnswer,
@@ -42,7 +42,7 @@ pub enum Action {
     /// [`StepOutcome::Shorten`](crate::StepOutcome::Shorten). [`shorten_step`](crate::Turn::shorten_step) has the data.
     /// Returned only if [`shorten`](crate::Options::shorten) is set.
     Shorten {
-        /// True if the server has refused the conversation as too long.
+        /// True if the server has rejected the conversation as too long.
         is_overflow: bool,
     },
     /// Show a block to the caller: a call or its error, a result, or the final text.
@@ -50,8 +50,8 @@ pub enum Action {
         /// The block to show.
         block: ContentBlock,
     },
-    /// Decide whether a prompt may be sent, and with what text; then call
-    /// [`accept_prompt`](crate::Turn::accept_prompt), or else [`fail`](crate::Turn::fail) for a prompt and
+    /// Decide whether a prompt may be sent, and with what text. Then call
+    /// [`accept_prompt`](crate::Turn::accept_prompt); or, to refuse, [`fail`](crate::Turn::fail) for a prompt and
     /// [`refuse_steered`](crate::Turn::refuse_steered) for a steered message. Returned only after
     /// [`prompt`](crate::Turn::prompt) and [`steer`](crate::Turn::steer).
     Submit {

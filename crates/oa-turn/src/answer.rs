@@ -27,8 +27,8 @@ pub struct Answer {
     /// The number of tokens used; 0 if unknown.
     #[serde(default)]
     pub tokens: u64,
-    /// The number of tokens that a request would have that repeats this one and ends with the answer: those of the
-    /// request, and of the answer without thinking; 0 if unknown.
+    /// The size in tokens of a conversation that ends with this answer: the tokens of the request, and of the answer
+    /// without thinking; 0 if unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub context_tokens: u64,
     /// The cost in money; zero if unknown.
@@ -79,7 +79,7 @@ fn is_zero(number: &u64) -> bool {
 pub(crate) struct Recorded {
     /// The blocks that go into history.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// The pieces that the caller is shown after the text.
+    /// The calls and errors to show after the text.
     pub(crate) pieces: VecDeque<Piece>,
     /// The malformed calls that go into history, by their index among the calls.
     pub(crate) malformed: Vec<(usize, ToolUseError)>,

@@ -1,9 +1,9 @@
-//! Budgets that several turns use up together: the arithmetic, without a lock.
+//! Budgets shared by several turns: the arithmetic, without a lock.
 
 use oa_types::{Cost, Usage};
 use serde::{Deserialize, Serialize};
 
-/// The amount that a turn and its sub-agents have used up of its budgets.
+/// The amount of its budgets that a turn has used, including its sub-agents.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ impl Spent {
         }
     }
 
-    /// Returns the part that came after an earlier amount: zero where the earlier one is larger.
+    /// Returns what was spent since an earlier amount: zero where the earlier one is larger.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl From<&Usage> for Spent {
     }
 }
 
-/// A budget that several turns use up: what was left of it, and what they have spent since.
+/// A budget shared by several turns: what was left of it, and what they have spent since.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BudgetLedger {
     left: BudgetLeft,
@@ -66,24 +66,24 @@ pub struct BudgetLedger {
 }
 
 impl BudgetLedger {
-    /// Opens a ledger of what is left of a budget.
+    /// Opens a ledger with what is left of a budget.
     #[must_use]
     pub fn new(left: BudgetLeft) -> Self {
         Self { left, ..Self::default() }
     }
 
-    /// Enters what one of the turns has spent.
+    /// Records what one of the turns has spent.
     pub fn charge(&mut self, spent: Spent) {
         self.spent = self.spent.plus(spent);
     }
 
-    /// Returns what is left now.
+    /// Returns what is left.
     #[must_use]
     pub fn left(&self) -> BudgetLeft {
         self.left.after(self.spent)
     }
 
-    /// Returns what was spent since this was called last, for [`Turn::charge`](crate::Turn::charge).
+    /// Returns what was spent since the last call, for [`Turn::charge`](crate::Turn::charge).
     pub fn take(&mut self) -> Spent {
         let new = self.spent.since(self.taken);
         self.taken = self.spent;
@@ -91,24 +91,24 @@ impl BudgetLedger {
     }
 }
 
-/// The rest of the budgets of a turn; `None` is without limit.
+/// The rest of a turn's budgets; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BudgetLeft {
-    /// The calls that may run.
+    /// The calls that may still run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<u32>,
-    /// The tokens. At zero no more calls run, and no more requests are sent.
+    /// The tokens left. At zero, no more calls run and no more requests are sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The cost, likewise.
+    /// The cost left, with the same effect at zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
 impl BudgetLeft {
-    /// Creates a budget of what is left.
+    /// Creates an amount.
     #[must_use]
     pub fn new(calls: Option<u32>, tokens: Option<u64>, cost: Option<Cost>) -> Self {
         Self { calls, tokens, cost }
@@ -120,7 +120,7 @@ impl BudgetLeft {
         *self == Self::default()
     }
 
-    /// Returns what is left after more was spent.
+    /// Returns what is left after spending more.
     #[must_use]
     pub fn after(self, spent: Spent) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl BudgetLeft {
         }
     }
 
-    /// Returns what is left where both hold: the smaller one of each.
+    /// Returns what is left if both limits apply: the smaller amount of each.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {

@@ -21,7 +21,7 @@ pub struct Call {
     /// True if the call had to wait for permission and got it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
-    /// True if the call is of an external tool: it does not run, and the caller adds its result.
+    /// True if the call is to an external tool: it does not run, and the caller adds its result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_external: bool,
     /// The images of the result, once there is one.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// time, not quadratic.
 const REACH: usize = 64;
 
-/// The same for a conversation that is shortened, which happens seldom and only to what fits into a model's context.
+/// The same limit for shortening a conversation, which is rare and affects only as many messages as fit into a model's
+/// context.
 const FAR_REACH: usize = 4_096;
 
 /// The messages and their revisions. A revision changes when its message does.
@@ -47,14 +48,14 @@ impl Conversation {
         self.messages.make_mut()[place] = message;
     }
 
-    /// Replaces the messages. Messages that were here before, in the same order, keep their revisions; but where many
-    /// were removed and others changed, some unchanged messages may get new ones.
+    /// Replaces the messages. Messages that were here before, in the same order, keep their revisions. If many were
+    /// removed and others changed, some unchanged messages may get new revisions.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
         self.set_within(messages, REACH);
     }
 
-    /// Replaces the messages with fewer of them. Unlike [`set`](Self::set) it finds unchanged messages after many that
-    /// were removed.
+    /// Replaces the messages with fewer of them. Unlike [`set`](Self::set), it recognizes unchanged messages even
+    /// after many removed ones.
     pub(crate) fn shorten_to(&mut self, messages: Vec<Message>) {
         self.set_within(messages, FAR_REACH);
     }

@@ -26,7 +26,7 @@ struct CountedResult {
 }
 
 impl Guard {
-    /// Begins the next round. Results that the last round did not have are forgotten.
+    /// Begins the next round. Results that did not occur in the previous round are forgotten.
     pub(crate) fn begin_round(&mut self) {
         if let Some(rounds) = &mut self.0 {
             rounds.before = mem::take(&mut rounds.now);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use oa_types::ToolUseBlock;
 use serde_json::Value;
 
-/// The idempotency key of a call as [`Turn::call_key`](crate::Turn::call_key) returns it, but computed only when it is
-/// displayed. Cheap to create and to clone.
+/// The idempotency key of a call, as returned by [`Turn::call_key`](crate::Turn::call_key), but computed only when it
+/// is displayed. Cheap to create and to clone.
 ///
 /// It consists of the seed, the number of the answer, the call's index there, and a digest of the call. Number and index
 /// make it unique among the keys with this seed. The digest distinguishes the call from one at the same index in an
@@ -55,7 +55,7 @@ impl Digest {
         }
     }
 
-    /// Hashes the length first, so that two texts differ from the same bytes split elsewhere.
+    /// Hashes the length first, so that equal bytes split differently into two texts give different digests.
     fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());

@@ -11,17 +11,17 @@
 //!   `async` methods, from data to data.
 //! - [`Turn::next_step`] and [`Turn::take`] are that loop's body: each [`Step`] and each [`StepOutcome`] can be sent
 //!   to another process, or kept in a journal.
-//! - [`Turn::next_action`] with [`Turn::answer`], [`Turn::decide`] and their like borrow what they need, for drivers that
-//!   hand out text while it is generated.
+//! - [`Turn::next_action`] with [`Turn::answer`], [`Turn::decide`] and similar methods borrow what they need, for
+//!   drivers that show text while it is generated.
 //!
-//! A turn can be changed while it runs. [`Turn::steer`] queues messages that enter before the next request.
-//! [`Options::plan_steps`] hands out each request to be planned: another model, fewer tools, the end. Calls of
-//! [external tools](Turn::set_external_tools) end the turn until their results are added. [`Options::shorten`] hands out
-//! the conversation to be shortened before a request. [`Options::review_answers`] hands out each answer without calls to
-//! be kept, refused or blocked. [`Turn::checkpoint`] marks the moments at which the conversation is worth saving.
+//! A turn can be changed while it runs. [`Turn::steer`] queues messages that enter before the next request. With
+//! [`Options::plan_steps`], the driver plans each request: another model, fewer tools, the end of the turn. Calls of
+//! [external tools](Turn::set_external_tools) end the turn until their results are added. With [`Options::shorten`],
+//! the driver can shorten the conversation before a request. With [`Options::review_answers`], it keeps, refuses or
+//! blocks each answer without calls. [`Turn::checkpoint`] marks the moments at which the conversation is worth saving.
 //!
-//! A turn survives its process in two ways. Its outcomes are taken again in the same order, from a journal;
-//! or it leaves as a [`TurnSnapshot`] and is restored. Either way [`Turn::call_key`] names a call wherever it runs.
+//! A turn can outlive its process in two ways: replay its outcomes from a journal in the same order, or take a
+//! [`TurnSnapshot`] and restore it. Either way, [`Turn::call_key`] identifies a call wherever it runs.
 //!
 //! ```
 //! use oa_turn::{Action, Answer, Decision, Options, Turn};
@@ -91,7 +91,7 @@ pub use crate::step::{
 };
 pub use crate::turn::{Checkpoint, Turn, TurnSnapshot};
 
-/// Compiles the README's example.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -30,32 +30,33 @@ pub struct Options {
     pub max_tokens: Option<u64>,
     /// The cost per prompt after which no more calls run. Unlimited by default.
     pub max_cost: Option<Cost>,
-    /// The number of identical calls with identical results after which the model is warned. After one more, the
-    /// turn ends. Calls are compared by the input that they run with. Each call is counted on its own, whatever else
-    /// is in the answer; the count restarts after an answer without the call. 3 by default; `None` disables the guard.
+    /// The number of consecutive identical calls with identical results after which the model is warned. One more ends
+    /// the turn. Calls are compared by the input that they run with. Each call is counted separately, whatever else
+    /// the answer contains; an answer without the call resets its count. 3 by default; `None` disables the guard.
     pub repeat_guard: Option<u32>,
     /// True if one last request without tools is sent after a limit is reached. False by default.
     pub last_answer_without_tools: bool,
     /// True if only the text of the last answer is shown, once it is complete. False by default.
     pub final_text_only: bool,
-    /// True if results replace their calls in the text, and the turn ends with that text, without another request.
-    /// If a call failed, the model is asked as usual. Auto mode only. False by default.
+    /// True if results replace their calls in the text, and the turn ends with that text and no further request. If a
+    /// call fails, the model is asked as usual. Auto mode only. False by default.
     pub inline_results: bool,
-    /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
+    /// True if the driver plans each request first, with [`Action::Plan`](crate::Action::Plan). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
-    /// True if each answer without calls is reviewed before the turn ends with it, by
+    /// True if the driver reviews each answer without calls before the turn ends with it, with
     /// [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub review_answers: bool,
-    /// The maximum number of answers per prompt that a review refuses and asks for again. 2 by default.
+    /// The maximum number of answers per prompt that a review may refuse and ask for again. 2 by default.
     #[serde(skip_serializing_if = "is_two")]
     pub max_answer_retries: u32,
-    /// True if the conversation may be shortened before each request, by [`Action::Shorten`](crate::Action::Shorten),
-    /// and once more if a server refuses it as too long. False by default.
+    /// True if the driver may shorten the conversation before each request, with
+    /// [`Action::Shorten`](crate::Action::Shorten), and once more if the server rejects it as too long. False by
+    /// default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shorten: bool,
-    /// The use of messages that were [steered](crate::Turn::steer) into a turn after its last request.
+    /// The treatment of messages that were [steered](crate::Turn::steer) into a turn after its last request.
     /// [`SteerAfterEnd::Continue`] by default.
     #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
     pub steer_after_end: SteerAfterEnd,
@@ -71,7 +72,7 @@ impl SteerAfterEnd {
     }
 }
 
-/// The use of messages that were steered into a turn after its last request.
+/// The treatment of messages that were steered into a turn after its last request.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -2,7 +2,7 @@ use oa_types::FinishReason;
 use oa_types::wire::ToolChoice;
 use serde::{Deserialize, Serialize};
 
-/// The plan of one request: what it differs in from the others of its turn.
+/// The plan of one request: the ways in which it differs from the other requests of its turn.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -10,8 +10,8 @@ pub struct StepPlan {
     /// The model. By default, the model of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The names of the tools that are offered. By default, all of them. A call of another tool is answered with "no
-    /// such tool".
+    /// The names of the tools to offer. By default, all of them. A call to any other tool is answered with "no such
+    /// tool".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_tools: Option<Vec<String>>,
     /// The tools that the model may or must call. By default, the choice of the agent.

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
-/// The answer to a call whose result was not recorded. It may have run.
+/// The result of a call for which none was recorded. The call may have run.
 const NO_RESULT: &str = "unknown: no result was recorded, so the call may or may not have run";
 
-/// The answer to a call that had started when its process ended.
+/// The result of a call that had started when its process ended.
 pub(crate) const LOST: &str =
     "unknown: the call was started, and its result was lost; it may have taken effect";
 
-/// Returns the answer to a call without a result of its tool, for the model to read.
+/// Returns the result of a call that its tool did not answer, for the model to read.
 pub(crate) fn unanswered(tool: &str, error: &str) -> Value {
     json!({ "error": error, "tool": tool })
 }

@@ -57,7 +57,7 @@ impl Round {
         Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
     }
 
-    /// Follows a history from which messages were removed that are none of these calls and results.
+    /// Adjusts the indexes after messages were removed from history, none of which belong to this round.
     pub(crate) fn removed(&mut self, messages: &Range<usize>) {
         if self.results_at >= messages.end {
             self.results_at -= messages.len();
@@ -189,7 +189,7 @@ impl Round {
         None
     }
 
-    /// Takes back what was handed out: a result is reviewed later.
+    /// Takes back a call that was handed out, so that its result is reviewed later.
     pub(crate) fn take_back(&mut self) {
         if let Some(call) = self.handed.take()
             && self.calls[call].awaits_review()
@@ -242,7 +242,7 @@ impl Round {
         }
     }
 
-    /// Shows the results that are there, in call order, when the others come from the caller.
+    /// Shows the available results, in call order, if the others come from the caller.
     pub(crate) fn show_results_so_far(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(call) = self.calls.get(self.results_shown) {
             if call.is_answered() {
@@ -257,8 +257,8 @@ impl Round {
         self.results_at.checked_sub(1).filter(|_| !self.calls.is_empty())
     }
 
-    /// Follows messages that have moved from the index `from` to the index `to`. Returns false if the calls are of an
-    /// earlier message.
+    /// Adjusts the indexes after messages moved from index `from` to index `to`. Returns false if the calls belong to
+    /// an earlier message.
     pub(crate) fn shift(&mut self, from: usize, to: usize) -> bool {
         if self.results_at > from {
             self.results_at = self.results_at - from + to;

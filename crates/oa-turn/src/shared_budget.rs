@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::budget::{BudgetLedger, BudgetLeft, Spent};
 
-/// The budget of an agent that runs sub-agents: all of them use it up. It is locked only for arithmetic.
+/// The budget of an agent that is shared with its sub-agents. The lock is held only for arithmetic.
 #[derive(Debug)]
 pub struct SharedBudget {
     ledger: Mutex<BudgetLedger>,
@@ -10,13 +10,13 @@ pub struct SharedBudget {
 }
 
 impl SharedBudget {
-    /// Creates a budget of what an agent has left, inside that of the agent that runs it.
+    /// Creates a budget with what an agent has left, within the budget of its own parent.
     #[must_use]
     pub fn new(left: BudgetLeft, outer: Option<Arc<Self>>) -> Self {
         Self { ledger: Mutex::new(BudgetLedger::new(left)), outer }
     }
 
-    /// Enters what a sub-agent has spent, here and further out.
+    /// Records what a sub-agent has spent, here and in all outer budgets.
     pub fn charge(&self, spent: Spent) {
         locked(&self.ledger).charge(spent);
         if let Some(outer) = &self.outer {
@@ -24,43 +24,43 @@ impl SharedBudget {
         }
     }
 
-    /// Returns what is left here and further out.
+    /// Returns what is left, here and in all outer budgets.
     #[must_use]
     pub fn left(&self) -> BudgetLeft {
         let left = locked(&self.ledger).left();
         self.outer.as_ref().map_or(left, |outer| left.and(outer.left()))
     }
 
-    /// Returns what sub-agents have spent since this was called last.
+    /// Returns what sub-agents have spent since the last call.
     #[must_use = "what is taken is not returned again"]
     pub fn take(&self) -> Spent {
         locked(&self.ledger).take()
     }
 }
 
-/// The budget of the parent, as one sub-agent sees it.
+/// The parent's budget, as seen by one sub-agent.
 #[derive(Debug)]
 pub struct OuterBudget {
     shared: Arc<SharedBudget>,
-    /// The amount that the sub-agent has spent, as far as the parent knows.
+    /// The amount that the sub-agent has reported to the parent.
     reported: Mutex<Spent>,
 }
 
 impl OuterBudget {
-    /// Creates the view of a sub-agent that has spent nothing yet.
+    /// Creates the view for a sub-agent that has spent nothing yet.
     #[must_use]
     pub fn new(shared: Arc<SharedBudget>) -> Self {
         Self { shared, reported: Mutex::default() }
     }
 
-    /// Returns the budget of the parent.
+    /// Returns the parent's budget.
     #[must_use]
     pub fn shared(&self) -> &Arc<SharedBudget> {
         &self.shared
     }
 
-    /// Reports what the sub-agent has spent in all, and returns what it has left. `below` is the part that its own
-    /// sub-agents have spent since the last time: they have told it to all above them.
+    /// Reports the total that the sub-agent has spent, and returns what it has left. `below` is the part that its own
+    /// sub-agents have spent since the last report; they have already reported it to all outer budgets.
     pub fn report(&self, now: Spent, below: Spent) -> BudgetLeft {
         let mut reported = locked(&self.reported);
         let known = reported.plus(below);

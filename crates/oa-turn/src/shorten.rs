@@ -12,33 +12,34 @@ use crate::cut_by::CutBy;
 pub struct ShortenStep {
     /// The conversation.
     pub history: History,
-    /// The index of the prompt that began the turn, if history has one. It and all later user messages must stay.
+    /// The index of the prompt that began the turn, if history contains one. It and all later user messages must be
+    /// kept.
     pub prompt: Option<usize>,
-    /// The index from which all messages must stay: the last answer with its results, or the prompt if it has no answer
-    /// yet.
+    /// The index from which all messages must be kept: the last answer with its results, or the prompt if there is no
+    /// answer yet.
     pub keep_from: usize,
-    /// The size of the last request and its answer, if the server reported it and history has only grown since.
+    /// The reported size of the last request and its answer, if history has only grown since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<ReportedTokens>,
-    /// True if the budgets of the turn allow more requests, such as one for a summary.
+    /// True if the turn's budgets allow more requests, for example for a summary.
     pub can_ask: bool,
-    /// The rest of those budgets. A summary of several parts ends when it is used up.
+    /// The rest of those budgets. A summary in several parts stops when it is used up.
     #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
     pub left: BudgetLeft,
-    /// True if the server has refused the conversation as too long. It is then sent once more.
+    /// True if the server has rejected the conversation as too long. It is then sent once more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_overflow: bool,
-    /// The sizes that the server stated when it refused the conversation.
+    /// The sizes that the server stated when it rejected the conversation.
     #[serde(default, skip_serializing_if = "OverflowSizes::is_unknown")]
     pub sizes: OverflowSizes,
 }
 
-/// The sizes that a server stated when it refused a request as too long, in tokens.
+/// The sizes in tokens that a server stated when it rejected a request as too long.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct OverflowSizes {
-    /// The size of the prompt, with its tools.
+    /// The size of the prompt, including tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<u64>,
     /// The size of the model's context.
@@ -50,9 +51,9 @@ pub struct OverflowSizes {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReportedTokens {
-    /// The tokens of the request with its tools, and of the answer without thinking.
+    /// The tokens of the request, including tools, and of the answer without thinking.
     pub tokens: u64,
-    /// The number of messages that they are of, from the first.
+    /// The number of messages covered, from the first.
     pub messages: usize,
 }
 
@@ -65,7 +66,7 @@ pub enum ShortenOutcome {
     Cut {
         /// The reason.
         by: CutBy,
-        /// The amount used for a summary until then. It counts towards the budgets, here and below.
+        /// The amount spent on a summary until then. It counts toward the budgets, here and below.
         #[serde(default, skip_serializing_if = "Spent::is_zero")]
         spent: Spent,
     },
@@ -73,17 +74,17 @@ pub enum ShortenOutcome {
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
-        /// The amount used for a summary.
+        /// The amount spent on a summary.
         #[serde(default, skip_serializing_if = "Spent::is_zero")]
         spent: Spent,
     },
     /// The conversation is sent as it is.
     Keep,
-    /// These messages are sent, and become the history.
+    /// These messages become the history and are sent.
     Replace {
-        /// The messages. All that must stay is among them, in order.
+        /// The messages. They include all that must be kept, in order.
         history: Vec<Message>,
-        /// The amount used for a summary.
+        /// The amount spent on a summary.
         #[serde(default, skip_serializing_if = "Spent::is_zero")]
         spent: Spent,
     },

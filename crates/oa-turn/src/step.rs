@@ -88,7 +88,7 @@ pub struct StepCall {
     pub key: String,
     /// The call and the input that it runs with.
     pub call: Call,
-    /// True if the call was handed out to run before, and the outcome of that is unknown.
+    /// True if the call was handed out to run before, with an unknown outcome.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_have_run: bool,
 }
@@ -113,8 +113,8 @@ pub struct PromptStep {
 pub enum PromptOutcome {
     /// The prompt is sent unchanged.
     Allow,
-    /// The prompt is not sent, and the conversation does not change. The turn ends; it continues if the message was
-    /// steered into it.
+    /// The prompt is not sent, and the conversation does not change. The turn ends, unless the message was steered
+    /// into it; then it continues.
     Block {
         /// The reason, for the caller.
         reason: String,
@@ -183,7 +183,7 @@ pub struct AskStep {
     pub number: u64,
     /// True if the request offers tools.
     pub tools: bool,
-    /// The plan of the request, if it has one.
+    /// The plan of the request, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<StepPlan>,
     /// The conversation to send.
@@ -201,7 +201,7 @@ pub enum AskOutcome {
     Answered {
         /// The answer.
         answer: Answer,
-        /// The message to the model if its answer does not have the requested format. The model is then asked again
+        /// The message to the model if its answer does not match the requested format. The model is then asked again
         /// within the same turn, unless a limit is reached.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         correction: Option<String>,
@@ -212,7 +212,7 @@ pub enum AskOutcome {
         by: CutBy,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
-        /// The amount that the server reported for it. It counts towards the budgets.
+        /// The amount that the server reported for it. It counts toward the budgets.
         #[serde(default, skip_serializing_if = "Spent::is_zero")]
         spent: Spent,
     },
@@ -224,7 +224,7 @@ pub enum AskOutcome {
         has_begun: bool,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
-        /// The amount that the server reported for it. It counts towards the budgets.
+        /// The amount that the server reported for it. It counts toward the budgets.
         #[serde(default, skip_serializing_if = "Spent::is_zero")]
         spent: Spent,
     },
@@ -310,13 +310,13 @@ pub struct RunStep {
 
 /// The outcome of running calls.
 ///
-/// If a call has no result here, it was cut or its result was lost. The model is told that it may have taken effect.
+/// A call without a result here was cut off, or its result was lost. The model reads that it may have taken effect.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
     /// The results, in order of completion. Further results of the same call are ignored.
     pub results: Vec<CallResult>,
-    /// The early end of the turn that cut the calls without a result, if any.
+    /// The early end of the turn that cut off the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
     /// The amount that sub-agents among the calls have spent.
@@ -370,7 +370,7 @@ pub enum ReviewOutcome {
     Replace {
         /// The new content of the result.
         content: Value,
-        /// The new images of the result; none unless they are given here.
+        /// The new images of the result. If absent, the result has none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageBlock>,
     },
@@ -380,9 +380,9 @@ pub enum ReviewOutcome {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReviewAnswerStep {
-    /// The answer; without content if the model said nothing.
+    /// The answer. It has no content if the model said nothing.
     pub answer: Message,
-    /// The number of answers of this turn that were refused before it.
+    /// The number of answers that were refused earlier in this turn.
     pub retries: u32,
     /// The conversation before the answer.
     pub history: History,
@@ -393,17 +393,18 @@ pub struct ReviewAnswerStep {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReviewAnswerOutcome {
-    /// The answer leaves the conversation, and the turn fails; see [`Turn::block_answer`](crate::Turn::block_answer).
+    /// The answer is removed from the conversation, and the turn fails; see
+    /// [`Turn::block_answer`](crate::Turn::block_answer).
     Block {
         /// The reason, for the caller.
         reason: String,
     },
-    /// The turn ended early. The answer stays as an interrupted one, if its text was shown as it arrived.
+    /// The turn ended early. If text is shown as it arrives, the answer stays, marked as interrupted.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// The review failed: the answer leaves the conversation, and the turn fails.
+    /// The review failed: the answer is removed from the conversation, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
@@ -432,8 +433,8 @@ impl CallResult {
         self
     }
 
-    /// Creates the result of a call that had started and whose own result was lost. The model reads that it may have
-    /// taken effect.
+    /// Creates the result of a call that had started and whose result was lost. The model reads that it may have taken
+    /// effect.
     #[must_use]
     pub fn lost(call: &StepCall) -> Self {
         Self::new(call.place, unanswered(&call.call.block.name, LOST), Outcome::Unknown)

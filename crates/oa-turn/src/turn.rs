@@ -56,8 +56,8 @@ use crate::round::Round;
 
 /// A conversation and the turn in progress.
 ///
-/// Begin a turn with [`submit`](Self::submit) or [`continue_turn`](Self::continue_turn). Then perform the actions
-/// that [`next_action`](Self::next_action) returns; `None` means that it needs the outcome of an earlier one.
+/// Begin a turn with [`submit`](Self::submit) or [`continue_turn`](Self::continue_turn). Then perform the actions that
+/// [`next_action`](Self::next_action) returns; `None` means that the outcome of an earlier action is needed first.
 /// [`Action::End`] is the last action. At all times, each call in [`history`](Self::history) either has exactly one
 /// result or is among the open [`calls`](Self::calls).
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub struct Turn {
     /// The number of requests handed out.
     requests: u64,
     key_seed: Arc<str>,
-    /// Known if structured output is wanted.
+    /// Present while structured output is requested.
     output: Option<Box<OutputState>>,
     /// The tools whose results come from outside.
     external_tools: Box<[String]>,
@@ -91,9 +91,9 @@ pub struct Turn {
     steered: VecDeque<Message>,
     /// The plan of the request in progress, if it was planned.
     plan: Option<Box<StepPlan>>,
-    /// Known if conversations are shortened.
+    /// Present while conversations are shortened.
     shortening: Option<Box<ShortenState>>,
-    /// The answers of this turn that were refused, each with what was said about it, as places in history.
+    /// The refused answers of this turn, each with the reply to it, as index ranges in history.
     refused: Vec<Range<usize>>,
 }
 
@@ -242,8 +242,8 @@ impl Turn {
         running
     }
 
-    /// Answers a running call whose result was lost, such as when the process that ran it ended. The model reads that
-    /// the call may have taken effect. Returns false if the call already has a result, or has not started.
+    /// Answers a running call whose result was lost, for example because the process that ran it ended. The model
+    /// reads that the call may have taken effect. Returns false if the call already has a result or has not started.
     pub fn lose_call(&mut self, call: usize) -> bool {
         let name = self.calls().get(call).map(|call| &*call.block.name);
         let content = unanswered(name.unwrap_or_default(), LOST);

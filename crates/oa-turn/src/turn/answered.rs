@@ -1,4 +1,4 @@
-//! Finished answers: their review, and those that were refused.
+//! Finished answers: their review, and answers that were refused.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use super::progress::Last;
 use crate::step::{ReviewAnswerOutcome, ReviewAnswerStep};
 
 impl Turn {
-    /// Keeps the answer as it is, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). The turn ends with it.
-    /// Answers that were refused before it, and what was said about them, leave history.
+    /// Keeps the answer, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). The turn ends with it. Earlier
+    /// refused answers, with the replies to them, are removed from history.
     pub fn keep_answer(&mut self) {
         let Phase::Answered { reason, handed: true, .. } = &self.phase else { return };
         let reason = reason.clone();
@@ -19,16 +19,16 @@ impl Turn {
     }
 
     /// Refuses the answer, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer), and asks again within the same
-    /// turn and budgets: the model reads the reason.
+    /// turn and budgets. The model reads the reason.
     ///
-    /// The refused answer and the reason stay in history while the turn goes on, because the model has to see what it
-    /// is to change. Both leave once an answer is kept, or the turn ends in any other way: neither later prompts nor
-    /// stored conversations contain an answer that was refused, or words that the user did not write.
+    /// While the turn goes on, the refused answer and the reason stay in history, because the model has to see what to
+    /// change. Both are removed once an answer is kept or the turn ends in any other way. So later prompts and stored
+    /// conversations contain neither refused answers nor words that the user did not write.
     ///
     /// Returns false, and changes nothing, if no retry is left: because of
-    /// [`max_answer_retries`](crate::Options::max_answer_retries), or because the tokens or the money of the turn are
-    /// used up. Then the answer must be [blocked](Self::block_answer). After a limit of calls, the model is asked
-    /// again without tools.
+    /// [`max_answer_retries`](crate::Options::max_answer_retries), or because the turn's tokens or cost are used up.
+    /// The answer must then be [blocked](Self::block_answer). After a limit on calls, the model is asked again without
+    /// tools.
     pub fn retry_answer(&mut self, reason: &str) -> bool {
         let Phase::Answered { reason: ended, place, handed: true } = &self.phase else {
             return false;
@@ -51,8 +51,9 @@ impl Turn {
         true
     }
 
-    /// Refuses the answer for good, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). The turn ends as after
-    /// [`fail`](Self::fail): the answer leaves history, and the prompt can be sent again or the turn continued.
+    /// Rejects the answer without a retry, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). The turn ends
+    /// as after [`fail`](Self::fail): the answer is removed from history, and the prompt can be sent again or the turn
+    /// continued.
     pub fn block_answer(&mut self) {
         if matches!(self.phase, Phase::Answered { handed: true, .. }) {
             self.fail();
@@ -117,13 +118,13 @@ impl Turn {
         }
     }
 
-    /// Ends the turn, or lets it wait for the caller.
+    /// Ends the turn, or suspends it until the caller acts.
     pub(super) fn end(&mut self, reason: FinishReason, rest: Rest) {
         self.forget_refused();
         self.phase = Phase::Ending { reason, rest };
     }
 
-    /// Removes an answer whose review is not over from history, and returns its blocks.
+    /// Removes an answer under review from history and returns its blocks.
     pub(super) fn take_answer_back(&mut self) -> Vec<ContentBlock> {
         let Phase::Answered { place, .. } = self.phase else { return Vec::new() };
         let answer = self.history().get(place).map(|answer| answer.content.clone());
@@ -131,7 +132,7 @@ impl Turn {
         answer.unwrap_or_default()
     }
 
-    /// Removes the answers that were refused, with what was said about them.
+    /// Removes the refused answers and the replies to them.
     pub(super) fn forget_refused(&mut self) {
         while let Some(refused) = self.refused.pop() {
             self.remove(refused);

@@ -94,8 +94,9 @@ impl Turn {
     }
 
     /// Replaces the conversation with one that may have open calls. Works like [`set_history`](Self::set_history),
-    /// except that calls without a result at its end stay open: in auto mode they wait for permission, in manual mode
-    /// and if their tool is external for their results. Results at its end are reviewed before the next request, since they may not have been.
+    /// except that calls without a result at its end stay open: in auto mode they wait for permission; in manual mode,
+    /// and if their tool is external, for their results. Results at its end are reviewed before the next request,
+    /// because they may not have been.
     ///
     /// # Errors
     ///

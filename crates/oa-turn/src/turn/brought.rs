@@ -1,4 +1,4 @@
-//! Conversations set by the caller.
+//! Conversations supplied by the caller.
 
 use oa_types::{ContentBlock, Message, MessageRole};
 
@@ -24,9 +24,9 @@ impl Turn {
         Ok(())
     }
 
-    /// Removes the messages with these [revisions](Self::revisions), such as answers that were rejected and what was
-    /// said about them, and repairs the rest as [`set_history`](Self::set_history) does. Unlike there, a failed turn can
-    /// still be [retried](Self::is_retry) if its prompt stays.
+    /// Removes the messages with these [revisions](Self::revisions), such as rejected answers and the replies to them,
+    /// and repairs the rest as [`set_history`](Self::set_history) does. Unlike there, a failed turn can still be
+    /// [retried](Self::is_retry) if its prompt stays.
     ///
     /// # Errors
     ///
@@ -46,8 +46,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Checks the conversation for content that can neither be sent nor repaired without loss. No turn begins while it
-    /// is there.
+    /// Checks the conversation for content that can neither be sent nor repaired without loss. While it contains any,
+    /// no turn can begin.
     ///
     /// # Errors
     ///

@@ -5,8 +5,8 @@ use super::phase::Phase;
 use crate::call::Call;
 use crate::options::Mode;
 
-/// A moment at which a conversation is worth saving; see [`Turn::checkpoint`]. Equal checkpoints of one turn are the
-/// same moment.
+/// A moment at which a conversation is worth saving; see [`Turn::checkpoint`]. Within one turn, equal checkpoints are
+/// the same moment.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Checkpoint {
@@ -14,24 +14,23 @@ pub struct Checkpoint {
     pub messages: usize,
     /// The number of requests sent in this turn.
     pub steps: u32,
-    /// True if calls are open, which wait for permission or for results of the caller.
+    /// True if calls are open because they wait for permission or for results from the caller.
     pub waits: bool,
     /// The revision of the last message; 0 if there is none.
     pub revision: u64,
 }
 
 impl Turn {
-    /// Returns the checkpoint if the turn is at one now: right after the last result of a step has been reviewed, and
-    /// when the turn is about to end, has ended or waits for the caller. History is then complete, except for open
-    /// calls if the turn [waits](Checkpoint::waits) for them.
+    /// Returns the current checkpoint, if there is one: right after the last result of a step was reviewed, and when
+    /// the turn is about to end, has ended or waits for the caller. History is then complete, except for open calls if
+    /// the turn [waits](Checkpoint::waits) for them.
     ///
-    /// Ask before each [`next_action`](Self::next_action), because the moment passes with the next request, and at
-    /// [`Action::End`](crate::Action::End). A conversation that
-    /// is saved at each checkpoint loses at most one answer of the model when its process dies, and no result of a call
-    /// except those of the step in progress.
+    /// Call this before each [`next_action`](Self::next_action), because the moment passes with the next request, and
+    /// at [`Action::End`](crate::Action::End). If the conversation is saved at each checkpoint and the process dies,
+    /// at most one answer of the model is lost, and no result of a call except those of the step in progress.
     ///
-    /// An answer that awaits its review is no checkpoint. When a turn is cut, results may be in history that were not
-    /// reviewed; they are reviewed before the next request, also after [`resume`](Self::resume).
+    /// There is no checkpoint while an answer awaits its review. When a turn is cut off, history may contain results
+    /// that were not reviewed; they are reviewed before the next request, even after [`resume`](Self::resume).
     #[must_use]
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let is_settled = |call: &Call| call.is_answered() && !call.awaits_review();

@@ -74,8 +74,8 @@ impl Turn {
         };
     }
 
-    /// Answers open calls in the middle of a turn: with this error if they have not started. Calls that are running may
-    /// have taken effect, and their results say so.
+    /// Answers open calls in the middle of a turn, with this error if they have not started. Running calls may have
+    /// taken effect, and their results say so.
     pub(super) fn answer_cut_calls(&mut self, error: &str, outcome: Outcome) {
         let runs = matches!(self.phase, Phase::Calling { started: true, .. });
         if !runs || self.options.mode == Mode::Manual {

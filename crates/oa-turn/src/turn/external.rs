@@ -11,7 +11,7 @@ impl Turn {
     /// other calls and ends with [`FinishReason::WaitsForResults`]. Answer them with
     /// [`add_result`](Self::add_result), then [continue](Self::continue_turn).
     ///
-    /// Applies to calls of later answers, and to those of a conversation that is [resumed](Self::resume) later.
+    /// Applies to calls of later answers, and to open calls of a conversation that is [resumed](Self::resume) later.
     pub fn set_external_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.external_tools = names.into_iter().collect();
     }

@@ -1,4 +1,4 @@
-//! Structured output: answers that do not match, and their removal.
+//! Structured output: invalid answers and their removal.
 
 use oa_types::ContentBlock;
 
@@ -8,9 +8,9 @@ use crate::call::Call;
 use crate::error::Error;
 
 impl Turn {
-    /// Begins structured output: from now on, invalid answers are noted, until [`end_output`](Self::end_output). An
-    /// answer is invalid if its outcome has a [correction](crate::AskOutcome::Answered), or if it is a malformed call
-    /// of the output tool.
+    /// Begins structured output: from now until [`end_output`](Self::end_output), invalid answers are noted. An answer
+    /// is invalid if its outcome has a [correction](crate::AskOutcome::Answered), or if it is a malformed call of the
+    /// output tool.
     ///
     /// `tool` is the name of the output tool, if the model gives its final answer by a call. Results of its calls are
     /// not reviewed: no [`Action::Review`](crate::Action::Review) is returned for them.
@@ -18,8 +18,8 @@ impl Turn {
         self.output = Some(Box::new(OutputState { tool, invalid: Vec::new() }));
     }
 
-    /// Ends structured output. Invalid answers and their corrections leave history, unless calls wait for the caller:
-    /// removing messages would answer those. An invalid answer that nothing followed stays.
+    /// Ends structured output. Invalid answers and their corrections are removed from history, unless calls wait for
+    /// the caller, because the removal would answer those. An invalid answer stays if nothing followed it.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Turn {
         calls.next() == Some(Some(tool)) && calls.next().is_none()
     }
 
-    /// Notes that the messages from this place on are an invalid answer and what was said about it.
+    /// Notes that the messages from this index on are an invalid answer and its correction.
     pub(super) fn note_invalid(&mut self, begin: usize) {
         if let Some(output) = &mut self.output {
             let revisions = self.conversation.revisions().get(begin..);

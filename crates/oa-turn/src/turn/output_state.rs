@@ -3,7 +3,6 @@
 pub(super) struct OutputState {
     /// The tool whose calls are answers.
     pub(super) tool: Option<String>,
-    /// The revisions of invalid answers, and of what was said about them. Places would change when a refused answer
-    /// leaves.
+    /// The revisions of invalid answers and their corrections. Indexes would change when a refused answer is removed.
     pub(super) invalid: Vec<u64>,
 }

@@ -12,7 +12,7 @@ use crate::step::PlanStep;
 
 impl Turn {
     /// Sets the plan of the next request, after [`Action::Plan`](crate::Action::Plan). If it [ends](StepPlan::end) the
-    /// turn, no request is sent; everything so far stays in history.
+    /// turn, no request is sent, and history does not change.
     ///
     /// The [output tool](Self::begin_output) is always offered: without it the model could not answer.
     pub fn plan(&mut self, mut plan: StepPlan) {
@@ -30,7 +30,7 @@ impl Turn {
         self.phase = Phase::Requesting { sent: false, prompt };
     }
 
-    /// Returns the plan of the request in progress, if it has one other than the default.
+    /// Returns the plan of the request in progress, if it is not the default.
     #[must_use]
     pub fn step_plan(&self) -> Option<&StepPlan> {
         self.plan.as_deref()
@@ -50,13 +50,13 @@ impl Turn {
         PlanStep { step, last_calls, tokens, cost, history: self.history().clone() }
     }
 
-    /// Returns the calls of the last answer, if that answer is of this turn or of the one that this turn continues.
+    /// Returns the calls of the last answer, if it belongs to this turn or to the one that this turn continues.
     #[must_use]
     pub fn last_calls(&self) -> &[Call] {
         if self.steps() == 0 && self.progress.counts { &[] } else { self.calls() }
     }
 
-    /// Begins the planning of a request, or the request if it is not planned.
+    /// Begins planning a request, or begins the request if plans are disabled.
     pub(super) fn plan_request(&mut self, prompt: Option<usize>) {
         self.phase = if self.options.plan_steps {
             Phase::Planning { handed: false, prompt }

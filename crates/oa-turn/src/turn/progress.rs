@@ -13,11 +13,11 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
-    /// The rest of the budgets that are shared with others, if any are. It outlives the turn. Boxed, because most
-    /// agents share nothing.
+    /// The rest of the budgets shared with other turns, if there are any. It outlives the turn. Boxed, because
+    /// most agents share none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared: Option<Box<BudgetLeft>>,
-    /// The number of answers that were refused and asked for again.
+    /// The number of answers that were refused and retried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) retries: u32,
 }
@@ -41,7 +41,7 @@ pub(super) struct Budget {
     pub(super) cost: Cost,
 }
 
-/// A limit that was reached, and so the end of the turn.
+/// A limit that was reached, which ends the turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Last {
     pub(super) reason: FinishReason,

@@ -7,14 +7,14 @@ use super::phase::Rest;
 use crate::budget::{BudgetLeft, Spent};
 
 impl Turn {
-    /// Returns what the turn has used up so far, with what it was [charged](Self::charge).
+    /// Returns what the turn has spent so far, including what it was [charged](Self::charge).
     #[must_use]
     pub fn spent(&self) -> Spent {
         let budget = &self.progress.budget;
         Spent { calls: budget.calls, tokens: budget.tokens, cost: budget.cost }
     }
 
-    /// Returns what is left of the budgets: of its own, and of those [from outside](Self::set_outer_budget).
+    /// Returns what is left of the budgets: the turn's own, and those [from outside](Self::set_outer_budget).
     #[must_use]
     pub fn left(&self) -> BudgetLeft {
         let options = &self.options;
@@ -23,9 +23,8 @@ impl Turn {
         self.progress.shared.as_deref().map_or(own, |shared| own.and(*shared))
     }
 
-    /// Uses up the budgets of this turn for something else than its answers: for what a sub-agent has spent, or for an
-    /// answer that was cut or failed. If nothing is left of the tokens or the money, the turn ends by that limit,
-    /// without another request.
+    /// Charges the turn's budgets for something other than its answers: what a sub-agent has spent, or an answer that
+    /// was cut off or failed. If no tokens or no money are left, the turn ends by that limit, without another request.
     pub fn charge(&mut self, spent: Spent) {
         if !spent.is_zero() {
             self.progress.shared.get_or_insert_default();
@@ -33,10 +32,10 @@ impl Turn {
         }
     }
 
-    /// Sets what is left of the budgets of the agent for which this turn works. It limits this turn in addition to
-    /// its own options, with the same reasons for the end: before each request, and before calls run.
+    /// Sets what is left of the budgets of the agent that runs this one. It limits this turn in addition to its own
+    /// options, with the same finish reasons, before each request and before calls run.
     ///
-    /// What this turn spends from now on is taken off. Set it again whenever others may have spent some of it.
+    /// From now on, what this turn spends is deducted. Set it again whenever others may have spent some of it.
     pub fn set_outer_budget(&mut self, left: BudgetLeft) {
         **self.progress.shared.get_or_insert_default() = left;
     }
@@ -50,12 +49,12 @@ impl Turn {
         }
     }
 
-    /// Ends the turn instead of sending a request, if others have used up what was left.
+    /// Ends the turn instead of sending a request, if others have used up the budget.
     pub(super) fn is_used_up_by_others(&mut self) -> bool {
         self.progress.shared.is_some() && self.ends_used_up()
     }
 
-    /// Ends the turn if its tokens or its money are used up.
+    /// Ends the turn if its tokens or its cost are used up.
     pub(super) fn ends_used_up(&mut self) -> bool {
         let Some((reason, _)) = self.exhausted() else { return false };
         let reason = self.progress.last.take().map_or(reason, |last| last.reason);
@@ -63,7 +62,7 @@ impl Turn {
         true
     }
 
-    /// Returns the budget from outside that is used up.
+    /// Returns the outer budget that is used up, if one is.
     pub(super) fn exhausted_outside(&self) -> Option<(FinishReason, &'static str)> {
         let shared = self.progress.shared.as_deref()?;
         if shared.tokens == Some(0) {

@@ -1,4 +1,4 @@
-//! Conversations that are shortened before a request.
+//! Shortening the conversation before a request.
 
 use oa_types::{ErrorRecord, Message, MessageRole};
 
@@ -30,11 +30,11 @@ impl Turn {
         }
     }
 
-    /// Records that the server refused the request as too long, before its answer began, and the sizes that it stated.
-    /// Returns true if the turn goes on: it hands out [`Action::Shorten`] and sends the request once more. Otherwise
+    /// Records that the server rejected the request as too long before its answer began, and the sizes that it stated.
+    /// Returns true if the turn continues: it returns [`Action::Shorten`] and sends the request once more. Otherwise
     /// the request has failed; call [`fail`](Self::fail).
     ///
-    /// It goes on once for each request, and only if [`shorten`](crate::Options::shorten) is set.
+    /// It continues once per request, and only if [`shorten`](crate::Options::shorten) is set.
     pub fn retry_shorter(&mut self, sizes: OverflowSizes) -> bool {
         let Phase::Requesting { sent: true, prompt } = self.phase else { return false };
         let Some(state) = self.shortening.as_mut().filter(|state| !state.is_overflow) else {
@@ -101,7 +101,7 @@ impl Turn {
         }
     }
 
-    /// Returns the reported size, if its messages are unchanged.
+    /// Returns the reported size, if the messages that it covers are unchanged.
     fn reported(&self) -> Option<ReportedTokens> {
         let (reported, revision) = self.shortening.as_ref()?.reported?;
         let messages = self.revisions().get(..reported.messages)?;
@@ -124,7 +124,7 @@ impl Turn {
         is_new.then_some(Action::Shorten { is_overflow: *is_overflow })
     }
 
-    /// Goes on with the request, unless a summary has used up what was left.
+    /// Continues with the request, unless a summary has used up the budgets.
     fn shortened(&mut self, spent: Spent) {
         if !spent.is_zero() && self.ends_used_up() {
             return;
@@ -139,7 +139,7 @@ impl Turn {
         }
     }
 
-    /// Returns the index of the prompt that began the turn, and the index from which all messages must stay.
+    /// Returns the index of the prompt that began the turn, and the index from which all messages must be kept.
     fn must_stay(&self) -> (Option<usize>, usize) {
         let history = self.history();
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
@@ -153,7 +153,7 @@ impl Turn {
         (prompt, answer.or(prompt).unwrap_or_default())
     }
 
-    /// Replaces the conversation with a shorter one, which may lack earlier messages or have others in their place.
+    /// Replaces the conversation with a shorter one, in which earlier messages may be missing or replaced.
     fn shorten_to(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         let refuse = |why: &str| {
             let message = format!("the shortened conversation is not sound: {why}");

@@ -261,7 +261,7 @@ impl State {
 }
 
 impl State {
-    /// Checks that what leaves history at the end of the turn is nothing that anything else refers to.
+    /// Checks that nothing refers to the messages that will be removed from history at the end of the turn.
     fn check_refused(&self, mut end: usize, results_end: usize) -> Result<(), &'static str> {
         let Self { conversation, phase, round, asked, failure, refused, .. } = self;
         let len = conversation.messages().len();

@@ -8,21 +8,21 @@ use crate::action::Action;
 use crate::error::{Error, ErrorKind};
 use crate::options::SteerAfterEnd;
 
-/// The number of messages that may wait.
+/// The maximum number of waiting messages.
 const MOST: usize = 64;
 
 impl Turn {
-    /// Queues a user message, which enters history before the next request: of the turn in progress, never between a
-    /// call and its result, or else of the next turn. It passes the gate of prompts
+    /// Queues a user message. It enters history before the next request of the turn in progress, never between a call
+    /// and its result; without a turn, before the first request of the next one. It passes the same review as prompts
     /// ([`Action::Submit`]) and does not count as a prompt.
     ///
-    /// If the turn ends before the message has entered, it continues for one more request, unless a limit, an
-    /// interrupt, or [`SteerAfterEnd::Keep`] keeps it from doing so. Then the message waits for the next turn. A
-    /// failed or interrupted turn keeps the messages that have not entered.
+    /// If the turn is about to end before the message has entered, it continues for one more request, unless a limit,
+    /// an interrupt, or [`SteerAfterEnd::Keep`] prevents that. The message then waits for the next turn. A failed or
+    /// interrupted turn keeps the messages that have not entered.
     ///
     /// # Errors
     ///
-    /// `InvalidPrompt` if it is not a valid prompt, or 64 messages wait already.
+    /// `InvalidPrompt` if it is not a valid prompt, or if 64 messages are already waiting.
     pub fn steer(&mut self, message: Message) -> Result<(), Error> {
         Self::check_message(&message)?;
         if self.steered.len() >= MOST {
@@ -39,8 +39,8 @@ impl Turn {
         self.steered.iter()
     }
 
-    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it, or ends if it
-    /// was about to end before the message.
+    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it. If the turn
+    /// was about to end before the message, it ends.
     pub fn refuse_steered(&mut self) {
         if let Phase::Steering { handed: true, .. } = self.phase {
             self.steered.pop_front();
@@ -85,7 +85,7 @@ impl Turn {
         false
     }
 
-    /// Continues after a message that did not enter. After an answer without calls there is nothing to ask for then.
+    /// Continues after a message that did not enter. If the last answer had no calls, there is nothing to ask for.
     fn go_on_without_steered(&mut self) {
         let Phase::Steering { prompt, ended, .. } = &mut self.phase else { return };
         let prompt = *prompt;

@@ -18,8 +18,8 @@ use crate::step::{
 impl Turn {
     /// Returns the next step, whose outcome goes to [`take`](Self::take); `None` if no turn is in progress.
     ///
-    /// A step is returned again until its outcome is reported, in this process or in another that has
-    /// [restored](Self::restore) the turn: steps are performed at least once. Calls that may have run already are
+    /// A step is returned again until its outcome is reported, in this process or in another one that
+    /// [restored](Self::restore) the turn: steps are performed at least once. Calls that may already have run are
     /// marked with [`may_have_run`](StepCall::may_have_run).
     pub fn next_step(&mut self) -> Option<Step> {
         if let Some(action) = self.next_action() {
@@ -39,9 +39,9 @@ impl Turn {
     /// # Errors
     ///
     /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
-    /// - `blocked` if the outcome blocks a prompt or an answer, also by a retry when none is left.
+    /// - `blocked` if the outcome blocks a prompt or an answer, or asks for a retry when none is left.
     /// - `invalid_input` if the outcome makes a prompt invalid, decides on a call that does not wait for approval, or
-    ///   shortens the conversation to one that is not sound.
+    ///   shortens the conversation to an invalid one.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
