@@ -314,5 +314,4 @@ pub(crate) struct ConfigArgs {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/args.rs"]
 mod tests;

@@ -213,5 +213,4 @@ impl State {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/markdown.rs"]
 mod tests;

@@ -189,5 +189,4 @@ impl fmt::Display for Source {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/settings.rs"]
 mod tests;

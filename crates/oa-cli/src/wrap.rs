@@ -156,5 +156,4 @@ impl Begun {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/wrap.rs"]
 mod tests;

@@ -142,5 +142,4 @@ fn is_same_result(kept: &ToolResultBlock, sent: &ToolResultBlock) -> bool {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/front_session.rs"]
 mod tests;

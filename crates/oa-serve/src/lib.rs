@@ -42,11 +42,10 @@ mod front_state;
 mod log;
 mod run;
 mod run_stream;
-#[cfg(test)]
-#[path = "../tests/unit/sample_turn.rs"]
-mod sample_turn;
 mod seat;
 mod sub_agents;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 

@@ -367,5 +367,4 @@ fn size(event: &ConversationEvent) -> usize {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/log.rs"]
 mod tests;

@@ -223,5 +223,4 @@ fn small(value: &Value) -> Option<Value> {
 }
 
 #[cfg(test)]
-#[path = "../tests/unit/sub_agents.rs"]
 mod tests;

@@ -7,14 +7,17 @@ use crate::Result;
 /// The most lines of source in one crate: what one can have in mind.
 const LARGEST: usize = 7_000;
 
+/// Counts all lines under `src`, docs included, except unit tests: the test module at the end of a file, and files named
+/// `tests.rs` or in a folder `tests`. So a unit test can stand beside its code, and is no reason to split a crate.
 pub(super) fn size(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for package in tree.workspace.crates() {
         let path = tree.workspace.relative(&package.dir.join("src"));
         let is_source =
             |path_of: &str| path_of.strip_prefix(&path).is_some_and(|rest| rest.starts_with('/'));
-        let files = tree.rust().filter(|(file, _)| is_source(&file.path));
-        let lines: usize = files.map(|(file, _)| file.text.lines().count()).sum();
+        let files = tree.rust().filter(|(file, _)| is_source(&file.path) && !file.is_test());
+        let lines: usize =
+            files.map(|(_, source)| source.code_before_tests().lines().count()).sum();
         if lines > LARGEST {
             let message = format!(
                 "has {lines} lines, and {LARGEST} are the most: make what has a reader of its own a crate"
@@ -100,7 +103,15 @@ mod tests {
         let found = |lines: usize| {
             let files = vec![
                 File::new("crates/oa-a/src/lib.rs", "\n".repeat(lines)),
-                File::new("crates/oa-a/src/a/b.rs", "\n".repeat(1_000)),
+                File::new(
+                    "crates/oa-a/src/a/b.rs",
+                    format!(
+                        "{}#[cfg(test)]\nmod tests {{\n{}}}\n",
+                        "\n".repeat(1_000),
+                        "\n".repeat(9_000)
+                    ),
+                ),
+                File::new("crates/oa-a/src/a/b/tests.rs", "\n".repeat(9_000)),
                 File::new("crates/oa-a/tests/suite/main.rs", "\n".repeat(9_000)),
                 File::new("crates/oa-a/src/page.md", "\n".repeat(9_000)),
                 File::new("crates/oa-a2/src/lib.rs", "\n".repeat(9_000)),

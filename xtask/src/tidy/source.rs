@@ -53,7 +53,9 @@ impl Source {
                 let rest = self.code[offset..].lines().skip(1);
                 let mut items =
                     rest.map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("#["));
-                if items.next().is_some_and(|item| item.starts_with("mod ")) {
+                // A declaration such as `mod tests;` is a line of code: its module is a file of its own.
+                let is_inline = |item: &str| item.starts_with("mod ") && !item.ends_with(';');
+                if items.next().is_some_and(is_inline) {
                     return offset;
                 }
             }
@@ -121,5 +123,11 @@ mod tests {
         let source =
             Source::new("a\n#[cfg(test)]\nuse b;\n#[cfg(test)]\n#[rustfmt::skip]\nmod t {}\n");
         assert_eq!(source.code_before_tests(), "a\n#[cfg(test)]\nuse b;\n");
+    }
+
+    #[test]
+    fn a_declared_test_module_cuts_nothing_off() {
+        let text = "#[cfg(test)]\nmod tests;\nmod b;\n";
+        assert_eq!(Source::new(text).code_before_tests(), text);
     }
 }

@@ -150,5 +150,4 @@ fn unknown(name: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/command.rs"]
 mod tests;

@@ -146,5 +146,4 @@ const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 
 #[cfg(test)]
-#[path = "../../tests/unit/screen.rs"]
 mod tests;

@@ -451,5 +451,4 @@ enum Mark {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/view.rs"]
 mod tests;

@@ -56,5 +56,4 @@ fn frame(event: &str, id: Option<&str>, data: &impl Serialize, out: &mut Vec<u8>
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/frames.rs"]
 mod tests;

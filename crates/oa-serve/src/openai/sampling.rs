@@ -191,5 +191,4 @@ fn response_format(format: &Value) -> Result<Option<Value>, Refusal> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/sampling.rs"]
 mod tests;

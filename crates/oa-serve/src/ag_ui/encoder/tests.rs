@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::encoder::Encoder;
 use crate::run_stream::RunStream;
-use crate::sample_turn::{encode, everything, lines, text_of, turn};
+use crate::tests::sample_turn::{encode, everything, lines, text_of, turn};
 
 fn run(state: Value) -> RunStream<RunEvents> {
     RunStream::new(RunEvents::new("thread".to_owned(), "run".to_owned(), state))

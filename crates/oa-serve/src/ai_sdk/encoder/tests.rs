@@ -6,7 +6,7 @@ use super::*;
 use crate::conversation::View;
 use crate::encoder::Encoder;
 use crate::run_stream::RunStream;
-use crate::sample_turn::{encode, everything, lines, text_of, turn};
+use crate::tests::sample_turn::{encode, everything, lines, text_of, turn};
 
 fn stream() -> RunStream<MessageWriter> {
     RunStream::new(MessageWriter::new("msg-7".to_owned(), []))

@@ -12,8 +12,8 @@ use super::*;
 use crate::conversation::{Begin, Conversation, From, Viewer};
 use crate::limits::ServeLimits;
 use crate::log::{EventId, RunEvent, RunState, WaitingCall, WaitingKind};
-use crate::sample_turn::{everything, turn};
 use crate::seat::Seat;
+use crate::tests::sample_turn::{everything, turn};
 
 #[test]
 fn every_frame() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::encoder::Encoder;
 use crate::log::EventId;
 use crate::run_stream::RunStream;
-use crate::sample_turn::{encode, everything, lines, text_of, turn};
+use crate::tests::sample_turn::{encode, everything, lines, text_of, turn};
 
 fn head() -> Head {
     Head { model: "agent".to_owned(), created: 1 }

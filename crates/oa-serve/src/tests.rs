@@ -1,0 +1,3 @@
+//! Shared by the unit tests of several modules.
+
+pub(crate) mod sample_turn;
