@@ -43,7 +43,7 @@ pub(crate) fn last_words(request: &Request) -> String {
     last["content"].as_str().expect("it is text").to_owned()
 }
 
-pub(crate) const CUT_OFF: &str = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
+pub(crate) const CUT_OFF: &str = "the answer was cut off by the token limit: bound the strings and lists in its \
                                   schema (maxLength, maxItems), or raise max_tokens";
 
 fn unfit(error: &Error) -> String {
@@ -149,7 +149,7 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
     let error = client.send_for::<Place>("Where?").await.unwrap_err();
     assert_eq!(
         unfit(&error),
-        "no answer that fits in 3 tries: there is no JSON object in the answer"
+        "no valid answer after 3 attempts: there is no JSON object in the answer"
     );
     assert_eq!(error.model_output(), Some("Three."));
     assert!(!error.is_retryable());
@@ -162,7 +162,7 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
     let error = client.send_for::<Place>("Where?").tries(1).await.unwrap_err();
     assert_eq!(
         unfit(&error),
-        "no answer that fits in 1 try: there is no JSON object in the answer"
+        "no valid answer after 1 attempt: there is no JSON object in the answer"
     );
     assert_eq!(error.model_output().unwrap().chars().count(), 2003, "what it said is bounded");
 }
@@ -277,7 +277,7 @@ async fn the_time_for_a_prompt_is_for_all_its_tries() {
     let server = strict([slow(), slow(), slow(), Reply::text("Hi.")]);
     let mut client = client(manual(&server).max_run_time(Duration::from_secs(10)));
     let error = client.send_for::<Place>("Where?").await.unwrap_err();
-    assert_eq!(unfit(&error), "the turn ended before there was an answer: max_run_time");
+    assert_eq!(unfit(&error), "the turn ended before a valid answer: max_run_time");
     assert_eq!((error.model_output(), server.requests().len()), (Some("Oslo."), 3));
     assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
 }
@@ -391,11 +391,11 @@ async fn what_cannot_act_is_refused_before_anything_is_sent() {
     };
     assert_eq!(
         refused(client.send_for::<Place>("Where?").await),
-        "extra_body sets \"response_format\", and so does the form of the answer"
+        "extra_body sets \"response_format\", and structured output needs it"
     );
     assert_eq!(
         refused(client.send_for::<Place>("Where?").tries(0).mode(OutputMode::Tool).await),
-        "no answer is one of 0 tries"
+        "tries must be at least 1"
     );
     let error = client.send_for::<Place>("Where?").mode(OutputMode::Tool).tool_name("a b").await;
     assert!(refused(error).contains("a b"));

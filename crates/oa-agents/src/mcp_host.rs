@@ -153,7 +153,7 @@ impl McpHost {
         let text = last.map(Message::text).unwrap_or_default();
         let reason = client.finish_reason().cloned().unwrap_or(FinishReason::Unspecified);
         if text.is_empty() {
-            return Err(refusal(format!("the model gave no answer: it ended by {reason}")));
+            return Err(refusal(format!("the model gave no answer: it ended with {reason}")));
         }
         let mut sampled = Sampled::new(client.options().model(), text);
         sampled.finish_reason = reason;
@@ -227,7 +227,7 @@ impl Gate {
                 }
             }
             Permission::Deny(reason) => Err(refusal(reason)),
-            _ => Err(refusal("nobody is there to allow it")),
+            _ => Err(refusal("there is nobody to approve it")),
         }
     }
 

@@ -84,13 +84,13 @@ impl AgentTool {
     ) -> Result<Self> {
         let name = name.into();
         if !options.tools().is_empty() && !options.auto_execute_tools() {
-            let why = "has tools, but no auto_execute_tools";
-            return Err(Error::config(format!("the agent behind the tool {name} {why}")));
+            let why = "has tools but not auto_execute_tools";
+            return Err(Error::config(format!("the agent of the tool {name} {why}")));
         }
         options.check()?;
         let prompt = json!({
             "type": "string",
-            "description": "What the agent is to do. It sees nothing else of this conversation.",
+            "description": "The task for the agent, which sees nothing else of this conversation.",
         });
         let schema = json!({
             "type": "object",
@@ -115,7 +115,8 @@ impl AgentTool {
         if let Some(parent) = parent {
             if parent.agents().len() >= self.max_depth {
                 let path = parent.agents().join(" > ");
-                let message = format!("sub-agents may be {} deep: {path}", self.max_depth);
+                let message =
+                    format!("sub-agents may be nested at most {} deep: {path}", self.max_depth);
                 return Err(ToolError::new(message).retryable(false));
             }
             parent.adopt(&mut client, cx.tool_name())?;
@@ -141,7 +142,7 @@ impl AgentTool {
         let text = last.map(Message::text).unwrap_or_default();
         let reason = client.finish_reason().unwrap_or(&FinishReason::Unspecified);
         if text.is_empty() {
-            return Err(ToolError::new(format!("no answer: the agent ended by {reason}")));
+            return Err(ToolError::new(format!("no answer: the agent ended with {reason}")));
         }
         if reason.is_complete() {
             return Ok(text.into());

@@ -123,7 +123,7 @@ impl ServerProfile {
                      let the doctor write a new profile"
                 ));
             }
-            _ => return refuse(format_args!("is not one: \"{MARK}\": {VERSION} is missing")),
+            _ => return refuse(format_args!("is invalid: \"{MARK}\": {VERSION} is missing")),
         }
         // From the text once more, because that tells where something is wrong.
         let profile: Self = match serde_json::from_str(json) {
@@ -138,7 +138,7 @@ impl ServerProfile {
     #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
-        json.expect("texts, numbers and truth values always serialise") + "\n"
+        json.expect("texts, numbers and booleans always serialize") + "\n"
     }
 
     /// Reads a profile from a file.

@@ -99,8 +99,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets how the system prompt is sent: by default as a system message, which some models do not
-    /// support.
+    /// Sets how the system prompt is sent: by default as a system message, which some models do not support.
     pub fn system_role(mut self, role: SystemRole) -> Self {
         self.chat.system_role = role;
         self

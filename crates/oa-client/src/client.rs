@@ -103,8 +103,7 @@ impl Client {
         Ok(Self { driver, options, interrupt, steer })
     }
 
-    /// Creates a client that sends its requests through your own service: one with middleware, or a model in
-    /// memory.
+    /// Creates a client that sends its requests through your own service: one with middleware, or a model in memory.
     ///
     /// See [`AgentOptionsBuilder::transport`](crate::AgentOptionsBuilder::transport) for an example with tower.
     ///
@@ -437,9 +436,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sets what happens to calls that no rule matches, from now on: for example, to leave
-    /// [`PermissionMode::Plan`]. Switching to `Plan` also stops calls approved before, unless the calls of their
-    /// answer have started.
+    /// Sets what happens to calls that no rule matches, from now on: for example, to leave [`PermissionMode::Plan`].
+    /// Switching to `Plan` also stops calls approved before, unless the calls of their answer have started.
     ///
     /// # Errors
     ///

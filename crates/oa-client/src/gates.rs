@@ -76,8 +76,7 @@ impl Driver {
         denied
     }
 
-    /// Starts calls, except those denied by now: a rule, the mode or the input may have changed since their
-    /// approval.
+    /// Starts calls, except those denied by now: a rule, the mode or the input may have changed since their approval.
     #[inline(never)]
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
         let mut batch = Batch::new();
@@ -134,7 +133,8 @@ impl Driver {
             let tool = self.settings.config.tools.get(name);
             prepared = Prepared::by(tool, prepared.input);
             if let (Fit::Unfit(why), Some(_)) = (&prepared.fit, tool) {
-                let message = format!("the input does not fit the tool {name}: {why}");
+                let message =
+                    format!("the input does not match the schema of the tool {name}: {why}");
                 return Err(error::invalid_input(message));
             }
             self.turn.set_input(place, prepared.input.clone(), prepared.fit);

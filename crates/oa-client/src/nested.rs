@@ -98,8 +98,7 @@ impl RunningBatch {
         self.nested.as_ref().map_or_else(Spent::default, take)
     }
 
-    /// Stops the calls, and returns what sub-agents have spent since the last call of
-    /// [`take_spent`](Self::take_spent).
+    /// Stops the calls, and returns what sub-agents have spent since the last call of [`take_spent`](Self::take_spent).
     pub(crate) fn stop(self) -> Spent {
         let Self { stream, nested } = self;
         drop(stream);

@@ -23,7 +23,7 @@ impl AgentConfig {
             tools.remove(READ_RESULT);
         }
         if tools.add(reader).is_err() {
-            let why = "offer_full_results offers a tool read_result: rename your tool of this name";
+            let why = "offer_full_results adds a tool read_result: rename your tool with that name";
             return Err(Error::config(why));
         }
         Ok(tools)

@@ -11,12 +11,11 @@ use crate::error::{self, Result};
 /// A handle that sends messages to the model during a turn of one [`Client`](crate::Client), from anywhere.
 ///
 /// A message enters the conversation before the turn's next request, never between a call and its result. Hooks see it
-/// like a prompt, but it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) reports that it
-/// has entered. If the turn is about to end before that, it continues for one more request, unless a limit or an
-/// interrupt ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a
-/// turn in progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has
-/// entered stays: if the request after it fails, the prompt before it stays, too, and sending that prompt again is a
-/// retry.
+/// like a prompt, but it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) reports that it has
+/// entered. If the turn is about to end before that, it continues for one more request, unless a limit or an interrupt
+/// ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a turn in
+/// progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has entered stays:
+/// if the request after it fails, the prompt before it stays, too, and sending that prompt again is a retry.
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]
@@ -51,7 +50,7 @@ impl SteerHandle {
         Turn::check_message(&message).map_err(error::turn)?;
         let mut messages = self.0.lock();
         if messages.len() >= MOST {
-            let why = format!("{MOST} messages wait for the next request already");
+            let why = format!("{MOST} messages are already waiting for the next request");
             return Err(error::invalid_input(why));
         }
         messages.push_back(message);

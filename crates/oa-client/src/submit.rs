@@ -107,8 +107,7 @@ impl Driver {
         None
     }
 
-    /// Reports the hooks' decision about a prompt to the turn. After an error, the waiting caller takes the turn
-    /// back.
+    /// Reports the hooks' decision about a prompt to the turn. After an error, the waiting caller takes the turn back.
     pub(crate) fn take_prompt(
         &mut self,
         outcome: Result<HookOutcome<String>, oa_hooks::Error>,
@@ -131,7 +130,7 @@ impl Driver {
         let before = self.turn.history().len();
         let reason = match &outcome {
             PromptOutcome::Block { reason } => reason.clone(),
-            _ => "a hook left no text of it".to_owned(),
+            _ => "a hook removed all of its text".to_owned(),
         };
         let taken = self.turn.take(StepOutcome::SubmitPrompt(outcome));
         debug_assert!(taken.is_ok(), "the turn goes on without it");

@@ -1,6 +1,5 @@
-//! Spans, named as in OpenTelemetry's conventions for generative AI: `invoke_agent` for a turn, in it `chat` for
-//! each request and `execute_tool` for each call. None of them records content. Empty without the feature
-//! `tracing`.
+//! Spans, named as in OpenTelemetry's conventions for generative AI: `invoke_agent` for a turn, in it `chat` for each
+//! request and `execute_tool` for each call. None of them records content. Empty without the feature `tracing`.
 
 use oa_aggregate::Problem;
 use oa_context::{CacheMiss, PromptCut};
@@ -195,7 +194,7 @@ mod spans {
                 Problem::UncleanEnd(end) => warn!("the answer is complete, but {end}"),
                 Problem::Unreadable(chunk) => {
                     let position = chunk.position();
-                    warn!(position, "a chunk of the answer is not JSON and was passed over");
+                    warn!(position, "a chunk of the answer is not JSON and was skipped");
                 }
                 _ => {}
             }
@@ -205,10 +204,10 @@ mod spans {
             let _entered = self.turn.enter();
             match refusal {
                 AgentEvent::FormatRefused(_) => {
-                    warn!("the server refuses the form of the answer: it is asked for in words");
+                    warn!("the server rejected the response format: using a weaker one");
                 }
                 AgentEvent::ToolsRefused(_) => {
-                    warn!("the server says that the model has no tools: calls are text");
+                    warn!("the model does not support tools: calls are made in text");
                 }
                 _ => {}
             }

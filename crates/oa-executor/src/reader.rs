@@ -81,7 +81,7 @@ fn read(input: &Value, cx: &ToolContext, page: usize) -> Result<String, ToolErro
 }
 
 fn unknown(id: &str, ids: &[String]) -> ToolError {
-    let mut message = format!("no result with the id {} is kept", quoted(id));
+    let mut message = format!("no result is stored under the id {}", quoted(id));
     let last: Vec<String> = ids.iter().rev().take(FEW).map(|id| quoted(id)).collect();
     if last.is_empty() {
         message.push_str("; call its tool again if you need it");
@@ -116,7 +116,7 @@ impl Request<'_> {
         let mut page = format!("Result {}, lines {from} to {last} of {total}:", quoted(id));
         page.push_str(&shown.text);
         if last < total {
-            write!(page, "\n[Go on with from_line {}.]", last + 1).expect("it takes all text");
+            write!(page, "\n[Continue with from_line {}.]", last + 1).expect("it takes all text");
         }
         Ok(page)
     }
@@ -170,7 +170,7 @@ impl Request<'_> {
         let mut page = format!("Result {id}: {matches} of {total} lines contain {words}:");
         page.push_str(&shown.text);
         if let Some(more) = more {
-            write!(page, "\n[Go on with from_line {more} and the same search.]")
+            write!(page, "\n[Continue with from_line {more} and the same search.]")
                 .expect("it takes all text");
         }
         Ok(page)

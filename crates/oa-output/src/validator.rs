@@ -219,14 +219,14 @@ impl OutputValidator {
     /// `Config` if `tries` is 0, or if the output tool cannot be offered.
     pub fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<(), Error> {
         if self.options.tries == 0 {
-            return Err(Error::config("no answer is one of 0 tries"));
+            return Err(Error::config("tries must be at least 1"));
         }
         let Some(name) = self.tool() else {
             request.response_format = Some(self.format.clone().into());
             return Ok(());
         };
         if tools.get(name).is_some() {
-            let message = format!("the output tool and another have one name: {name}");
+            let message = format!("a tool has the same name as the output tool: {name}");
             return Err(Error::config(message));
         }
         let description = "Gives the final answer and ends the conversation. Call it alone, once \
@@ -257,10 +257,10 @@ impl OutputValidator {
         };
         if message.content.iter().filter(is_call).any(|block| !is_own(block)) {
             for block in message.content.iter_mut().filter(|block| is_own(block)) {
-                refuse(block, "not taken: call it alone, once the other tools have answered");
+                refuse(block, "not accepted: call it alone, after the other tools have returned");
             }
-            let words = "the model called tools, which are not run here: answer its calls and go \
-                         on, or set auto_execute_tools";
+            let words = "the model called tools, which do not run automatically here: answer its \
+                         calls and continue, or set auto_execute_tools";
             self.fails(ProblemKind::Calls, words.to_owned(), message.text());
             return Validation::Unchanged;
         }
@@ -342,11 +342,11 @@ impl OutputValidator {
     pub fn error(&mut self, reason: &FinishReason) -> Error {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
-                let message = "interrupted before there was an answer";
+                let message = "interrupted before a valid answer";
                 return Error::new(ErrorKind::Interrupted, message);
             }
             Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
-                let message = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
+                let message = "the answer was cut off by the token limit: bound the strings and lists in its \
                                schema (maxLength, maxItems), or raise max_tokens";
                 (message.to_owned(), Some(said))
             }
@@ -357,22 +357,22 @@ impl OutputValidator {
                 (words, Some(said))
             }
             problem if *reason == FinishReason::ApprovalPending => {
-                let words = "calls wait for permission, and there is no answer yet: approve or deny \
-                             them, then continue_turn";
+                let words = "calls wait for approval, so there is no answer yet: approve or deny them, \
+                             then call continue_turn";
                 (words.to_owned(), problem.map(|problem| problem.said))
             }
             Some(problem) if problem.kind == ProblemKind::Calls || reason.is_limit() => {
-                (format!("the turn ended before there was an answer: {reason}"), Some(problem.said))
+                (format!("the turn ended before a valid answer: {reason}"), Some(problem.said))
             }
             Some(Problem { words, said, .. }) => {
                 let tries = if self.tries == 1 {
-                    "1 try".to_owned()
+                    "1 attempt".to_owned()
                 } else {
-                    format!("{} tries", self.tries)
+                    format!("{} attempts", self.tries)
                 };
-                (format!("no answer that fits in {tries}: {words}"), Some(said))
+                (format!("no valid answer after {tries}: {words}"), Some(said))
             }
-            None => (format!("the turn ended before there was an answer: {reason}"), None),
+            None => (format!("the turn ended before a valid answer: {reason}"), None),
         };
         let said = said.filter(|said| !said.is_empty()).map(|said| bounded(&said, KEPT));
         Error { model_output: said, ..Error::new(ErrorKind::Output, message) }

@@ -265,7 +265,8 @@ impl Agent {
             (input, Fit::Fits) => input,
             (_, fit) => {
                 let why = if let Fit::Unfit(why) = fit { why } else { String::new() };
-                let message = format!("the input does not fit the tool {tool}: {why}");
+                let message =
+                    format!("the input does not match the schema of the tool {tool}: {why}");
                 return Err(refuse(400, message).into());
             }
         };

@@ -231,5 +231,5 @@ async fn a_line_in_the_log_tells_of_it() {
     for _ in 0..2 {
         client.send_for::<Place>("Where?").await.unwrap();
     }
-    insta::assert_snapshot!(lines.take_lines().join("\n"), @"WARN message=the server refuses the form of the answer: it is asked for in words");
+    insta::assert_snapshot!(lines.take_lines().join("\n"), @"WARN message=the server rejected the response format: using a weaker one");
 }

@@ -84,7 +84,7 @@ async fn tries_are_bounded_and_the_last_stands_as_text() {
     let server = strict([wrong("c1"), wrong("c2"), Reply::text("Bye.")]);
     let mut client = client(auto(&server).tool(adder()));
     let error = client.send_for::<Place>("Where?").tries(2).await.unwrap_err();
-    let why = "no answer that fits in 2 tries: `city`: expected string, found number 5";
+    let why = "no valid answer after 2 attempts: `city`: expected string, found number 5";
     assert_eq!((&*unfit(&error), error.model_output()), (why, Some(r#"{"city":5}"#)));
     assert_eq!(told(client.history()), ["user: Where?", r#"assistant: {"city":5}"#]);
     talk(&mut client, "Thanks.").await;
@@ -206,7 +206,7 @@ async fn a_limit_of_the_turn_is_told_as_such() {
     let server = strict([calling("c1"), calling("c2"), Reply::text("Bye.")]);
     let mut client = client(limited(auto(&server)));
     let error = client.send_for::<Place>("Where?").await.unwrap_err();
-    assert_eq!(unfit(&error), "the turn ended before there was an answer: max_tool_iterations");
+    assert_eq!(unfit(&error), "the turn ended before a valid answer: max_tool_iterations");
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
     assert_eq!(letters(client.history()), "uctct");
     talk(&mut client, "Thanks.").await;
@@ -264,7 +264,7 @@ async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() 
         assert_eq!(last, Some(AgentEvent::TurnEnd(FinishReason::ApprovalPending)));
         let error = stream.finish().await.unwrap_err();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(unfit(&error), @"calls wait for permission, and there is no answer yet: approve or deny them, then continue_turn");
+            insta::assert_snapshot!(unfit(&error), @"calls wait for approval, so there is no answer yet: approve or deny them, then call continue_turn");
         }
         assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
         assert_eq!(client.pending_approvals()[0].id, "c1");
@@ -330,7 +330,7 @@ async fn the_caller_may_choose() {
 
     let error = client.send_for::<Place>("Where?").tool_name("add").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert_eq!(error.to_string(), "the output tool and another have one name: add");
+    assert_eq!(error.to_string(), "a tool has the same name as the output tool: add");
 }
 
 #[tokio::test]

@@ -263,7 +263,7 @@ async fn too_many_agents_inside_of_each_other_are_an_error() {
     assert_eq!(Client::new(options).unwrap().ask("Go.").await.unwrap().text, "Well.");
     assert!(inner.requests().is_empty());
     let read = middle.requests()[1].messages()[2]["content"].to_string();
-    assert!(read.contains("sub-agents may be 1 deep: middle"), "{read}");
+    assert!(read.contains("sub-agents may be nested at most 1 deep: middle"), "{read}");
 }
 
 /// The tool that reads full results is there already when the tools are offered again, less those of the parent's list.

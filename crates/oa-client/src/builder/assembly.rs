@@ -123,7 +123,7 @@ impl AgentOptionsBuilder {
                 self.config.turn.max_answer_retries
                     != oa_turn::Options::default().max_answer_retries
                     && !self.config.turn.review_answers,
-                "max_answer_retries has no effect without a hook of answers",
+                "max_answer_retries has no effect without an answer hook",
             ),
             (
                 self.chat.recognize_calls && is_text,

@@ -16,9 +16,8 @@ impl Client {
     /// A program that saves its history at each checkpoint loses at most one answer of the model when it dies, and the
     /// results of the step in progress. `SavedSession::follow` in `oa-session` does this (feature `session`).
     ///
-    /// Events on the way are kept, even after an error: [`next_event`](Self::next_event) and
-    /// [`receive`](Self::receive) return them afterwards. They take memory until they are read or the next prompt
-    /// drops them.
+    /// Events on the way are kept, even after an error: [`next_event`](Self::next_event) and [`receive`](Self::receive)
+    /// return them afterwards. They take memory until they are read or the next prompt drops them.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};

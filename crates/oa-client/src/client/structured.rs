@@ -13,11 +13,10 @@ use crate::structured::{DriverHandle, SendFor};
 impl Client {
     /// Sends a prompt and returns a value of type `T`; await it for the whole answer.
     ///
-    /// The type's schema is sent for this turn only, as the response format or as the parameters of an output
-    /// tool (see [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with
-    /// paths, and retries: 3 attempts in all unless [`tries`](crate::SendFor::tries) sets another number. All
-    /// attempts are one turn, with one prompt for hooks and limits and one set of budgets. In auto mode tools run
-    /// as for any prompt.
+    /// The type's schema is sent for this turn only, as the response format or as the parameters of an output tool (see
+    /// [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with paths, and
+    /// retries: 3 attempts in all unless [`tries`](crate::SendFor::tries) sets another number. All attempts are one
+    /// turn, with one prompt for hooks and limits and one set of budgets. In auto mode tools run as for any prompt.
     ///
     /// An answer cut off by `max_tokens` counts as an attempt: the model is asked once to be brief. Bound the
     /// texts and lists of a schema (`maxLength`, `maxItems`) so that its longest answer fits.

@@ -76,7 +76,7 @@ impl Settings {
         let mut settings = self.clone();
         let format = output.format();
         if self.config.turn.inline_results {
-            let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
+            let message = "structured output does not work with ToolMode::MarkersInline";
             return Err(Error::config(message));
         }
         if !format.is_of_object() {
@@ -94,7 +94,7 @@ impl Settings {
         }
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
         if settings.chat.parameters.extra_body.contains_key(taken) {
-            let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
+            let message = format!("extra_body sets {taken:?}, and structured output needs it");
             return Err(Error::config(message));
         }
         let mut parameters = settings.chat.parameters.clone();

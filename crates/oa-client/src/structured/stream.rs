@@ -107,8 +107,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     ///
     /// A call of the output tool appears only as deltas, because it becomes text. In auto mode an invalid one is a
     /// `ToolUseError` with its result, like any malformed call. After each event, [`partial`](Self::partial) returns
-    /// the value so far. You may mix this with [`next`](Self::next); each returns only what the other has not
-    /// consumed.
+    /// the value so far. You may mix this with [`next`](Self::next); each returns only what the other has not consumed.
     ///
     /// ```
     /// use oa_client::{AgentEvent, AgentOptions, Client, ResponseFormat};
@@ -204,7 +203,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 finish_reason: reason,
             }),
             (None, Some(output)) => Err(error::output(output.error(&reason))),
-            (None, None) => Err(Error::config("nothing was asked for")),
+            (None, None) => Err(Error::config("the prompt was never sent")),
         }
     }
 

@@ -99,13 +99,13 @@ async fn retries_are_bounded() {
         let mut client = Client::new(options.build().unwrap()).unwrap();
         let error = client.ask("Go.").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Blocked);
-        let words = "a hook refused the answer, and no retry is left: no sources";
+        let words = "a hook refused the answer, and no retries are left: no sources";
         assert_eq!(error.to_string(), words);
         assert_eq!(texts(&client), ["Go."]);
         server.verify();
     }
     let error = AgentOptions::builder().model("any").max_answer_retries(1).build().unwrap_err();
-    assert_eq!(error.to_string(), "max_answer_retries has no effect without a hook of answers");
+    assert_eq!(error.to_string(), "max_answer_retries has no effect without an answer hook");
 }
 
 #[tokio::test]

@@ -120,7 +120,7 @@ async fn without_the_option_nothing_is_offered() {
 #[test]
 fn a_tool_of_this_name_is_an_error() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hi.")));
-    let clash = "offer_full_results offers a tool read_result: rename your tool of this name";
+    let clash = "offer_full_results adds a tool read_result: rename your tool with that name";
     let mine = || tool("read_result", "Reads").build(|_| async { Ok(json!(1)) });
     let error = agent(&server).tool(mine()).build().unwrap_err();
     assert_eq!(error.to_string(), clash);

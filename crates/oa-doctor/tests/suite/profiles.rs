@@ -276,7 +276,7 @@ fn files_that_are_none_are_told_apart() {
     }
     assert_snapshot!(errors, @r#"
     FILE: the profile has version 2, but this program supports only 1: update it, or let the doctor write a new profile
-    FILE: the profile is not one: "open_agent_profile": 1 is missing
+    FILE: the profile is invalid: "open_agent_profile": 1 is missing
     FILE: the profile cannot be used: unknown field `ask_for_usages`, expected one of `open_agent_profile`, `base_url`, `model`, `provider`, `token_limit`, `ask_for_usage`, `think_tags`, `tools`, `forced_calls`, `parallel_calls`, `schema`, `context_tokens` at line 1 column 302
     FILE: the profile cannot be used: unknown provider "llama": use one of Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 99
     FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 179
@@ -285,7 +285,7 @@ fn files_that_are_none_are_told_apart() {
     FILE: the profile has no usable base_url: the base URL contains a user name or password (use api_key or header instead): "****@localhost/v1"
     FILE: the profile has no usable model: the model name is empty
     FILE: the profile cannot be used: missing field `model` at line 1 column 267
-    FILE: the profile is not one: "open_agent_profile": 1 is missing
+    FILE: the profile is invalid: "open_agent_profile": 1 is missing
     FILE: the profile is not JSON: EOF while parsing a value at line 1 column 25
     FILE: the profile is not JSON: EOF while parsing a value at line 1 column 0
     "#);

@@ -36,7 +36,7 @@ fn lines(page: &str, mark: char) -> (Vec<(usize, &str)>, Option<u64>) {
     };
     let found = page.split('\n').skip(1).filter_map(numbered).collect();
     let last = page.rsplit('\n').next().unwrap_or_default();
-    let next = last.strip_prefix("[Go on with from_line ");
+    let next = last.strip_prefix("[Continue with from_line ");
     let next = next.and_then(|next| next.split([' ', '.']).next()?.parse().ok());
     (found, next)
 }
@@ -143,12 +143,12 @@ fn mistakes_are_named() {
     };
     assert_eq!(
         why(&ResultStore::new(), json!({ "id": "x" })),
-        "no result with the id \"x\" is kept; call its tool again if you need it"
+        "no result is stored under the id \"x\"; call its tool again if you need it"
     );
     let store = kept("one\ntwo");
     assert_eq!(
         why(&store, json!({ "id": "x" })),
-        "no result with the id \"x\" is kept; the latest ones are \"a\""
+        "no result is stored under the id \"x\"; the latest ones are \"a\""
     );
     assert_eq!(
         why(&store, json!({ "id": "a", "from_line": 3 })),
@@ -159,7 +159,7 @@ fn mistakes_are_named() {
         "search must have at most 200 characters"
     );
     let read = read(&store, 1_000, json!({ "id": "a", "from_line": 0, "lines": 0 })).unwrap();
-    assert_eq!(read, "Result \"a\", lines 1 to 1 of 2:\n1: one\n[Go on with from_line 2.]");
+    assert_eq!(read, "Result \"a\", lines 1 to 1 of 2:\n1: one\n[Continue with from_line 2.]");
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl Turn {
             }
             ReviewAnswerOutcome::Retry { reason } if self.retry_answer(&reason) => Ok(()),
             ReviewAnswerOutcome::Retry { reason } => {
-                let message = format!("a hook refused the answer, and no retry is left: {reason}");
+                let message =
+                    format!("a hook refused the answer, and no retries are left: {reason}");
                 self.fails(blocked(message))
             }
         }

@@ -156,7 +156,7 @@ impl Turn {
     /// Replaces the conversation with a shorter one, in which earlier messages may be missing or replaced.
     fn shorten_to(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         let refuse = |why: &str| {
-            let message = format!("the shortened conversation is not sound: {why}");
+            let message = format!("the shortened conversation is invalid: {why}");
             Err(Error::new(ErrorKind::InvalidHistory, message))
         };
         let (prompt, keep_from) = self.must_stay();

@@ -26,7 +26,7 @@ impl Turn {
     pub fn steer(&mut self, message: Message) -> Result<(), Error> {
         Self::check_message(&message)?;
         if self.steered.len() >= MOST {
-            let message = format!("{MOST} messages wait for the next request already");
+            let message = format!("{MOST} messages are already waiting for the next request");
             return Err(Error::new(ErrorKind::InvalidPrompt, message));
         }
         self.steered.push_back(message);

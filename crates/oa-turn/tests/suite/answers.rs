@@ -69,7 +69,7 @@ fn after_the_last_retry_a_retry_is_a_block() {
             assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
         } else {
             let error = taken.unwrap_err();
-            let message = "a hook refused the answer, and no retry is left: unfit";
+            let message = "a hook refused the answer, and no retries are left: unfit";
             assert_eq!((&*error.kind, &*error.message), ("blocked", message));
         }
     }

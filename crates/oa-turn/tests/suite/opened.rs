@@ -120,7 +120,7 @@ fn steering_is_bounded_and_checked() {
         turn.steer(Message::user("Hm.")).unwrap();
     }
     let full = turn.steer(Message::user("Hm.")).unwrap_err();
-    assert_eq!(full.to_string(), "64 messages wait for the next request already");
+    assert_eq!(full.to_string(), "64 messages are already waiting for the next request");
 }
 
 /// Without a gate for prompts a steered message of the failed first request would be lost with its prompt.

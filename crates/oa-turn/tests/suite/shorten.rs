@@ -171,7 +171,7 @@ fn a_history_that_is_not_sound_fails_the_turn() {
         let mut turn = grown();
         let error = replace(&mut turn, messages).unwrap_err();
         assert_eq!(error.kind, "invalid_input");
-        assert_eq!(error.message, format!("the shortened conversation is not sound: {why}"));
+        assert_eq!(error.message, format!("the shortened conversation is invalid: {why}"));
         assert!(!turn.is_busy());
         assert_eq!(turn.history().to_vec(), old);
         assert!(turn.continue_turn().is_ok());
