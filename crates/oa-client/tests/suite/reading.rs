@@ -162,13 +162,13 @@ async fn a_result_that_a_hook_replaces_cannot_be_read() {
     assert_eq!(names(&server.requests()[1]), ["log"]);
     let found = results(client.history());
     assert_eq!(found[0], "masked");
-    assert!(found[1].contains("no result with the id"), "{}", found[1]);
+    assert!(found[1].contains("no result is stored under the id"), "{}", found[1]);
     let server = self::server(json!({ "id": "call_1" }));
     let options = agent(&server).hooks(hooks()).build().unwrap();
     let mut turn = options.turn();
     turn.prompt(Message::user("What happened?")).unwrap();
     drive(&mut turn, &options.steps()).await.unwrap();
-    assert!(results(turn.history())[1].contains("no result with the id"));
+    assert!(results(turn.history())[1].contains("no result is stored under the id"));
 }
 
 #[tokio::test]
