@@ -103,7 +103,11 @@ async fn another_conversation_has_results_of_its_own() {
     let mut client = Client::with_transport(options, second.clone()).unwrap();
     client.ask("Read it.").await.unwrap();
     assert_eq!(names(&second.requests()[0]), ["log"]);
-    assert!(results(client.history())[0].contains("no result is stored"), "{:?}", results(client.history()));
+    assert!(
+        results(client.history())[0].contains("no result is stored"),
+        "{:?}",
+        results(client.history())
+    );
 }
 
 #[tokio::test]
