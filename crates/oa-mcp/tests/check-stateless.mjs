@@ -5,36 +5,15 @@
 //
 //   node check-stateless.mjs --sdk DIR --url URL
 //   node check-stateless.mjs --sdk DIR -- COMMAND [ARGUMENT ...]
-import { createRequire } from "node:module";
-import { resolve, join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { check, modules, options, texts as text, transport as reach, within } from "./client.mjs";
 
-const argv = process.argv.slice(2);
-const opts = {};
-while (argv.length) {
-  const word = argv.shift();
-  if (word === "--") opts.command = argv.splice(0);
-  else opts[word.slice(2)] = argv.shift();
-}
-const require = createRequire(join(resolve(opts.sdk), "x.js"));
-const load = (path) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/client${path}`)).href.replace(/\.cjs$/, ".mjs"));
-const { Client, StreamableHTTPClientTransport } = await load("");
-const { StdioClientTransport } = await load("/stdio");
-
-function check(holds, what, seen) {
-  if (!holds) throw new Error(seen === undefined ? what : `${what}; seen: ${JSON.stringify(seen)?.slice(0, 300)}`);
-}
-function within(ms, promise, what) {
-  let timer;
-  const late = new Promise((_, fail) => { timer = setTimeout(() => fail(new Error(`${what} took longer than ${ms} ms`)), ms); });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-const text = (result) => result.content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+const opts = options();
+const load = modules(opts.sdk, "@modelcontextprotocol/client");
+const { Client, StreamableHTTPClientTransport: Http } = await load("");
+const { StdioClientTransport: Stdio } = await load("/stdio");
 
 async function connect(mode) {
-  const transport = opts.url
-    ? new StreamableHTTPClientTransport(new URL(opts.url))
-    : new StdioClientTransport({ command: opts.command[0], args: opts.command.slice(1), stderr: "ignore" });
+  const transport = reach(opts, { Http, Stdio }, "ignore");
   const link = { errors: [], changes: [], logs: [], wake: () => {} };
   const client = new Client({ name: "check-stateless", version: "1.0.0" }, {
     capabilities: {},

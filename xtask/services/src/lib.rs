@@ -11,8 +11,11 @@ use std::sync::Once;
 #[cfg(unix)]
 mod account;
 #[cfg(unix)]
+mod daemon;
+#[cfg(unix)]
 mod guard;
 mod mcp;
+mod npm;
 #[cfg(unix)]
 mod place;
 mod postgres;

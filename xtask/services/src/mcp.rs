@@ -1,14 +1,8 @@
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use crate::Unavailable;
-use crate::target::target;
+use crate::npm::Npm;
 
-const MISSING: &str =
-    "the packages of the Model Context Protocol need Node and npm, which are not installed";
 /// The reference server, the official client of the versions with a handshake, and that of 2026-07-28.
 const PACKAGES: [&str; 3] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -30,34 +24,15 @@ impl McpPackages {
     ///
     /// `Missing` if npm or its registry is.
     pub fn install() -> Result<Self, Unavailable> {
-        static INSTALLING: Mutex<()> = Mutex::new(());
-        let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         let versions: Vec<_> =
             PACKAGES.iter().filter_map(|package| Some(package.rsplit_once('@')?.1)).collect();
-        let services = target().join("services");
-        let folder = services.join(format!("mcp-{}", versions.join("-")));
-        let this = Self { folder };
-        if this.folder.join("node_modules").exists() {
-            return Ok(this);
-        }
-        let failed = |error: &dyn std::fmt::Display| {
-            let place = services.display();
-            Unavailable::Missing(format!(
-                "the packages of the Model Context Protocol cannot be installed below {place}: {error}"
-            ))
+        let packages = Npm {
+            folder: &format!("mcp-{}", versions.join("-")),
+            packages: &PACKAGES,
+            sign: Path::new("node_modules"),
+            missing: "the packages of the Model Context Protocol need Node and npm, which are not installed",
         };
-        // Other processes may install them at the same time: each into a folder of its own, of which the first is kept.
-        let ours = services.join(format!("mcp.{}", std::process::id()));
-        let installed = fill(&ours).and_then(|()| match fs::rename(&ours, &this.folder) {
-            Err(error) if !this.folder.exists() => Err(Some(error)),
-            _ => Ok(()),
-        });
-        let _ = fs::remove_dir_all(&ours);
-        match installed {
-            Ok(()) => Ok(this),
-            Err(Some(error)) => Err(failed(&error)),
-            Err(None) => Err(Unavailable::Missing(MISSING.to_owned())),
-        }
+        packages.install().map(|folder| Self { folder })
     }
 
     /// Returns the folder with `node_modules`.
@@ -65,23 +40,4 @@ impl McpPackages {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-}
-
-/// Installs the packages into a folder. The error is `None` if there is no npm.
-fn fill(folder: &Path) -> Result<(), Option<io::Error>> {
-    fs::create_dir_all(folder).map_err(Some)?;
-    fs::write(folder.join("package.json"), "{\"name\":\"mcp-packages\",\"private\":true}\n")
-        .map_err(Some)?;
-    let mut npm = Command::new("npm");
-    npm.arg("install").arg("--prefix").arg(folder);
-    npm.args(["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
-    // Without the registry, npm would try for six minutes.
-    npm.env("npm_config_fetch_retries", "1").env("npm_config_fetch_timeout", "20000");
-    let output = npm.args(PACKAGES).stdin(Stdio::null()).output().map_err(|_| None)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.lines().find(|line| line.contains(" error ")).unwrap_or("no word of it");
-    Err(Some(io::Error::other(why.to_owned())))
 }
