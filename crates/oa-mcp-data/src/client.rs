@@ -19,14 +19,17 @@
 mod envelope;
 mod journal;
 mod message;
+mod sessions;
 mod splitter;
 
 pub use envelope::{
-    Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, complete, level_place, of_subscription,
+    Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, complete, enclose, level_place,
+    of_subscription,
 };
 pub use journal::{Journal, News};
 pub use message::{
     INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
     excerpt, notice, read, unavailable,
 };
+pub use sessions::{ClientSessions, Full};
 pub use splitter::{InputLine, LineSplitter};

@@ -34,6 +34,8 @@ mod result;
 mod schema;
 
 mod elicitation;
+mod hello;
+mod host;
 mod root;
 mod sampling;
 
@@ -50,6 +52,11 @@ mod notice;
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::cut::cut;
 pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
+pub use crate::hello::Hello;
+pub use crate::host::{
+    Boxed, Host, HostRefusal, HostRequest, INVALID_PARAMS, INVALID_REQUEST, NO_METHOD, Offers,
+    OnElicitation, OnSampling, QuestionLimits, REFUSED, Wanted,
+};
 pub use crate::message::{read_block, read_message};
 pub use crate::name::tool_name;
 pub use crate::notice::{read_level, read_progress};

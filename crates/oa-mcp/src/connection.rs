@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use oa_mcp_data::{Patience, Pins, UnconfirmedTool};
+use oa_mcp_data::{Hello, Patience, Pins, UnconfirmedTool};
 use oa_redact::Secrets;
 use oa_tools::ToolContext;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::approval::Approval;
 use crate::description::Description;
 use crate::error::{Error, ErrorKind};
-use crate::link::Hello;
+use crate::ignored::{Ignored, Ignoring};
 use crate::server::McpServer;
 use crate::session::Session;
 
@@ -43,6 +43,7 @@ pub struct Connection {
     /// Counts the changes of the list.
     revision: AtomicU64,
     warnings: std::sync::Mutex<Vec<String>>,
+    ignored: Arc<Ignoring>,
     approval: std::sync::Mutex<Approval>,
 }
 
@@ -67,11 +68,16 @@ impl Connection {
             tools: watch::Sender::new(Arc::default()),
             revision: AtomicU64::new(0),
             warnings: std::sync::Mutex::default(),
+            ignored: Arc::default(),
             approval: std::sync::Mutex::new(Approval::new(server.pins.clone())),
             server,
         });
-        let session = Session::open(&this.server).await.map_err(|error| error.of(&name))?;
+        let session = Session::open(&this.server, Arc::clone(&this.ignored))
+            .await
+            .map_err(|error| error.of(&name))?;
         let session = Arc::new(session);
+        // What changes while the list is read is read again.
+        let changes = session.link.changes.subscribe();
         let listed = tokio::time::timeout_at(end, this.list(&session)).await;
         let listed = listed.unwrap_or_else(|_| {
             let time = this.server.connect_timeout;
@@ -82,7 +88,7 @@ impl Connection {
             _ => error.with_kind(ErrorKind::Connect).of(&name),
         })?;
         this.tools.send_replace(tools);
-        this.watch_list(&session, false);
+        this.watch_list(&session, changes);
         this.live.lock().await.session = Some(session);
         Ok(this)
     }
@@ -116,6 +122,13 @@ impl Connection {
             warnings.extend(session.link.warnings());
         }
         warnings
+    }
+
+    /// Returns the number of things that the server has said and that nobody could use, over all its starts. The first line
+    /// that is no message is also among the [`warnings`](Self::warnings).
+    #[must_use]
+    pub fn ignored(&self) -> Ignored {
+        self.ignored.counts()
     }
 
     /// Returns the tools as they are approved, to be kept for the next connection; `None` if the server has
@@ -255,20 +268,19 @@ impl Connection {
         if self.server.is_program() {
             tokio::time::sleep(delay).await;
         }
-        let session = Session::open(&self.server).await.map_err(|error| error.untaken(false))?;
+        let opened = Session::open(&self.server, Arc::clone(&self.ignored)).await;
+        let session = opened.map_err(|error| error.untaken(false))?;
         let session = Arc::new(session);
         live.session = Some(Arc::clone(&session));
-        self.watch_list(&session, true);
+        let mut changes = session.link.changes.subscribe();
+        changes.mark_changed();
+        self.watch_list(&session, changes);
         self.silent.store(0, Ordering::Relaxed);
         Ok(session)
     }
 
     /// Reads the list again whenever the server says that it has changed.
-    fn watch_list(&self, session: &Arc<Session>, is_stale: bool) {
-        let mut changes = session.link.changes.subscribe();
-        if is_stale {
-            changes.mark_changed();
-        }
+    fn watch_list(&self, session: &Arc<Session>, mut changes: watch::Receiver<u64>) {
         let ended = session.link.ended.cancelled();
         let (this, session) = (Weak::clone(&self.me), Arc::downgrade(session));
         tokio::spawn(async move {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri};
+use oa_mcp_data::client::Mirrors;
 use oa_redact::Secrets;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody, Transport};
@@ -21,7 +22,7 @@ use crate::link::{Kind, Link, Outgoing};
 const ERROR_BODY: usize = 64 * 1024;
 /// The excerpt of it in an error, in characters.
 const EXCERPT: usize = 300;
-/// The number of times that a stream which broke off is taken up again.
+/// The number of times that a stream which broke off is taken up again without a new event.
 const RESUMPTIONS: u32 = 3;
 /// The wait before it, unless the server says another.
 const RETRY: Duration = Duration::from_millis(500);
@@ -29,9 +30,13 @@ const RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The longest wait for the notice that a session ends.
 const GOODBYE: Duration = Duration::from_secs(2);
+const BROKEN_NEWS: &str =
+    "the server's stream of notices broke off: changes of its list are not noticed";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A server at a URL as configured.
 #[derive(Clone)]
@@ -122,6 +127,15 @@ pub(crate) fn start(
     Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
 }
 
+/// The part of a request's headers that is not that of the connection.
+enum About<'a> {
+    /// The last event that was seen of a stream.
+    After(HeaderValue),
+    /// All about a request that stands for itself.
+    Alone(&'a Mirrors),
+    Nothing,
+}
+
 struct Carrier {
     spec: HttpSpec,
     uri: Uri,
@@ -151,6 +165,10 @@ impl Carrier {
                 open.swap_remove(place).1.abort();
             }
             let of = message.of;
+            if matches!(of, Kind::Cancel(_)) && self.link.is_stateless() {
+                // The end of the response has told it.
+                continue;
+            }
             let carrier = Arc::clone(&self);
             let handle = posts.spawn(async move { carrier.post(message).await });
             if let Kind::Request(id) = of {
@@ -162,9 +180,11 @@ impl Carrier {
         let session = self.session().clone();
         if session.is_some() {
             // Servers without it answer 405.
-            let _ =
-                tokio::time::timeout(GOODBYE, self.ask(Method::DELETE, RequestBody::empty(), None))
-                    .await;
+            let _ = tokio::time::timeout(
+                GOODBYE,
+                self.ask(Method::DELETE, RequestBody::empty(), &About::Nothing),
+            )
+            .await;
         }
     }
 
@@ -172,6 +192,9 @@ impl Carrier {
     async fn post(self: Arc<Self>, message: Outgoing) {
         if let Some(written) = &message.written {
             written.store(true, std::sync::atomic::Ordering::Release);
+        }
+        if message.of == Kind::Subscribe {
+            return self.subscribe(&message).await;
         }
         let posted = self.posted(&message).await;
         if let Err(error) = posted {
@@ -191,17 +214,22 @@ impl Carrier {
     }
 
     async fn posted(&self, message: &Outgoing) -> Result<(), Error> {
-        let body = RequestBody::new(message.bytes.clone());
-        let response = self.ask(Method::POST, body, None).await?;
+        let response = self.send(message).await?;
         if response.status() == StatusCode::NOT_FOUND && self.session().is_some() {
             let error =
                 Error::new(ErrorKind::Closed, "the server has forgotten the session (status 404)");
             return Err(error.with_status(404).untaken(true));
         }
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            let (error, body) = self.refused(response).await;
+            return match message.of {
+                Kind::Request(id) if self.link.take_refusal(id, &body, &error) => Ok(()),
+                _ => Err(error),
+            };
         }
-        if let Some(session) = response.headers().get(&SESSION) {
+        if let Some(session) =
+            response.headers().get(&SESSION).filter(|_| message.mirrors.is_none())
+        {
             self.session().get_or_insert_with(|| session.clone());
         }
         let Kind::Request(id) = message.of else { return Ok(()) };
@@ -242,46 +270,79 @@ impl Carrier {
         ))
     }
 
+    async fn send(&self, message: &Outgoing) -> Result<Response<ResponseBody>, Error> {
+        let body = RequestBody::new(message.bytes.clone());
+        let about = match &message.mirrors {
+            Some(mirrors) => About::Alone(mirrors),
+            None => About::Nothing,
+        };
+        self.ask(Method::POST, body, &about).await
+    }
+
     /// Reads a stream of events; one that breaks off before the answer is taken up again where the server allows it.
     async fn stream(&self, id: Option<i64>, body: ResponseBody) -> Result<(), Error> {
         let limit = self.link.limits.message_bytes;
         let mut limits = oa_sse::Limits::default();
         limits.event_bytes = limit;
         let mut parser = Parser::with_limits(limits);
-        let mut body = body;
-        let mut resumptions = 0;
+        let mut end = self.events(id, &mut parser, body).await;
+        let (mut resumptions, mut seen) = (0, String::new());
         loop {
-            let end = self.events(id, &mut parser, &mut body).await;
             if let Err(error) = &end
                 && error.kind() == ErrorKind::Limit
             {
                 return Err(error.clone());
             }
-            if id.is_some_and(|id| !self.link.is_open(id)) || parser.last_event_id().is_empty() {
+            let is_answered = id.is_some_and(|id| !self.link.is_open(id));
+            // Without a handshake, there is nothing in which a stream could be taken up.
+            if is_answered || parser.last_event_id().is_empty() || self.link.is_stateless() {
                 return end;
             }
+            if parser.last_event_id() != seen {
+                // It gets on. The call's own limits end one that does so for ever.
+                (resumptions, seen) = (0, parser.last_event_id().to_owned());
+            }
             if resumptions == RESUMPTIONS {
-                return Err(Error::new(
-                    ErrorKind::Closed,
-                    "the stream of the answer broke off, and again when it was resumed",
-                ));
+                let why = "the stream of the answer broke off, and again when it was resumed";
+                return Err(Error::new(ErrorKind::Closed, why));
             }
             resumptions += 1;
             tokio::time::sleep(parser.retry().unwrap_or(RETRY).min(LONGEST_RETRY)).await;
-            let last = HeaderValue::from_str(parser.last_event_id()).ok();
-            let response = self.ask(Method::GET, RequestBody::empty(), last).await?;
-            if !response.status().is_success() {
-                return Err(self.refused(response).await);
-            }
-            body = response.into_body();
+            end = self.resume(id, &mut parser).await?;
         }
+    }
+
+    /// Takes up a stream after its last event. The inner error is one after which that may be tried again.
+    async fn resume(
+        &self,
+        id: Option<i64>,
+        parser: &mut Parser,
+    ) -> Result<Result<(), Error>, Error> {
+        let Ok(last) = HeaderValue::from_str(parser.last_event_id()) else {
+            return Err(Error::protocol("the server's id of an event cannot be sent"));
+        };
+        let asked = self.ask(Method::GET, RequestBody::empty(), &About::After(last)).await;
+        let response = match asked {
+            Ok(response) if response.status().is_success() => response,
+            Ok(response) => return Err(self.refused(response).await.0),
+            // A server that is started again is not there for a moment.
+            Err(error) if error.kind() == ErrorKind::Closed => return Ok(Err(error)),
+            Err(error) => return Err(error),
+        };
+        if !is_stream(&response) {
+            let status = response.status();
+            let bytes = start_of(&mut response.into_body()).await;
+            let what = format!("the rest of the answer is no stream of events (status {status})");
+            return Err(self.not_understood(&what, &bytes));
+        }
+        Ok(self.events(id, parser, response.into_body()).await)
     }
 
     async fn events(
         &self,
         id: Option<i64>,
         parser: &mut Parser,
-        body: &mut ResponseBody,
+        mut body: ResponseBody,
     ) -> Result<(), Error> {
         let too_large = |_| {
             Error::limit(format!(
@@ -289,7 +350,15 @@ impl Carrier {
                 self.link.limits.message_bytes
             ))
         };
-        while let Some(chunk) = body.chunk().await.map_err(broken)? {
+        loop {
+            let chunk = match body.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                end => {
+                    // Half an event is none: the next stream begins with a whole one.
+                    parser.finish();
+                    return end.map(drop).map_err(broken);
+                }
+            };
             parser.push(chunk);
             while let Some(event) = parser.next_event().map_err(too_large)? {
                 let data = event.raw_data();
@@ -298,20 +367,14 @@ impl Carrier {
                 }
             }
         }
-        parser.finish();
-        Ok(())
     }
 
     /// Reads the messages that belong to no request, if the server offers such a stream.
     async fn listen(&self) {
         for _ in 0..RESUMPTIONS {
-            let Ok(response) = self.ask(Method::GET, RequestBody::empty(), None).await else {
-                return;
-            };
-            let kind =
-                response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
-            if !response.status().is_success() || !is_stream {
+            let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
+            let Ok(response) = asked else { return };
+            if !response.status().is_success() || !is_stream(&response) {
                 return;
             }
             if let Err(error) = self.stream(None, response.into_body()).await
@@ -322,10 +385,29 @@ impl Carrier {
             }
             tokio::time::sleep(RETRY).await;
         }
-        self.link.warn(
-            "the server's stream of notices broke off: changes of its list are not noticed"
-                .to_owned(),
-        );
+        self.link.warn(BROKEN_NEWS.to_owned());
+    }
+
+    /// Sends a request whose response has the news, and sends it again where it breaks off.
+    async fn subscribe(&self, message: &Outgoing) {
+        for attempt in 0..RESUMPTIONS {
+            if attempt > 0 {
+                tokio::time::sleep(RETRY).await;
+            }
+            let Ok(response) = self.send(message).await else { continue };
+            if !response.status().is_success() || !is_stream(&response) {
+                let (error, _) = self.refused(response).await;
+                self.link.warn(format!("changes of the server's list are not noticed: {error}"));
+                return;
+            }
+            if let Err(error) = self.stream(None, response.into_body()).await
+                && error.kind() == ErrorKind::Limit
+            {
+                self.link.end(error);
+                return;
+            }
+        }
+        self.link.warn(BROKEN_NEWS.to_owned());
     }
 
     /// Sends a request; asks for another key once, if the server wants one.
@@ -333,9 +415,9 @@ impl Carrier {
         &self,
         method: Method,
         body: RequestBody,
-        last: Option<HeaderValue>,
+        about: &About<'_>,
     ) -> Result<Response<ResponseBody>, Error> {
-        let response = self.sent(method.clone(), body.clone(), last.clone()).await?;
+        let response = self.sent(method.clone(), body.clone(), about).await?;
         let Some(ask) =
             self.spec.ask.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED)
         else {
@@ -353,14 +435,14 @@ impl Carrier {
             .with_status(401));
         };
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        self.sent(method, body, last).await
+        self.sent(method, body, about).await
     }
 
     async fn sent(
         &self,
         method: Method,
         body: RequestBody,
-        last: Option<HeaderValue>,
+        about: &About<'_>,
     ) -> Result<Response<ResponseBody>, Error> {
         let mut request = Request::new(body);
         let accept = match method {
@@ -382,14 +464,26 @@ impl Carrier {
         if let Some(session) = &*self.session() {
             headers.insert(SESSION, session.clone());
         }
-        let version =
-            self.link.hello_said().and_then(|hello| HeaderValue::from_str(&hello.version).ok());
-        version.into_iter().for_each(|version| {
+        let hello = self.link.hello_said();
+        if let Some(version) = hello.and_then(|hello| HeaderValue::from_str(&hello.version).ok()) {
             headers.insert(VERSION, version);
-        });
-        last.into_iter().for_each(|last| {
-            headers.insert(LAST_EVENT, last);
-        });
+        }
+        match about {
+            About::Nothing => {}
+            About::After(last) => drop(headers.insert(LAST_EVENT, last.clone())),
+            About::Alone(mirrors) => {
+                let all = [
+                    (VERSION, &mirrors.version),
+                    (MCP_METHOD, &mirrors.method),
+                    (MCP_NAME, &mirrors.name),
+                ];
+                for (name, value) in all {
+                    let value =
+                        value.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
+                    value.into_iter().for_each(|value| drop(headers.insert(name.clone(), value)));
+                }
+            }
+        }
         *request.method_mut() = method;
         let mut transport = self.spec.transport.clone();
         transport.call(request).await.map_err(|error| {
@@ -398,13 +492,13 @@ impl Carrier {
         })
     }
 
-    /// Makes an error of a response that is no success.
-    async fn refused(&self, response: Response<ResponseBody>) -> Error {
+    /// Makes an error of a response that is no success, and returns it with the start of the body.
+    async fn refused(&self, response: Response<ResponseBody>) -> (Error, Vec<u8>) {
         let status = response.status();
         let bytes = start_of(&mut response.into_body()).await;
         let error =
             self.not_understood(&format!("the server answered with status {status}"), &bytes);
-        error.with_kind(ErrorKind::Rejected).with_status(status.as_u16())
+        (error.with_kind(ErrorKind::Rejected).with_status(status.as_u16()), bytes)
     }
 
     fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
@@ -428,6 +522,11 @@ impl Carrier {
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
 fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
+}
+
+fn is_stream(response: &Response<ResponseBody>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 /// Reads a body; `None` if it is longer than the limit.

@@ -70,8 +70,6 @@ mod listing;
 mod session;
 mod tool;
 
-mod host;
-
 mod child;
 #[cfg(feature = "http")]
 mod http;
@@ -83,10 +81,12 @@ mod stdio;
 mod tool_server;
 
 mod error;
+mod ignored;
 mod limits;
 
 pub use crate::connection::Connection;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::ignored::Ignored;
 pub use crate::limits::Limits;
 pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, McpTools, Servers};

@@ -3,27 +3,27 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oa_mcp_data::{cut, read_level, read_progress};
+use oa_mcp_data::client::Mirrors;
+use oa_mcp_data::{Hello, Host, HostRequest, read_level, read_progress};
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
-use rmcp::model::{
-    ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
-};
+use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::error::{Error, ErrorKind};
-use crate::host::{Host, HostRequest, INVALID_REQUEST, REFUSED, Refusal, Wanted};
+use crate::ignored::Ignoring;
 use crate::limits::Limits;
 use crate::listener::OnLog;
 
+mod beginning;
+mod questions;
+
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
-/// The protocol versions that begin with `initialize`.
-const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The longest id of a question, in bytes.
-const LONGEST_ID: usize = 256;
+/// The id of the request for news; those of `rmcp` are far below.
+const SUBSCRIBE: i64 = 1 << 33;
 /// The number of messages that wait to be written. A server that reads none of them is closed.
 pub(crate) const OUTGOING: usize = 256;
 
@@ -36,8 +36,9 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
     on_log: Option<OnLog>,
-    /// Our side, which says what the server may ask for.
     pub(crate) host: Host,
+    begins_stateless: bool,
+    ignored: Arc<Ignoring>,
     state: Mutex<State>,
     outgoing: mpsc::Sender<Outgoing>,
     /// Answers for `rmcp`, one for each of its requests: their number is bounded by that of the calls.
@@ -52,30 +53,47 @@ pub(crate) struct Link {
     pub(crate) ended: Cancel,
 }
 
+/// The part of a connection that is known before it begins.
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Secrets,
+    pub(crate) on_log: Option<OnLog>,
+    /// Our side, which says what the server may ask for.
+    pub(crate) host: Host,
+    /// The server is taken for one without a handshake.
+    pub(crate) begins_stateless: bool,
+    pub(crate) ignored: Arc<Ignoring>,
+}
+
 #[derive(Default)]
 struct State {
     calls: HashMap<i64, Call>,
     /// Questions of the server that wait for their answer, by id.
     asked: HashMap<String, Cancel>,
-    initialize: Option<i64>,
-    hello: Option<Hello>,
+    beginning: Beginning,
     end: Option<Error>,
     garbage: u32,
     warnings: Vec<String>,
 }
 
-/// The server's words about itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Hello {
-    #[cfg_attr(
-        not(feature = "http"),
-        expect(dead_code, reason = "only HTTP sends it with requests")
-    )]
-    pub(crate) version: String,
-    pub(crate) has_tools: bool,
-    pub(crate) has_resources: bool,
-    pub(crate) has_prompts: bool,
-    pub(crate) instructions: Option<String>,
+/// The state of the beginning.
+#[derive(Default)]
+struct Beginning {
+    /// The id that `rmcp` has given its `initialize`.
+    initialize: i64,
+    /// The id of the request that waits for its answer.
+    waits: Option<i64>,
+    /// That request is `server/discover`.
+    is_discovery: bool,
+    /// The server's refusal of `initialize`.
+    refusal: Option<Error>,
+    hello: Option<Hello>,
+}
+
+impl Beginning {
+    fn is_stateless(&self) -> bool {
+        self.hello.as_ref().map_or(self.is_discovery, Hello::is_stateless)
+    }
 }
 
 /// A request that waits for its answer.
@@ -110,6 +128,9 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
     pub(crate) of: Kind,
+    /// The headers that say what it says, for a server without a handshake.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
+    pub(crate) mirrors: Option<Mirrors>,
     /// Set when the first byte may have left.
     pub(crate) written: Option<Arc<AtomicBool>>,
 }
@@ -123,6 +144,8 @@ pub(crate) enum Kind {
     Initialized,
     Notification,
     Request(i64),
+    /// A request whose response never ends: for news.
+    Subscribe,
 }
 
 /// The error for input that is no message.
@@ -140,18 +163,18 @@ impl Ticket {
 
 impl Link {
     pub(crate) fn new(
-        limits: Limits,
-        secrets: Secrets,
-        on_log: Option<OnLog>,
-        host: Host,
+        setup: Setup,
         outgoing: mpsc::Sender<Outgoing>,
         forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
     ) -> Self {
+        let Setup { limits, secrets, on_log, host, begins_stateless, ignored } = setup;
         Self {
             limits,
             secrets,
             on_log,
             host,
+            begins_stateless,
+            ignored,
             state: Mutex::default(),
             outgoing,
             forward,
@@ -183,7 +206,7 @@ impl Link {
                         written = Some(Arc::clone(&call.written));
                         self.open(id, call)?;
                     }
-                    ClientRequest::InitializeRequest(_) => self.lock().initialize = Some(id),
+                    ClientRequest::InitializeRequest(_) if !self.begin(id)? => return Ok(()),
                     _ => {}
                 }
                 Kind::Request(id)
@@ -199,10 +222,15 @@ impl Link {
             }
             json["params"] = own;
         }
+        let is_stateless = self.is_stateless();
         let of = match json.get("method").and_then(Value::as_str) {
+            Some("notifications/initialized") if is_stateless => return self.subscribe(),
             Some("notifications/initialized") => Kind::Initialized,
             _ => of,
         };
+        if is_stateless && matches!(of, Kind::Request(_)) {
+            json["params"] = self.enclosed(json["params"].take());
+        }
         self.queue(&json, of, written)
     }
 
@@ -219,7 +247,9 @@ impl Link {
 
     fn queue(&self, json: &Value, of: Kind, written: Option<Arc<AtomicBool>>) -> Result<(), Error> {
         let bytes = json.to_string().into_bytes();
-        match self.outgoing.try_send(Outgoing { bytes, of, written }) {
+        let method = json.get("method").and_then(Value::as_str).filter(|_| self.is_stateless());
+        let mirrors = method.map(|method| Mirrors::of(method, &json["params"]));
+        match self.outgoing.try_send(Outgoing { bytes, of, mirrors, written }) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => {
                 let error = Error::limit(format!("the server leaves {OUTGOING} messages unread"));
@@ -252,15 +282,15 @@ impl Link {
     /// Ends a request with an error.
     #[cfg(feature = "http")]
     pub(crate) fn fail(&self, id: i64, error: Error) {
-        let (call, is_initialize) = {
+        let (call, begins) = {
             let mut state = self.lock();
-            (state.calls.remove(&id), state.initialize == Some(id) && state.hello.is_none())
+            (state.calls.remove(&id), state.beginning.waits == Some(id))
         };
         if let Some(call) = call {
             let _ = call.reply.send(Err(error));
             self.settle(id);
-        } else if is_initialize {
-            self.end(error);
+        } else if begins {
+            self.not_begun(error);
         }
     }
 
@@ -268,7 +298,7 @@ impl Link {
     #[cfg(feature = "http")]
     pub(crate) fn is_open(&self, id: i64) -> bool {
         let state = self.lock();
-        state.calls.contains_key(&id) || state.initialize == Some(id) && state.hello.is_none()
+        state.calls.contains_key(&id) || state.beginning.waits == Some(id)
     }
 
     /// Reads what came in; nothing in it can do more harm than to be counted. `within` is the request to whose answer it
@@ -298,9 +328,9 @@ impl Link {
             (None, Some(id))
                 if message.get("result").is_some() || message.get("error").is_some() =>
             {
-                let id = id.as_i64().or_else(|| id.as_str()?.parse().ok());
-                if let Some(id) = id {
-                    self.response(id, &mut message);
+                match id.as_i64().or_else(|| id.as_str()?.parse().ok()) {
+                    Some(id) => self.response(id, &mut message),
+                    None => drop(self.ignored.answers.fetch_add(1, Ordering::Relaxed)),
                 }
             }
             _ => return Err(Garbage),
@@ -322,62 +352,23 @@ impl Link {
         };
         let mut state = self.lock();
         if let Some(call) = state.calls.remove(&id) {
+            let is_stateless = state.beginning.is_stateless();
             drop(state);
+            let answer =
+                answer.and_then(|result| if is_stateless { finished(result) } else { Ok(result) });
             let _ = call.reply.send(answer);
             self.settle(id);
-        } else if state.initialize == Some(id) && state.hello.is_none() {
-            match answer.and_then(|result| Ok((self.hello(&result)?, result))) {
-                Ok((hello, result)) => {
-                    state.hello = Some(hello);
-                    drop(state);
-                    self.pass_on(id, result);
-                }
-                Err(error) => {
-                    drop(state);
-                    self.end(error.with_kind(ErrorKind::Connect));
-                }
+        } else if state.beginning.waits == Some(id) {
+            drop(state);
+            self.begun(answer);
+        } else if id == SUBSCRIBE {
+            drop(state);
+            if let Err(error) = answer {
+                self.warn(format!("changes of the server's list are not noticed: {error}"));
             }
-        }
-        // Late, unknown and repeated ids: nobody waits for them.
-    }
-
-    fn hello(&self, result: &Value) -> Result<Hello, Error> {
-        let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
-            let excerpt = self.secrets.excerpt(&result.to_string(), EXCERPT);
-            return Err(Error::protocol(format!(
-                "the answer to initialize has no version: {excerpt}"
-            )));
-        };
-        if !VERSIONS.contains(&version) {
-            let version = self.secrets.excerpt(version, 40);
-            let ours = VERSIONS.join(", ");
-            let message =
-                format!("the server speaks version {version} of the protocol, not {ours}");
-            return Err(Error::protocol(message));
-        }
-        let instructions = result.get("instructions").and_then(Value::as_str);
-        Ok(Hello {
-            version: version.to_owned(),
-            has_tools: result.pointer("/capabilities/tools").is_some(),
-            has_resources: result.pointer("/capabilities/resources").is_some(),
-            has_prompts: result.pointer("/capabilities/prompts").is_some(),
-            instructions: instructions.map(|text| cut(text, self.limits.instruction_bytes)),
-        })
-    }
-
-    /// Hands the answer to `initialize` to `rmcp`, less what it does not need.
-    fn pass_on(&self, id: i64, result: Value) {
-        let result = json!({
-            "protocolVersion": result["protocolVersion"],
-            "capabilities": {},
-            "serverInfo": { "name": "server", "version": "0" },
-        });
-        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-        match serde_json::from_value::<ServerJsonRpcMessage>(message) {
-            Ok(message) => {
-                let _ = self.forward.send(message);
-            }
-            Err(error) => self.end(Error::protocol(format!("the handshake failed: {error}"))),
+        } else {
+            // Late, unknown and repeated ids: nobody waits for them.
+            self.ignored.answers.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -385,79 +376,6 @@ impl Link {
     fn settle(&self, id: i64) {
         let empty = ServerResult::EmptyResult(EmptyResult {});
         let _ = self.forward.send(JsonRpcMessage::response(empty, RequestId::Number(id)));
-    }
-
-    /// Answers a request of the server, or hands it to the call that it belongs to.
-    fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
-        let answer = match self.host.read(method, params) {
-            Wanted::Answer(answer) => Ok(answer),
-            Wanted::Refused(refusal) => Err(refusal),
-            Wanted::Question(asked) => match self.hand_over(&id, *asked, within) {
-                Ok(()) => return,
-                Err(refusal) => Err(refusal),
-            },
-        };
-        self.respond(&id, answer);
-    }
-
-    /// Hands a question to the call in which it was asked. Over a pipe nothing says which one that is: then it is the
-    /// oldest.
-    fn hand_over(
-        &self,
-        id: &Value,
-        asked: HostRequest,
-        within: Option<i64>,
-    ) -> Result<(), Refusal> {
-        let mut state = self.lock();
-        let is_meant = |call: i64| within.is_none_or(|within| within == call);
-        let calls = state.calls.iter().filter(|(call, _)| is_meant(**call));
-        let calls = calls.filter_map(|(id, call)| Some((id, call.questions.as_ref()?)));
-        let Some((_, questions)) = calls.min_by_key(|(id, _)| **id) else {
-            return Err(Refusal::new(INVALID_REQUEST, "no tool is running that could ask"));
-        };
-        let key = id.to_string();
-        if key.len() > LONGEST_ID {
-            return Err(Refusal::new(INVALID_REQUEST, "the id is too long"));
-        }
-        if state.asked.contains_key(&key) {
-            return Err(Refusal::new(INVALID_REQUEST, "a question with this id is open"));
-        }
-        if state.asked.len() >= self.limits.questions {
-            return Err(Refusal::new(REFUSED, "too many questions wait for their answers"));
-        }
-        let cancel = Cancel::new();
-        let question = Question { id: id.clone(), asked, cancel: cancel.clone() };
-        questions
-            .try_send(question)
-            .map_err(|_| Refusal::new(REFUSED, "too many questions wait for their answers"))?;
-        state.asked.insert(key, cancel);
-        self.asking.send_replace(state.asked.len());
-        Ok(())
-    }
-
-    /// Answers a question, unless it was answered or taken back.
-    pub(crate) fn reply(&self, question: &Value, answer: Result<Value, Refusal>) {
-        if self.forget(question).is_some() {
-            self.respond(question, answer);
-        }
-    }
-
-    /// Takes a question out of those that wait.
-    fn forget(&self, question: &Value) -> Option<Cancel> {
-        let mut state = self.lock();
-        let cancel = state.asked.remove(&question.to_string());
-        self.asking.send_replace(state.asked.len());
-        cancel
-    }
-
-    fn respond(&self, id: &Value, answer: Result<Value, Refusal>) {
-        let answer = match answer {
-            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-            Err(Refusal { code, message }) => {
-                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
-            }
-        };
-        let _ = self.queue(&answer, Kind::Answer, None);
     }
 
     fn notice(&self, method: &str, params: &Value) {
@@ -480,7 +398,10 @@ impl Link {
                 let taken_back = params.get("requestId").and_then(|id| self.forget(id));
                 taken_back.iter().for_each(Cancel::cancel);
             }
-            "notifications/tools/list_changed" => self.changes.send_modify(|count| *count += 1),
+            // Nobody says what has changed before it was asked to tell.
+            "notifications/subscriptions/acknowledged" | "notifications/tools/list_changed" => {
+                self.changes.send_modify(|count| *count += 1);
+            }
             _ => {}
         }
     }
@@ -490,7 +411,10 @@ impl Link {
         // Under the lock, so that no progress comes after the end of its call.
         let state = self.lock();
         let is_meant = |call: &&Call| call.token.as_ref() == Some(token);
-        let Some(call) = state.calls.values().find(is_meant) else { return };
+        let Some(call) = state.calls.values().find(is_meant) else {
+            self.ignored.progress.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         call.beat.notify_one();
         if let Some(cx) = &call.cx
             && let Some(progress) = read_progress(params, &self.secrets)
@@ -504,6 +428,7 @@ impl Link {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
+        self.ignored.lines.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         state.garbage += 1;
         let (count, limit) = (state.garbage, self.limits.garbage_lines);
@@ -552,10 +477,6 @@ impl Link {
         self.ended.cancel();
     }
 
-    pub(crate) fn hello_said(&self) -> Option<Hello> {
-        self.lock().hello.clone()
-    }
-
     /// Returns why the connection has ended.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().end.clone()
@@ -567,6 +488,17 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a result of the version without a handshake, if it is one and no question.
+fn finished(result: Value) -> Result<Value, Error> {
+    match result.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => Ok(result),
+        Some("input_required") => {
+            Err(Error::protocol("the server asks for more input, which is not offered to it"))
+        }
+        Some(_) => Err(Error::protocol("the result is of an unknown kind")),
     }
 }
 

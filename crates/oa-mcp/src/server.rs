@@ -3,11 +3,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_mcp_data::{Elicitation, ElicitationAnswer, Pins, Root, Sampled, Sampling, SchemaForm};
+use oa_mcp_data::{
+    Elicitation, ElicitationAnswer, Offers, Pins, Root, Sampled, Sampling, SchemaForm,
+};
 use oa_redact::Secrets;
 use oa_tools::{LogLevel, ToolContext, ToolError};
 
-use crate::host::Offers;
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
 use crate::limits::Limits;
@@ -47,6 +48,7 @@ pub struct McpServer {
     pub(crate) on_log: Option<OnLog>,
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) offers: Offers,
+    pub(crate) is_stateless: bool,
 }
 
 #[derive(Clone)]
@@ -100,7 +102,18 @@ impl McpServer {
             on_log: None,
             on_stderr: None,
             offers: Offers::default(),
+            is_stateless: false,
         }
+    }
+
+    /// Speaks version 2026-07-28 from the start, in which each request stands for itself: there is no handshake, and over HTTP
+    /// no session that a server could forget.
+    ///
+    /// Without it, a server is asked for the newest version with a handshake, and for this one if it refuses that. A server of
+    /// this version cannot ask the person or the model: nothing is offered to it.
+    pub fn stateless(mut self) -> Self {
+        self.is_stateless = true;
+        self
     }
 
     /// Adds an argument of the program. No effect on a server at a URL.

@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use oa_mcp_data::{CallClock, Expired, Patience};
+use oa_mcp_data::{
+    CallClock, Expired, Hello, Host, HostRefusal, Patience, QuestionLimits, REFUSED,
+};
 use oa_tools::ToolContext;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
@@ -22,8 +24,8 @@ use tokio::time::Instant;
 
 use crate::child::LastWords;
 use crate::error::{Error, ErrorKind};
-use crate::host::{Host, REFUSED, Refusal};
-use crate::link::{Call, Hello, Link, OUTGOING, Question, Ticket};
+use crate::ignored::Ignoring;
+use crate::link::{Call, Link, OUTGOING, Question, Setup, Ticket};
 use crate::server::{McpServer, Target};
 
 /// One life of a connection: from the handshake until either side ends it.
@@ -49,22 +51,24 @@ impl Drop for CloseOnDrop {
 
 impl Session {
     /// Starts or reaches a server and shakes hands with it.
-    pub(crate) async fn open(server: &McpServer) -> Result<Self, Error> {
+    pub(crate) async fn open(server: &McpServer, ignored: Arc<Ignoring>) -> Result<Self, Error> {
         let (outgoing_in, outgoing) = mpsc::channel(OUTGOING);
         let (forward, incoming) = mpsc::unbounded_channel();
-        let link = Link::new(
-            server.limits.clone(),
-            server.secrets(),
-            server.on_log.clone(),
-            Host::new(
-                &server.name,
-                server.name_prefix(),
-                server.limits.clone(),
-                server.offers.clone(),
-            ),
-            outgoing_in,
-            forward,
-        );
+        let limits = server.limits.clone();
+        let questions = QuestionLimits {
+            text_bytes: limits.description_bytes,
+            schema_bytes: limits.schema_bytes,
+            tokens: limits.sampling_tokens,
+        };
+        let setup = Setup {
+            secrets: server.secrets(),
+            on_log: server.on_log.clone(),
+            host: Host::new(&server.name, server.name_prefix(), questions, server.offers.clone()),
+            begins_stateless: server.is_stateless,
+            limits,
+            ignored,
+        };
+        let link = Link::new(setup, outgoing_in, forward);
         let link = Arc::new(link);
         let words = Arc::new(LastWords::default());
         let carrier = match &server.target {
@@ -243,7 +247,7 @@ struct Questions<'a> {
     current: Option<(Value, Answering)>,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Option<Result<Value, Refusal>>> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = Option<Result<Value, HostRefusal>>> + Send>>;
 
 impl<'a> Questions<'a> {
     /// Creates a queue; the sender is for calls that may be asked in: those with a context.
@@ -291,7 +295,7 @@ impl Drop for Questions<'_> {
         let current = self.current.take().map(|(id, _)| id);
         let waiting = std::iter::from_fn(|| self.waiting.try_recv().ok()).map(|one| one.id);
         for id in current.into_iter().chain(waiting) {
-            self.link.reply(&id, Err(Refusal::new(REFUSED, "the call has ended")));
+            self.link.reply(&id, Err(HostRefusal::new(REFUSED, "the call has ended")));
         }
     }
 }

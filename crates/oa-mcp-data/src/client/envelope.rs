@@ -13,6 +13,7 @@ pub const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
@@ -123,6 +124,19 @@ impl Envelope {
 }
 
 impl Mirrors {
+    /// Returns the headers that a client sends with a request.
+    #[must_use]
+    pub fn of(method: &str, params: &Value) -> Self {
+        let named = if method == "resources/read" { "uri" } else { "name" };
+        let is_named = matches!(method, "prompts/get" | "resources/read" | "tools/call");
+        let name = params.get(named).and_then(Value::as_str).filter(|_| is_named);
+        Self {
+            version: Some(STATELESS.to_owned()),
+            method: Some(method.to_owned()),
+            name: name.map(header_text),
+        }
+    }
+
     /// Returns true if the header has this name, as it is or in base64.
     fn names(&self, name: &str) -> bool {
         let Some(header) = self.name.as_deref() else { return false };
@@ -154,6 +168,36 @@ pub fn complete(mut result: Value, server: &Value) -> Value {
 pub fn of_subscription(mut params: Value, id: &Value) -> Value {
     params["_meta"][SUBSCRIPTION] = id.clone();
     params
+}
+
+/// Makes parameters those of a request of the version without a handshake, by a client that offers nothing. `level` is the
+/// one from which on it wants log lines.
+#[must_use]
+pub fn enclose(mut params: Value, client: &Value, level: Option<&str>) -> Value {
+    if params.is_null() {
+        params = json!({});
+    }
+    let Some(members) = params.as_object_mut() else { return params };
+    let meta = members.entry("_meta").or_insert_with(|| json!({}));
+    if !meta.is_object() {
+        *meta = json!({});
+    }
+    meta[VERSION] = STATELESS.into();
+    meta[CLIENT] = client.clone();
+    meta[CAPABILITIES] = json!({});
+    if let Some(level) = level {
+        meta[LOG_LEVEL] = level.into();
+    }
+    params
+}
+
+/// Returns a text as the value of a header: in base64 if it would not arrive as it is.
+fn header_text(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain && text.trim() == text && !text.starts_with("=?base64?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", base64(text.as_bytes()))
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -236,6 +280,30 @@ mod tests {
         let in_session =
             Envelope::read(&json!(1), "tools/list", &params(STATELESS), Origin::Session);
         assert_eq!(code(&in_session), HEADER_MISMATCH);
+    }
+
+    #[test]
+    fn a_client_and_a_server_understand_each_other() {
+        let client = json!({ "name": "test", "version": "0" });
+        for name in ["echo", "Hello, 世界", " padded ", "=?base64?eA==?=", "a\nb", ""] {
+            let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
+            let params = enclose(params, &client, Some("info"));
+            assert_eq!(params["_meta"]["progressToken"], 1);
+            let mirrors = Mirrors::of("tools/call", &params);
+            let origin = Origin::Post(&mirrors);
+            let read = Envelope::read(&json!(1), "tools/call", &params, origin);
+            assert_eq!(read, Envelope::Stateless { level: Some(1) }, "{name:?} {mirrors:?}");
+        }
+        let params = enclose(Value::Null, &client, None);
+        let mirrors = Mirrors::of("tools/list", &params);
+        assert_eq!(mirrors.name, None);
+        let read = Envelope::read(&json!(1), "tools/list", &params, Origin::Post(&mirrors));
+        assert_eq!(read, Envelope::Stateless { level: None });
+        let uri = json!({ "uri": "file:///a", "name": "b" });
+        assert_eq!(Mirrors::of("resources/read", &uri).name.as_deref(), Some("file:///a"));
+        // What is no object has no room for it.
+        assert_eq!(enclose(json!([1]), &client, None), json!([1]));
+        assert_eq!(enclose(json!({ "_meta": 1 }), &client, None)["_meta"][VERSION], STATELESS);
     }
 
     #[test]

@@ -24,15 +24,13 @@ use crate::tool_server::http::guard::{
 };
 use crate::tool_server::http::refusal::Refusal;
 use crate::tool_server::http::session::{Session, number_of};
-use crate::tool_server::http::sessions::{Full, Sessions};
 use crate::tool_server::protocol::{Rejection, Step};
-use oa_mcp_data::client::{Mirrors, Origin};
+use oa_mcp_data::client::{ClientSessions, Full, Mirrors, Origin};
 
 mod body;
 mod guard;
 mod refusal;
 mod session;
-mod sessions;
 
 pub use crate::tool_server::http::body::HttpBody;
 
@@ -59,7 +57,7 @@ pub struct HttpService {
 
 struct Shared {
     runner: Arc<Runner>,
-    sessions: Mutex<Sessions<Arc<Session>>>,
+    sessions: Mutex<ClientSessions<Arc<Session>>>,
     /// The requests of all clients without a session.
     stateless: Arc<Connection>,
     bodies: Semaphore,
@@ -68,7 +66,7 @@ struct Shared {
 impl HttpService {
     pub(crate) fn new(runner: Runner) -> Self {
         let limits = &runner.limits;
-        let sessions = Mutex::new(Sessions::new(limits.sessions.max(1), limits.session_idle));
+        let sessions = Mutex::new(ClientSessions::new(limits.sessions.max(1), limits.session_idle));
         let bodies = Semaphore::new(limits.bodies.clamp(1, Semaphore::MAX_PERMITS));
         let runner = Arc::new(runner);
         let stateless = Arc::new(Connection::new(&runner));
@@ -162,13 +160,18 @@ impl HttpService {
     }
 }
 
+/// Returns the time, by tokio's clock.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
 impl Shared {
-    fn sessions(&self) -> MutexGuard<'_, Sessions<Arc<Session>>> {
+    fn sessions(&self) -> MutexGuard<'_, ClientSessions<Arc<Session>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
-        let found = self.sessions().get(id, Instant::now(), is_busy);
+        let found = self.sessions().get(id, now(), is_busy);
         found.ok_or_else(unknown_session)
     }
 
@@ -223,7 +226,7 @@ impl Shared {
         }
         let id = new_id();
         let session = Arc::new(Session::new(connection));
-        let added = self.sessions().add(id.clone(), session, Instant::now(), is_busy);
+        let added = self.sessions().add(id.clone(), session, now(), is_busy);
         added.map_err(|Full| {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many busy sessions")
         })?;
@@ -276,7 +279,7 @@ impl Shared {
             running.spawn(async move {
                 connection.run(call, &out).await;
                 // The pause begins when the last call ends.
-                shared.sessions().touch(&id, Instant::now());
+                shared.sessions().touch(&id, now());
             });
         }
         Ok(stream(messages, running))
@@ -325,7 +328,7 @@ impl Shared {
         let follower = session.follow(after);
         let (out, messages) = mpsc::channel(MESSAGES);
         let (shared, id) = (Arc::clone(self), id.to_owned());
-        let touch = move || shared.sessions().touch(&id, Instant::now());
+        let touch = move || shared.sessions().touch(&id, now());
         let mut running = JoinSet::new();
         running.spawn(follower.run(out, touch));
         Ok(stream(messages, running))

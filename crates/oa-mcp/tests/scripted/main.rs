@@ -33,7 +33,7 @@ fn main() {
         has_more_tools: false,
         last_cancel: Value::Null,
         client: Value::Null,
-        late: Value::Null,
+        late: <(Value, Value)>::default(),
     };
     let mut lines = io::stdin().lock().lines();
     while let Some(Ok(line)) = lines.next() {
@@ -67,8 +67,8 @@ struct Server {
     last_cancel: Value,
     /// The capabilities of the client.
     client: Value,
-    /// The id of a call that is answered too late.
-    late: Value,
+    /// The id and the token of a call that is answered too late.
+    late: (Value, Value),
 }
 
 type Lines = io::Lines<io::StdinLock<'static>>;
@@ -77,6 +77,19 @@ impl Server {
     fn handle(&mut self, message: &Value, lines: &mut Lines) {
         let id = &message["id"];
         match message["method"].as_str() {
+            Some("initialize") if self.mode == "stateless" => {
+                refuse(id, -32601, "there is no such method");
+            }
+            Some("server/discover") => respond(
+                id,
+                json!({
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": { "tools": { "listChanged": true } },
+                }),
+            ),
+            Some("subscriptions/listen") => {
+                print(&json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {} }).to_string());
+            }
             Some("initialize") => {
                 let version = if self.mode == "old" { "1999-01-01" } else { "2025-06-18" };
                 if self.mode == "greeting" {
@@ -184,11 +197,12 @@ impl Server {
                 say(id, "first");
                 say(id, "second");
             }
-            "late" => self.late = id.clone(),
+            "late" => self.late = (id.clone(), params["_meta"]["progressToken"].clone()),
             "overdue" => {
-                let progress = json!({ "progressToken": self.late, "progress": 1 });
+                let (late, token) = &self.late;
+                let progress = json!({ "progressToken": token, "progress": 1 });
                 print(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }).to_string());
-                say(&self.late, "too late");
+                say(late, "too late");
                 say(id, "in time");
             }
             "string id" => say(&json!(id.to_string()), "accepted"),
@@ -251,7 +265,16 @@ impl Server {
                 names.sort();
                 say(id, &names.join(" "));
             }
+            "folder" => {
+                let folder = std::env::current_dir().expect("it is there");
+                say(id, &folder.to_string_lossy());
+            }
             "capabilities" => say(id, &self.client.to_string()),
+            "envelope" => {
+                let of = |name: &str| &params["_meta"][format!("io.modelcontextprotocol/{name}")];
+                let version = of("protocolVersion").as_str().unwrap_or_default();
+                say(id, &format!("{version} {}", of("clientCapabilities")));
+            }
             what if questions::is_one(what) => questions::run(what, id, lines),
             "refuse" => refuse(id, -32602, "steps must be positive"),
             "last cancel" => say(id, &self.last_cancel.to_string()),

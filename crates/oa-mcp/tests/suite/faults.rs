@@ -93,9 +93,14 @@ async fn garbage_is_skipped_counted_and_bounded() {
         warnings,
         ["the server prints what is no message of the protocol: Server listening!"]
     );
+    let lines = || connected.connection("s").unwrap().ignored().lines;
+    assert_eq!(lines(), 3);
     let closed = call(&connected, "much garbage").await.unwrap_err();
     assert!(closed.contains("more than 100 lines that are no messages"), "{closed}");
+    // The third of 100 was the 101st in all, and what comes after the end is read by nobody.
+    assert_eq!(lines(), 101);
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    assert_eq!(lines(), 102, "the next one greets, too");
     connected.close().await;
 }
 
@@ -130,6 +135,8 @@ async fn answers_of_a_wrong_shape_are_told_and_nothing_hangs() {
     assert_eq!(call(&connected, "twice").await, Ok(json!("first")));
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
     assert!(call(&connected, "neither").await.unwrap_err().contains("no result of a tool: null"));
+    let ignored = connected.connection("s").unwrap().ignored();
+    assert_eq!((ignored.lines, ignored.answers), (0, 2), "one was unknown, one came twice");
     connected.close().await;
 }
 
@@ -227,7 +234,10 @@ async fn late_answers_and_progress_for_nobody_are_ignored() {
         // Both come now, in front of the next answer.
         assert_eq!(call(&connected, "overdue").await, Ok(json!("in time")));
     }
-    assert_eq!(connected.connection("s").unwrap().warnings().len(), 0);
+    let connection = connected.connection("s").unwrap();
+    assert_eq!(connection.warnings().len(), 0);
+    let ignored = connection.ignored();
+    assert_eq!((ignored.lines, ignored.answers, ignored.progress), (0, 2, 2));
     connected.close().await;
 }
 

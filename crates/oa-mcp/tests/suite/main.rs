@@ -8,11 +8,14 @@ mod everything;
 mod faults;
 mod http;
 mod library;
+mod limits;
 mod lists;
 mod logs;
 // They are looked up in `/proc`.
 #[cfg(target_os = "linux")]
 mod processes;
 mod questions;
+mod resumptions;
 mod starts;
+mod stateless;
 mod support;

@@ -179,10 +179,14 @@ async fn follows(server: McpServer) {
 #[tokio::test]
 async fn our_client_follows_a_list_over_stdio() {
     follows(McpServer::stdio("o", OFFERED)).await;
+    follows(McpServer::stdio("o", OFFERED).stateless()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_client_follows_a_list_over_http() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     follows(McpServer::http("o", format!("http://{}/mcp", served.address))).await;
+    // It has grown; another one has not.
+    let served = Served::start(tools::server().unwrap().http_service()).await;
+    follows(McpServer::http("o", format!("http://{}/mcp", served.address)).stateless()).await;
 }

@@ -1,81 +1,122 @@
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use oa_mcp_data::{Elicitation, ElicitationAnswer, Root, Sampled, Sampling, tool_name};
 use oa_tools::{ToolContext, ToolError};
 use serde_json::{Map, Value, json};
 
-use crate::limits::Limits;
+use crate::elicitation::{Elicitation, ElicitationAnswer};
+use crate::name::tool_name;
+use crate::root::Root;
+use crate::sampling::{Sampled, Sampling};
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// The future of a callback.
+pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The callback for questions to a person.
-pub(crate) type OnElicitation =
+pub type OnElicitation =
     Arc<dyn Fn(Elicitation, ToolContext) -> Boxed<ElicitationAnswer> + Send + Sync>;
 /// The callback for requests to a model.
-pub(crate) type OnSampling =
+pub type OnSampling =
     Arc<dyn Fn(Sampling, ToolContext) -> Boxed<Result<Sampled, ToolError>> + Send + Sync>;
 
-/// The codes of errors that a server gets.
-pub(crate) const INVALID_REQUEST: i64 = -32600;
-pub(crate) const NO_METHOD: i64 = -32601;
-pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// As the protocol has it for a person who says no.
-pub(crate) const REFUSED: i64 = -1;
+/// The code for a request that has no place.
+pub const INVALID_REQUEST: i64 = -32600;
+/// The code for what is not offered.
+pub const NO_METHOD: i64 = -32601;
+/// The code for a question that cannot be read.
+pub const INVALID_PARAMS: i64 = -32602;
+/// The code for a person who says no.
+pub const REFUSED: i64 = -1;
 
 /// The offers to a server, as configured.
 #[derive(Clone, Default)]
-pub(crate) struct Offers {
-    pub(crate) roots: Vec<Root>,
-    pub(crate) on_elicitation: Option<OnElicitation>,
-    pub(crate) on_sampling: Option<OnSampling>,
+#[non_exhaustive]
+pub struct Offers {
+    /// The folders that it is told of.
+    pub roots: Vec<Root>,
+    /// The callback for questions to a person.
+    pub on_elicitation: Option<OnElicitation>,
+    /// The callback for requests to a model.
+    pub on_sampling: Option<OnSampling>,
+}
+
+impl fmt::Debug for Offers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Offers").field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+/// Bounds on questions.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "another bound is another argument of its caller")]
+pub struct QuestionLimits {
+    /// The longest text of a question in bytes.
+    pub text_bytes: usize,
+    /// The largest form in bytes.
+    pub schema_bytes: usize,
+    /// The most tokens of a model's answer.
+    pub tokens: u32,
 }
 
 /// Our side, as a server sees it: nothing is offered that was not set.
-#[derive(Clone)]
-pub(crate) struct Host {
+#[derive(Clone, Debug)]
+pub struct Host {
     server: String,
     prefix: String,
-    limits: Limits,
+    limits: QuestionLimits,
     offers: Offers,
 }
 
 /// A question that needs an answer from outside.
 #[derive(Clone, Debug)]
-pub(crate) enum HostRequest {
+#[non_exhaustive]
+pub enum HostRequest {
+    /// One to a person.
     Elicitation(Elicitation),
+    /// One to a model.
     Sampling(Sampling),
 }
 
 /// The code and the words of an error that a server gets.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Refusal {
-    pub(crate) code: i64,
-    pub(crate) message: String,
+#[non_exhaustive]
+pub struct HostRefusal {
+    /// The code of the protocol.
+    pub code: i64,
+    /// The words.
+    pub message: String,
 }
 
-impl Refusal {
-    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+impl HostRefusal {
+    /// Creates a refusal.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
 /// A request of a server, sorted.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+#[expect(clippy::exhaustive_enums, reason = "a request is answered, refused or asked on")]
+pub enum Wanted {
     /// The answer is known.
     Answer(Value),
+    /// Somebody has to be asked.
     Question(Box<HostRequest>),
-    Refused(Refusal),
+    /// The server gets an error.
+    Refused(HostRefusal),
 }
 
 impl Host {
-    pub(crate) fn new(server: &str, prefix: &str, limits: Limits, offers: Offers) -> Self {
+    /// Creates our side for a server with this name and prefix.
+    #[must_use]
+    pub fn new(server: &str, prefix: &str, limits: QuestionLimits, offers: Offers) -> Self {
         Self { server: server.to_owned(), prefix: prefix.to_owned(), limits, offers }
     }
 
     /// Returns the capabilities that are declared.
-    pub(crate) fn capabilities(&self) -> Value {
+    #[must_use]
+    pub fn capabilities(&self) -> Value {
         let mut offered = Map::new();
         if !self.offers.roots.is_empty() {
             offered.insert("roots".to_owned(), json!({}));
@@ -90,7 +131,8 @@ impl Host {
     }
 
     /// Reads a request of the server.
-    pub(crate) fn read(&self, method: &str, params: &Value) -> Wanted {
+    #[must_use]
+    pub fn read(&self, method: &str, params: &Value) -> Wanted {
         let name = |what: &str| tool_name(&self.prefix, what);
         let asked = match method {
             "ping" => return Wanted::Answer(json!({})),
@@ -102,31 +144,38 @@ impl Host {
                 params,
                 &self.server,
                 name("elicitation"),
-                self.limits.description_bytes,
+                self.limits.text_bytes,
                 self.limits.schema_bytes,
             )
             .map(HostRequest::Elicitation),
             "sampling/createMessage" if self.offers.on_sampling.is_some() => {
-                Sampling::read(params, &self.server, name("sampling"), self.limits.sampling_tokens)
+                Sampling::read(params, &self.server, name("sampling"), self.limits.tokens)
                     .map(HostRequest::Sampling)
             }
             _ => {
-                return Wanted::Refused(Refusal::new(NO_METHOD, "this client does not offer it"));
+                return Wanted::Refused(HostRefusal::new(
+                    NO_METHOD,
+                    "this client does not offer it",
+                ));
             }
         };
         match asked {
             Ok(asked) => Wanted::Question(Box::new(asked)),
-            Err(problem) => Wanted::Refused(Refusal::new(INVALID_PARAMS, problem)),
+            Err(problem) => Wanted::Refused(HostRefusal::new(INVALID_PARAMS, problem)),
         }
     }
 
     /// Has a question answered.
-    pub(crate) async fn answer(
-        &self,
-        asked: HostRequest,
-        cx: ToolContext,
-    ) -> Result<Value, Refusal> {
-        let refused = |words: String| Refusal::new(REFUSED, words);
+    ///
+    /// # Errors
+    ///
+    /// The refusal that the server gets.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops that of the callback.
+    pub async fn answer(&self, asked: HostRequest, cx: ToolContext) -> Result<Value, HostRefusal> {
+        let refused = |words: String| HostRefusal::new(REFUSED, words);
         match (asked, &self.offers.on_elicitation, &self.offers.on_sampling) {
             (HostRequest::Elicitation(question), Some(ask), _) => {
                 let answer = ask(question.clone(), cx).await;
@@ -137,7 +186,7 @@ impl Host {
                 let sampled = sampled.map_err(|error| refused(error.to_string()))?;
                 Ok(sampled.to_result())
             }
-            _ => Err(Refusal::new(NO_METHOD, "this client does not offer it")),
+            _ => Err(HostRefusal::new(NO_METHOD, "this client does not offer it")),
         }
     }
 }
@@ -156,7 +205,8 @@ mod tests {
 
     #[test]
     fn nothing_is_offered_that_was_not_set() {
-        let host = |offers| Host::new("s", "s", Limits::default(), offers);
+        let limits = QuestionLimits { text_bytes: 1_000, schema_bytes: 1_000, tokens: 9 };
+        let host = |offers| Host::new("s", "s", limits, offers);
         let bare = host(Offers::default());
         assert_eq!(bare.capabilities(), json!({}));
         assert_eq!(kind(&bare, "ping", &json!({})), "{}");

@@ -1,15 +1,15 @@
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::Instant;
-
-/// The sessions of a service, without a clock.
-pub(crate) struct Sessions<T> {
+/// The sessions of a service, by id. The time is an argument.
+#[derive(Debug)]
+pub struct ClientSessions<T> {
     open: HashMap<String, Session<T>>,
     most: usize,
     idle: Duration,
 }
 
+#[derive(Debug)]
 struct Session<T> {
     client: T,
     used: Instant,
@@ -17,20 +17,18 @@ struct Session<T> {
 
 /// There is no room for a session, because all are busy.
 #[derive(Debug)]
-pub(crate) struct Full;
+#[expect(clippy::exhaustive_structs, reason = "there is nothing to say about it")]
+pub struct Full;
 
-impl<T: Clone> Sessions<T> {
-    pub(crate) fn new(most: usize, idle: Duration) -> Self {
+impl<T: Clone> ClientSessions<T> {
+    /// Creates room for this many sessions, which end after a time without use.
+    #[must_use]
+    pub fn new(most: usize, idle: Duration) -> Self {
         Self { open: HashMap::new(), most, idle }
     }
 
     /// Returns the client of a session, which counts as used now.
-    pub(crate) fn get(
-        &mut self,
-        id: &str,
-        now: Instant,
-        is_busy: impl Fn(&T) -> bool,
-    ) -> Option<T> {
+    pub fn get(&mut self, id: &str, now: Instant, is_busy: impl Fn(&T) -> bool) -> Option<T> {
         self.expire(now, is_busy);
         let session = self.open.get_mut(id)?;
         session.used = now;
@@ -38,14 +36,18 @@ impl<T: Clone> Sessions<T> {
     }
 
     /// Counts a session as used now, if it is open.
-    pub(crate) fn touch(&mut self, id: &str, now: Instant) {
+    pub fn touch(&mut self, id: &str, now: Instant) {
         if let Some(session) = self.open.get_mut(id) {
             session.used = now;
         }
     }
 
     /// Adds a session. If there is no room, the one that has been idle for longest ends.
-    pub(crate) fn add(
+    ///
+    /// # Errors
+    ///
+    /// If all are busy.
+    pub fn add(
         &mut self,
         id: String,
         client: T,
@@ -62,12 +64,21 @@ impl<T: Clone> Sessions<T> {
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, id: &str) -> Option<T> {
+    /// Ends a session, and returns its client.
+    pub fn remove(&mut self, id: &str) -> Option<T> {
         self.open.remove(id).map(|session| session.client)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of sessions that are open.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.open.len()
+    }
+
+    /// Returns true if no session is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
     fn expire(&mut self, now: Instant, is_busy: impl Fn(&T) -> bool) {
@@ -93,7 +104,7 @@ mod tests {
     #[test]
     fn idle_sessions_end_and_busy_ones_do_not() {
         let start = Instant::now();
-        let mut sessions = Sessions::new(3, IDLE);
+        let mut sessions = ClientSessions::new(3, IDLE);
         sessions.add("a".into(), 0, start, is_busy).unwrap();
         sessions.add("b".into(), 1, start, is_busy).unwrap();
         let half = start + IDLE / 2;
@@ -109,14 +120,14 @@ mod tests {
     fn a_new_session_takes_the_place_of_the_longest_idle() {
         let start = Instant::now();
         let second = |count: u64| start + Duration::from_secs(count);
-        let mut sessions = Sessions::new(2, IDLE);
+        let mut sessions = ClientSessions::new(2, IDLE);
         sessions.add("a".into(), 0, start, is_busy).unwrap();
         sessions.add("b".into(), 2, second(1), is_busy).unwrap();
         sessions.touch("a", second(2));
         sessions.add("c".into(), 4, second(3), is_busy).unwrap();
         assert_eq!(sessions.get("b", second(3), is_busy), None);
         assert_eq!(sessions.get("a", second(3), is_busy), Some(0));
-        let mut busy = Sessions::new(1, IDLE);
+        let mut busy = ClientSessions::new(1, IDLE);
         busy.add("a".into(), 1, start, is_busy).unwrap();
         assert!(busy.add("b".into(), 0, start, is_busy).is_err());
     }
@@ -127,7 +138,7 @@ mod tests {
             steps in proptest::collection::vec((0..8_u32, 0..8_u32, 0..40_u64), 0..100),
         ) {
             let mut now = Instant::now();
-            let mut sessions = Sessions::new(4, IDLE);
+            let mut sessions = ClientSessions::new(4, IDLE);
             for (id, client, seconds) in steps {
                 now += Duration::from_secs(seconds);
                 let added = sessions.add(id.to_string(), client, now, is_busy);

@@ -1,0 +1,126 @@
+use oa_redact::Secrets;
+use serde_json::Value;
+
+use crate::client::{STATELESS, VERSIONS};
+use crate::cut;
+
+/// The longest excerpt of a server's text in an error.
+const EXCERPT: usize = 300;
+
+/// The words of a server about itself: its answer to `initialize` or `server/discover`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Hello {
+    /// The version that is spoken.
+    pub version: String,
+    /// It has tools.
+    pub has_tools: bool,
+    /// It has resources.
+    pub has_resources: bool,
+    /// It has prompts.
+    pub has_prompts: bool,
+    /// It tells when its tools change.
+    pub tells_changes: bool,
+    /// Its words about how to use it, bounded.
+    pub instructions: Option<String>,
+}
+
+impl Hello {
+    /// Reads the answer to `initialize`. Instructions are cut after this number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, if it has no version, or none that is spoken here.
+    pub fn of_handshake(result: &Value, secrets: &Secrets, bytes: usize) -> Result<Self, String> {
+        let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
+            let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
+            return Err(format!("the answer to initialize has no version: {excerpt}"));
+        };
+        // A server without a handshake may answer it with its version all the same.
+        if !VERSIONS.contains(&version) && version != STATELESS {
+            return Err(unknown(&secrets.excerpt(version, 40)));
+        }
+        Ok(Self::read(version, result, bytes))
+    }
+
+    /// Reads the answer to `server/discover`. Otherwise like [`of_handshake`](Self::of_handshake).
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn of_discovery(result: &Value, secrets: &Secrets, bytes: usize) -> Result<Self, String> {
+        let Some(versions) = result.get("supportedVersions").and_then(Value::as_array) else {
+            let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
+            return Err(format!("the answer to server/discover has no versions: {excerpt}"));
+        };
+        let versions: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
+        if !versions.contains(&STATELESS) {
+            return Err(unknown(&secrets.excerpt(&versions.join(", "), 200)));
+        }
+        Ok(Self::read(STATELESS, result, bytes))
+    }
+
+    fn read(version: &str, result: &Value, bytes: usize) -> Self {
+        let has = |what: &str| result.pointer(what).is_some();
+        let instructions = result.get("instructions").and_then(Value::as_str);
+        let changes = result.pointer("/capabilities/tools/listChanged");
+        Self {
+            version: version.to_owned(),
+            has_tools: has("/capabilities/tools"),
+            has_resources: has("/capabilities/resources"),
+            has_prompts: has("/capabilities/prompts"),
+            tells_changes: changes == Some(&Value::Bool(true)),
+            instructions: instructions.map(|text| cut(text, bytes)),
+        }
+    }
+
+    /// Returns true for the version in which each request stands for itself.
+    #[must_use]
+    pub fn is_stateless(&self) -> bool {
+        self.version == STATELESS
+    }
+}
+
+fn unknown(theirs: &str) -> String {
+    format!("the server speaks version {theirs} of the protocol, not {}", VERSIONS.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_answers_tell_the_same() {
+        let capabilities = json!({ "tools": { "listChanged": true }, "prompts": {} });
+        let mut answer = json!({ "capabilities": capabilities, "instructions": "Be very kind." });
+        answer["protocolVersion"] = "2025-03-26".into();
+        let old = Hello::of_handshake(&answer, &Secrets::new(), 7).unwrap();
+        assert!(old.has_tools && old.has_prompts && old.tells_changes && !old.has_resources);
+        assert_eq!(old.instructions.as_deref(), Some("Be very..."));
+        assert!(!old.is_stateless());
+        answer["supportedVersions"] = json!(["2025-11-25", "2026-07-28"]);
+        let new = Hello::of_discovery(&answer, &Secrets::new(), 7).unwrap();
+        assert_eq!(Hello { version: old.version.clone(), ..new.clone() }, old);
+        assert!(new.is_stateless());
+        // Such a version may be the answer to a handshake, too.
+        answer["protocolVersion"] = "2026-07-28".into();
+        assert_eq!(Hello::of_handshake(&answer, &Secrets::new(), 7), Ok(new));
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let of = |answer: &Value| {
+            let handshake = Hello::of_handshake(answer, &Secrets::new(), 7).unwrap_err();
+            (handshake, Hello::of_discovery(answer, &Secrets::new(), 7).unwrap_err())
+        };
+        let answer = json!({ "protocolVersion": "1999", "supportedVersions": ["1999", "2000"] });
+        let (one, other) = of(&answer);
+        assert!(one.starts_with("the server speaks version 1999 of the protocol, not 2024-11-05"));
+        assert!(other.starts_with("the server speaks version 1999, 2000 of the protocol, not "));
+        let (one, other) = of(&json!({}));
+        assert_eq!(one, "the answer to initialize has no version: {}");
+        assert_eq!(other, "the answer to server/discover has no versions: {}");
+    }
+}

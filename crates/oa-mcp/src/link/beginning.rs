@@ -1,0 +1,160 @@
+//! The beginning of a conversation: `initialize`, or `server/discover` for the version without a handshake.
+//!
+//! `rmcp` always says `initialize`. A server without it is asked `server/discover` in its place, and `rmcp` gets the answer to
+//! a handshake, so that it need not know.
+
+use oa_mcp_data::Hello;
+use oa_mcp_data::client::{STATELESS, VERSIONS, enclose};
+use rmcp::model::ServerJsonRpcMessage;
+use serde_json::{Value, json};
+
+use super::{Kind, Link, SUBSCRIBE};
+use crate::error::{Error, ErrorKind};
+
+/// The id of the request after a refused `initialize`; those of `rmcp` are below.
+const DISCOVER: i64 = 1 << 32;
+/// The codes by which a server that does not know `initialize`, or does not want its versions, refuses it.
+const NO_HANDSHAKE: [i64; 6] = [-32600, -32601, -32602, -32020, -32021, -32022];
+
+impl Link {
+    /// Begins with the `initialize` of `rmcp`. Returns false if the server is asked something else in its place.
+    pub(super) fn begin(&self, id: i64) -> Result<bool, Error> {
+        let mut state = self.lock();
+        (state.beginning.initialize, state.beginning.waits) = (id, Some(id));
+        drop(state);
+        if self.begins_stateless {
+            self.discover(id)?;
+        }
+        Ok(!self.begins_stateless)
+    }
+
+    fn discover(&self, id: i64) -> Result<(), Error> {
+        let mut state = self.lock();
+        (state.beginning.waits, state.beginning.is_discovery) = (Some(id), true);
+        drop(state);
+        let params = self.enclosed(json!({}));
+        let message =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "server/discover", "params": params });
+        self.queue(&message, Kind::Request(id), None)
+    }
+
+    /// Adds to parameters what each request says in the version without a handshake.
+    pub(super) fn enclosed(&self, params: Value) -> Value {
+        let us = json!({ "name": "open-agent", "version": env!("CARGO_PKG_VERSION") });
+        // Without a level, a server of this version sends no log lines.
+        enclose(params, &us, self.on_log.as_ref().map(|_| "debug"))
+    }
+
+    /// Takes the answer to the request that began the conversation.
+    pub(super) fn begun(&self, answer: Result<Value, Error>) {
+        let mut state = self.lock();
+        let is_discovery = state.beginning.is_discovery;
+        let bytes = self.limits.instruction_bytes;
+        let hello = answer.and_then(|result| {
+            let hello = match is_discovery {
+                true => Hello::of_discovery(&result, &self.secrets, bytes),
+                false => Hello::of_handshake(&result, &self.secrets, bytes),
+            };
+            hello.map_err(Error::protocol)
+        });
+        match hello {
+            Ok(hello) => {
+                let (id, is_stateless) = (state.beginning.initialize, hello.is_stateless());
+                let version =
+                    if is_stateless { VERSIONS[VERSIONS.len() - 1] } else { &*hello.version };
+                let handshake = handshake(id, version);
+                (state.beginning.waits, state.beginning.hello) = (None, Some(hello));
+                drop(state);
+                if is_stateless && self.host.capabilities() != json!({}) {
+                    self.warn(format!(
+                        "the server speaks version {STATELESS}, in which it cannot ask the person or the model here"
+                    ));
+                }
+                match handshake {
+                    Ok(message) => drop(self.forward.send(message)),
+                    Err(error) => {
+                        self.end(Error::protocol(format!("the handshake failed: {error}")));
+                    }
+                }
+            }
+            Err(error) if !is_discovery && error.code().is_some_and(is_no_handshake) => {
+                state.beginning.refusal = Some(error);
+                drop(state);
+                if let Err(error) = self.discover(DISCOVER) {
+                    self.end(error);
+                }
+            }
+            Err(error) => {
+                drop(state);
+                self.not_begun(error);
+            }
+        }
+    }
+
+    /// Ends a connection that could not begin. A server that knows neither beginning has refused the first.
+    pub(super) fn not_begun(&self, error: Error) {
+        let refusal = self.lock().beginning.refusal.take();
+        let is_refused = error.code().is_some() && self.begins_stateless;
+        let error = if is_refused { error.of("server/discover") } else { error };
+        self.end(refusal.unwrap_or(error).with_kind(ErrorKind::Connect));
+    }
+
+    /// Asks to be told about changes of the list, which a server without a handshake tells nobody unasked.
+    pub(super) fn subscribe(&self) -> Result<(), Error> {
+        if !self.hello_said().is_some_and(|hello| hello.tells_changes) {
+            return Ok(());
+        }
+        let params = self.enclosed(json!({ "notifications": { "toolsListChanged": true } }));
+        let message = json!({
+            "jsonrpc": "2.0", "id": SUBSCRIBE, "method": "subscriptions/listen", "params": params,
+        });
+        self.queue(&message, Kind::Subscribe, None)
+    }
+
+    /// Takes the body of a refusal by status, if it is an answer of the protocol: always in the version without a handshake,
+    /// and in the others if it refuses the handshake. Returns false if it is not.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_refusal(&self, id: i64, body: &[u8], error: &Error) -> bool {
+        let Ok(mut message) = serde_json::from_slice::<Value>(body) else { return false };
+        let Some(code) = message.pointer("/error/code").and_then(Value::as_i64) else {
+            return false;
+        };
+        let state = self.lock();
+        let (begins, is_stateless) =
+            (state.beginning.waits == Some(id), state.beginning.is_stateless());
+        drop(state);
+        if is_stateless {
+            // Errors about the request as a whole have no id.
+            self.response(id, &mut message);
+            return true;
+        }
+        if begins && is_no_handshake(code) {
+            self.begun(Err(error.clone().with_code(code)));
+            return true;
+        }
+        false
+    }
+
+    /// Returns true if the version without a handshake is spoken.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.lock().beginning.is_stateless()
+    }
+
+    pub(crate) fn hello_said(&self) -> Option<Hello> {
+        self.lock().beginning.hello.clone()
+    }
+}
+
+fn is_no_handshake(code: i64) -> bool {
+    NO_HANDSHAKE.contains(&code)
+}
+
+/// Returns the answer to `initialize` for `rmcp`, less what it does not need.
+fn handshake(id: i64, version: &str) -> serde_json::Result<ServerJsonRpcMessage> {
+    let result = json!({
+        "protocolVersion": version,
+        "capabilities": {},
+        "serverInfo": { "name": "server", "version": "0" },
+    });
+    serde_json::from_value(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}

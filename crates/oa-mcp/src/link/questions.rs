@@ -1,0 +1,92 @@
+//! Questions of the server.
+
+use oa_mcp_data::{HostRefusal, HostRequest, INVALID_REQUEST, NO_METHOD, REFUSED, Wanted};
+use oa_tools::Cancel;
+use serde_json::{Value, json};
+
+use super::{Kind, Link, Question};
+
+/// The longest id of a question, in bytes.
+const LONGEST_ID: usize = 256;
+
+impl Link {
+    /// Answers a request of the server, or hands it to the call that it belongs to.
+    pub(super) fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
+        let wanted = match self.is_stateless() && method != "ping" {
+            // Nothing was offered to it.
+            true => {
+                Wanted::Refused(HostRefusal::new(NO_METHOD, "this version has no such requests"))
+            }
+            false => self.host.read(method, params),
+        };
+        let answer = match wanted {
+            Wanted::Answer(answer) => Ok(answer),
+            Wanted::Refused(refusal) => Err(refusal),
+            Wanted::Question(asked) => match self.hand_over(&id, *asked, within) {
+                Ok(()) => return,
+                Err(refusal) => Err(refusal),
+            },
+        };
+        self.respond(&id, answer);
+    }
+
+    /// Hands a question to the call in which it was asked. Over a pipe nothing says which one that is: then it is the
+    /// oldest.
+    fn hand_over(
+        &self,
+        id: &Value,
+        asked: HostRequest,
+        within: Option<i64>,
+    ) -> Result<(), HostRefusal> {
+        let mut state = self.lock();
+        let is_meant = |call: i64| within.is_none_or(|within| within == call);
+        let calls = state.calls.iter().filter(|(call, _)| is_meant(**call));
+        let calls = calls.filter_map(|(id, call)| Some((id, call.questions.as_ref()?)));
+        let Some((_, questions)) = calls.min_by_key(|(id, _)| **id) else {
+            return Err(HostRefusal::new(INVALID_REQUEST, "no tool is running that could ask"));
+        };
+        let key = id.to_string();
+        if key.len() > LONGEST_ID {
+            return Err(HostRefusal::new(INVALID_REQUEST, "the id is too long"));
+        }
+        if state.asked.contains_key(&key) {
+            return Err(HostRefusal::new(INVALID_REQUEST, "a question with this id is open"));
+        }
+        if state.asked.len() >= self.limits.questions {
+            return Err(HostRefusal::new(REFUSED, "too many questions wait for their answers"));
+        }
+        let cancel = Cancel::new();
+        let question = Question { id: id.clone(), asked, cancel: cancel.clone() };
+        questions
+            .try_send(question)
+            .map_err(|_| HostRefusal::new(REFUSED, "too many questions wait for their answers"))?;
+        state.asked.insert(key, cancel);
+        self.asking.send_replace(state.asked.len());
+        Ok(())
+    }
+
+    /// Answers a question, unless it was answered or taken back.
+    pub(crate) fn reply(&self, question: &Value, answer: Result<Value, HostRefusal>) {
+        if self.forget(question).is_some() {
+            self.respond(question, answer);
+        }
+    }
+
+    /// Takes a question out of those that wait.
+    pub(super) fn forget(&self, question: &Value) -> Option<Cancel> {
+        let mut state = self.lock();
+        let cancel = state.asked.remove(&question.to_string());
+        self.asking.send_replace(state.asked.len());
+        cancel
+    }
+
+    fn respond(&self, id: &Value, answer: Result<Value, HostRefusal>) {
+        let answer = match answer {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(HostRefusal { code, message, .. }) => {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+            }
+        };
+        let _ = self.queue(&answer, Kind::Answer, None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Bounds that no other test reaches, and what a program is started with.
+
+use std::time::Duration;
+
+use oa_mcp::Limits;
+use oa_tools::{Cancel, ToolContext};
+use serde_json::json;
+
+use crate::support::{call, call_with, connect, scripted, tool, with_limits};
+
+#[tokio::test]
+async fn texts_of_a_server_are_cut_with_a_mark() {
+    let server = scripted("plain").limits(with_limits(|limits| {
+        limits.description_bytes = 6;
+        limits.instruction_bytes = 5;
+    }));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(tool(&connected, "s__echo").unwrap().description(), "Tool e...");
+    let instructions = connected.connection("s").unwrap().instructions().await;
+    assert_eq!(instructions.as_deref(), Some("Be ki..."));
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn a_schema_over_the_limit_leaves_its_tool_out_and_warnings_are_bounded() {
+    let small = |limits: &mut Limits| limits.schema_bytes = 10;
+    let connected = connect(scripted("plain").limits(with_limits(small))).await.unwrap();
+    assert!(connected.tools().is_empty());
+    let warnings = connected.connection("s").unwrap().warnings();
+    assert!(warnings.iter().all(|warning| warning.contains("is left out")), "{warnings:?}");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    connected.close().await;
+    let one = with_limits(|limits| (limits.schema_bytes, limits.warnings) = (10, 1));
+    let connected = connect(scripted("plain").limits(one)).await.unwrap();
+    assert_eq!(connected.connection("s").unwrap().warnings().len(), 1);
+    connected.close().await;
+}
+
+/// A call over the limit waits for the end of another one.
+#[tokio::test]
+async fn calls_at_once_are_bounded() {
+    let server = scripted("plain").limits(with_limits(|limits| limits.calls = 2));
+    let connected = connect(server).await.unwrap();
+    let (first, second) = (Cancel::new(), Cancel::new());
+    let silent = |cancel: &Cancel| {
+        let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
+        call_with(&connected, json!({ "what": "nothing" }), cx)
+    };
+    let third = async {
+        let mut third = std::pin::pin!(call(&connected, "string id"));
+        let early = tokio::time::timeout(Duration::from_millis(300), third.as_mut()).await;
+        assert!(early.is_err(), "it does not run beside the other two");
+        first.cancel();
+        assert_eq!(third.await, Ok(json!("accepted")));
+        second.cancel();
+    };
+    let (one, other, ()) = tokio::join!(silent(&first), silent(&second), third);
+    let interrupted = Err("s: the call was interrupted".to_owned());
+    assert_eq!((one, other), (interrupted.clone(), interrupted));
+    connected.close().await;
+}
+
+/// The part of the error output that is kept begins after a line break: half a secret could not be masked.
+#[tokio::test]
+async fn half_a_secret_in_the_last_error_output_is_not_told() {
+    for (bytes, told) in [
+        (16, "s: the server exited with status 3"),
+        (64, "s: the server exited with status 3; its last error output: no config file, key ****"),
+    ] {
+        let server = scripted("die").limits(with_limits(|limits| limits.stderr_bytes = bytes));
+        assert_eq!(connect(server).await.unwrap_err().to_string(), told);
+    }
+}
+
+#[tokio::test]
+async fn a_program_starts_in_its_folder_with_the_variables_that_were_named() {
+    let folder = std::env::temp_dir().canonicalize().unwrap();
+    // Cargo has set it for us.
+    let server = scripted("plain").current_dir(&folder).inherit_env(["CARGO_MANIFEST_DIR", "NONE"]);
+    let connected = connect(server).await.unwrap();
+    let names = call(&connected, "environment").await.unwrap();
+    let names: Vec<&str> = names.as_str().unwrap().split(' ').collect();
+    assert!(names.contains(&"CARGO_MANIFEST_DIR") && !names.contains(&"NONE"), "{names:?}");
+    assert!(!names.contains(&"CARGO_PKG_NAME"), "{names:?}");
+    assert_eq!(call(&connected, "folder").await, Ok(json!(folder)));
+    connected.close().await;
+}

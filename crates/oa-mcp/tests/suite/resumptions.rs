@@ -1,0 +1,174 @@
+//! Streams over real sockets that break off before the answer, and how they are taken up again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use oa_tools::{Emission, Progress};
+use serde_json::{Value, json};
+
+use crate::http::{Answer, connect, event, events, serve};
+use crate::support::{call, call_with, eventually, listening};
+
+/// A response that ends in the middle of what it has announced, as when a server dies or a proxy gives up.
+fn cut(events: &str) -> Answer {
+    Answer::Bytes(format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n{events}"
+    ))
+}
+
+fn numbered(id: usize, message: &Value) -> String {
+    format!("id: e{id}\nretry: 5\n{}", event(message))
+}
+
+fn progress(token: &Value, step: usize) -> Value {
+    let params = json!({ "progressToken": token, "progress": step });
+    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+}
+
+fn answer(id: &Value, text: &str) -> Value {
+    let result = json!({ "content": [{ "type": "text", "text": text }] });
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Each connection is cut in the middle of an event. The call goes on after the last whole one, and its progress comes once
+/// and in order; the call itself is sent once.
+#[tokio::test]
+async fn a_stream_that_is_cut_in_an_event_goes_on_after_the_last_whole_one() {
+    const STEPS: usize = 8;
+    let asked_for = Arc::new(Mutex::new((Value::Null, Value::Null)));
+    let (server, seen) = serve(move |asked| {
+        let mut call = asked_for.lock().ok()?;
+        let done = match asked.method.as_str() {
+            "POST" if asked.what() == "long" => {
+                let token = asked.body["params"]["_meta"]["progressToken"].clone();
+                *call = (asked.body["id"].clone(), token);
+                0
+            }
+            "GET" => {
+                let last = asked.header("last-event-id")?;
+                assert_eq!(asked.header("mcp-session-id"), Some("one"), "it is the same session");
+                assert_eq!(asked.header("accept"), Some("text/event-stream"));
+                last.strip_prefix('e')?.parse::<usize>().ok()?
+            }
+            _ => return None,
+        };
+        let (id, token) = &*call;
+        if done == STEPS {
+            return Some(Answer::Bytes(events(&event(&answer(id, "all of it")))));
+        }
+        let whole = numbered(done + 1, &progress(token, done + 1));
+        let mut half = numbered(done + 2, &progress(token, done + 2));
+        // At another place each time: in the id, in the name, in the data, before the blank line.
+        half.truncate((done * 13 + 3).min(half.len() - 1));
+        Some(cut(&(whole + &half)))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let (cx, told) = listening();
+    let said = call_with(&connected, json!({ "what": "long" }), cx).await;
+    assert_eq!(said, Ok(json!("all of it")));
+    let steps: Vec<_> =
+        (1..=STEPS as u64).map(|step| Emission::Progress(Progress::new(step, None))).collect();
+    assert_eq!(*told.lock().unwrap(), steps);
+    let calls = seen.lock().unwrap().iter().filter(|line| line.contains("tools/call")).count();
+    assert_eq!(calls, 1);
+    connected.close().await;
+}
+
+/// A server that closes the connection on purpose, as the version 2025-11-25 has it: an event without data, whose id is where
+/// the client goes on.
+#[tokio::test]
+async fn a_server_may_close_the_stream_and_answer_later() {
+    let open = Arc::new(Mutex::new(Value::Null));
+    let (server, _) = serve(move |asked| match (&*asked.method, asked.what()) {
+        ("POST", "later") => {
+            *open.lock().unwrap() = asked.body["id"].clone();
+            Some(Answer::Bytes(events("id: e7\nretry: 10\ndata:\n\n")))
+        }
+        ("GET", _) if asked.header("last-event-id") == Some("e7") => {
+            let id = open.lock().unwrap().clone();
+            Some(Answer::Bytes(events(&event(&answer(&id, "resumed")))))
+        }
+        // Without an id, nothing can be taken up.
+        ("POST", "broken") => Some(Answer::Bytes(events("data: {\"json"))),
+        ("POST", "cut") => Some(cut(&event(&progress(&Value::Null, 1)))),
+        _ => None,
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "later").await, Ok(json!("resumed")));
+    assert_eq!(
+        call(&connected, "broken").await,
+        Err("s: the server ended its response without the answer".to_owned())
+    );
+    let broke_off = call(&connected, "cut").await.unwrap_err();
+    assert!(broke_off.starts_with("s: the response broke off: "), "{broke_off}");
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    connected.close().await;
+}
+
+/// A server that is not there for a moment is asked again. One that never gets on, or refuses, is given up.
+#[tokio::test]
+async fn resumptions_are_tried_three_times() {
+    let (open, tries) = (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&tries);
+    let (server, _) = serve(move |asked| {
+        if asked.method == "POST" && ["away", "stuck", "gone", "page"].contains(&asked.what()) {
+            *open.lock().ok()? = asked.body["id"].clone();
+            count.store(0, Ordering::Relaxed);
+            return Some(cut(&format!("id: {}\nretry: 5\ndata:\n\n", asked.what())));
+        }
+        let last = asked.header("last-event-id")?;
+        let tried = count.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = open.lock().ok()?.clone();
+        Some(match last {
+            // The connection ends without an answer.
+            "away" if tried < 3 => Answer::Bytes(String::new()),
+            "away" => Answer::Bytes(events(&event(&answer(&id, "back")))),
+            "stuck" => cut(": still nothing\n\n"),
+            "page" => Answer::Bytes(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>Log in".to_owned(),
+            ),
+            _ => crate::http::status("404 Not Found", "text/plain", "no such event"),
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "away").await, Ok(json!("back")));
+    assert_eq!(
+        call(&connected, "stuck").await,
+        Err("s: the stream of the answer broke off, and again when it was resumed".to_owned())
+    );
+    assert_eq!(tries.load(Ordering::Relaxed), 3);
+    assert_eq!(
+        call(&connected, "gone").await,
+        Err("s: the server answered with status 404 Not Found: no such event".to_owned())
+    );
+    assert_eq!(
+        call(&connected, "page").await,
+        Err("s: the rest of the answer is no stream of events (status 200 OK): <html>Log in"
+            .to_owned())
+    );
+    assert_eq!(tries.load(Ordering::Relaxed), 1);
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    connected.close().await;
+}
+
+/// The stream of notices is asked for three times, and then its loss is told.
+#[tokio::test]
+async fn a_stream_of_notices_that_keeps_breaking_off_is_told() {
+    let (server, seen) = serve(|asked| (asked.method == "GET").then(|| cut(": hello\n\n"))).await;
+    let connected = connect(server).await.unwrap();
+    let warnings = || connected.connection("s").unwrap().warnings();
+    for _ in 0..4 {
+        if eventually(|| !warnings().is_empty()).await {
+            break;
+        }
+    }
+    let expected = "the server's stream of notices broke off: changes of its list are not noticed";
+    assert_eq!(warnings(), [expected]);
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 3);
+    // Calls are not touched by it.
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    connected.close().await;
+}
