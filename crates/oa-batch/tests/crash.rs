@@ -13,6 +13,8 @@ use oa_testkit::{MemoryServer, Reply, Request, Script};
 const RUN: &str = "--run-until-killed";
 const PROMPTS: usize = 3_000;
 const ROUNDS: u64 = 12;
+const CONCURRENCY: usize = 6;
+const WINDOW: usize = 20;
 
 fn main() {
     let arguments: Vec<String> = env::args().collect();
@@ -24,7 +26,7 @@ fn main() {
     }
     let folder = tempfile::tempdir().expect("there is room for files");
     let path = folder.path().join("batch.jsonl");
-    let mut yielded = BTreeSet::new();
+    let (mut yielded, mut asked) = (BTreeSet::new(), BTreeSet::new());
     let (mut killed, mut replies) = (0, 0);
     // The last one runs to its end.
     for round in 0..=ROUNDS {
@@ -42,6 +44,7 @@ fn main() {
             child.wait().expect("it is gone").success()
         });
         let mut news = BTreeSet::new();
+        let mut again = 0;
         for line in output.lines() {
             // The last one may be cut off.
             let Ok(line) = line else { break };
@@ -49,10 +52,15 @@ fn main() {
             let Some(number) = number.strip_suffix('.') else { continue };
             let number: usize = number.parse().expect("it is a number");
             match what {
-                "asked" => assert!(!yielded.contains(&number), "{number} was asked again"),
+                "asked" => {
+                    assert!(!yielded.contains(&number), "{number} was asked again");
+                    again += usize::from(!asked.insert(number));
+                }
                 _ => assert!(news.insert(number), "{number} was yielded twice"),
             }
         }
+        // What the crash before this run has cost.
+        assert!(again <= CONCURRENCY + WINDOW, "{again} prompts were asked again");
         let has_ended = killer.join().expect("it does not panic");
         killed += usize::from(!has_ended);
         if round == ROUNDS {
@@ -87,7 +95,8 @@ async fn run(path: &Path) {
     let server = MemoryServer::new(Script::new().otherwise(echo));
     let agent = AgentOptions::builder().model("any").transport(server).build();
     let log = BatchLog::open(path).await.expect("the log opens");
-    let options = BatchOptions::new(agent.expect("the options are valid")).log(log);
+    let options = BatchOptions::new(agent.expect("the options are valid"));
+    let options = options.concurrency(CONCURRENCY).window(WINDOW).log(log);
     let prompts = (0..PROMPTS).map(|number| number.to_string());
     let mut batch = run_batch(prompts, options).expect("the batch begins");
     while let Some((index, reply)) = batch.next().await {

@@ -151,6 +151,10 @@ impl Client {
     /// rules decide again when the turn continues. In manual mode, open calls wait for their results. Before the next
     /// request, hooks see the results at the end of the conversation, because they may not have seen them yet.
     ///
+    /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode allow
+    /// them. If they leave it to somebody to decide, the calls wait for approval like the others: history does not say
+    /// whether they had it.
+    ///
     /// # Errors
     ///
     /// As [`with_history`](Self::with_history).
@@ -159,6 +163,8 @@ impl Client {
         client.driver.turn.resume(messages).map_err(error::turn)?;
         client.driver.turn.check_history().map_err(error::turn)?;
         client.driver.prepare_open_calls();
+        let settings = Arc::clone(&client.driver.settings);
+        client.driver.turn.allow_external(|call| settings.config.is_allowed(call));
         Ok(client)
     }
 

@@ -130,6 +130,14 @@ impl AgentConfig {
         })
     }
 
+    /// Returns true if the rules and the mode allow a call without asking anybody.
+    pub(crate) fn is_allowed(&self, call: &Call) -> bool {
+        let Self { permissions, tools, .. } = self;
+        let Call { block, input, .. } = call;
+        let category = tools.get(&block.name).and_then(|tool| tool.category());
+        permissions.known(&block.name, input, category) == Some(Permission::Allow)
+    }
+
     /// Returns the input of a call, prepared by its tool unless that was done.
     pub(crate) fn prepared(&self, call: &Call) -> Prepared {
         match call.fit {

@@ -42,6 +42,8 @@ pub(crate) struct Driver {
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
     pub(crate) began: bool,
+    /// True if the answer to come takes the place of one that has begun and did not fit.
+    replaces: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
     /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
@@ -70,6 +72,7 @@ impl Driver {
             steer: None,
             events: VecDeque::new(),
             began: false,
+            replaces: false,
             message: None,
             metadata: Box::default(),
             run: None,
@@ -98,7 +101,11 @@ impl Driver {
     #[inline]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.is_interrupted() {
-            return self.poll_step(cx);
+            match ready!(self.poll_step(cx))? {
+                // Behind what is left of the events before it.
+                Some(event) => self.events.push_back(event),
+                None => return Poll::Ready(Ok(None)),
+            }
         }
         let event = match self.events.pop_front() {
             None if mem::take(&mut self.began) => Some(AgentEvent::AnswerStart),
@@ -184,6 +191,11 @@ impl Driver {
                         return Poll::Ready(Ok(Some(denied)));
                     }
                 }
+                Some(Action::CheckStop { .. }) => {
+                    let outcome = self.settings.config.steps.check_stop(self.turn.stop_check());
+                    let outcome = StepOutcome::CheckStop(outcome.map_err(|it| self.fail(it))?);
+                    drop(self.turn.take(outcome));
+                }
                 Some(Action::Shorten { .. }) => self.shorten(),
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
@@ -241,7 +253,7 @@ impl Driver {
     #[inline(never)]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
-            Done::Answer(ended) => return self.conclude(ended).map(Some),
+            Done::Answer(ended) => return self.conclude(ended),
             Done::AnswerReview(decided) => return self.take_answer_review(decided),
             Done::Decisions(decided) => {
                 let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
@@ -261,7 +273,8 @@ impl Driver {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
                 self.work.answer = Some(answer);
-                return Ok(Some(AgentEvent::AnswerStart));
+                // An answer that takes the place of another is told once.
+                return Ok((!mem::take(&mut self.replaces)).then_some(AgentEvent::AnswerStart));
             }
             Done::Review(change) => {
                 let (outcome, failure) = hooks::review_outcome(change);
@@ -293,9 +306,10 @@ impl Driver {
         Ok(None)
     }
 
-    /// Makes a message of an answer that has ended, and reports it to the state machine.
+    /// Makes a message of an answer that has ended, and reports it to the state machine. There is no event if another
+    /// answer takes its place.
     #[inline(never)]
-    fn conclude(&mut self, mut ended: AnswerStream) -> Result<AgentEvent> {
+    fn conclude(&mut self, mut ended: AnswerStream) -> Result<Option<AgentEvent>> {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
@@ -308,7 +322,7 @@ impl Driver {
             trace.answer(&message, failure.as_ref());
         }
         let usage = message.usage.unwrap_or_default();
-        let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
+        let cut = self.prompt_cut.answered(&self.turn, &usage);
         self.metadata.prompt_cut = cut;
         let miss = self.check_cache(&usage);
         let validation = match failure {
@@ -326,7 +340,11 @@ impl Driver {
             Some(failure)
                 if failure.kind() == ErrorKind::ContextOverflow
                     && answer.blocks.is_empty()
-                    && self.turn.retry_shorter(OverflowSizes::from(&failure.to_record())) => {}
+                    && self.turn.retry_shorter(OverflowSizes::from(&failure.to_record())) =>
+            {
+                self.replaces = true;
+                return Ok(None);
+            }
             Some(failure) => {
                 self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
@@ -350,7 +368,7 @@ impl Driver {
             }
             self.events.push_back(AgentEvent::CacheMiss(miss));
         }
-        Ok(event)
+        Ok(Some(event))
     }
 
     fn tell_refusals(&mut self, answer: &mut AnswerStream) {
@@ -481,10 +499,11 @@ impl Driver {
         }
     }
 
-    /// Drops events of an earlier turn that nobody received.
+    /// Drops events of an earlier turn that nobody received, except those about what is in history for good.
     pub(crate) fn forget_events(&mut self) {
-        self.events.clear();
-        self.began = false;
+        use AgentEvent::{ContextShortened, SteerBlocked, Steered};
+        self.events.retain(|it| matches!(it, ContextShortened(_) | SteerBlocked(_) | Steered(_)));
+        (self.began, self.replaces) = (false, false);
     }
 
     /// Handles an interrupt that was not waited for yet.

@@ -80,7 +80,6 @@ pub use crate::options::AgentOptions;
 pub use crate::query::query_for;
 pub use crate::query::{query, query_for_format};
 pub use crate::steer::SteerHandle;
-pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};

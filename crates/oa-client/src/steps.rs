@@ -13,7 +13,7 @@ use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
     Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
-    Spent, StepCall,
+    Spent, StepCall, StopOutcome,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -219,9 +219,11 @@ impl AgentSteps {
             self.settings.config.price(usage);
         }
         let answer = Answer::from(&message);
-        self.tell(AgentEvent::AnswerEnd(Arc::new(message)));
         match failure {
-            None => AskOutcome::answered(answer),
+            None => {
+                self.tell(AgentEvent::AnswerEnd(Arc::new(message)));
+                AskOutcome::answered(answer)
+            }
             Some(error) => failed(&error, has_begun, answer),
         }
     }
@@ -247,6 +249,11 @@ impl Perform for AgentSteps {
             Some(Err(error)) => PlanOutcome::Failed { error: Box::new(error.to_record()) },
             None => PlanOutcome::Cut { by: CutBy::User },
         })
+    }
+
+    async fn check_stop(&self, step: PlanStep) -> Result<StopOutcome, Infallible> {
+        let failed = |error: Error| StopOutcome::Failed { error: Box::new(error.to_record()) };
+        Ok(self.settings.config.steps.check_stop(step).unwrap_or_else(failed))
     }
 
     async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Infallible> {

@@ -1,6 +1,6 @@
 //! Conditions for [`stop_when`](crate::AgentOptionsBuilder::stop_when).
 
-use crate::step::StepContext;
+use oa_turn::StepContext;
 
 /// Stops once the model has called this tool.
 pub fn has_call(tool: impl Into<String>) -> impl Fn(&StepContext) -> bool + Send + Sync + 'static {

@@ -13,7 +13,7 @@ use oa_turn::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep, Decision,
     Fit, Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
-    Spent, StepCall,
+    Spent, StepCall, StopOutcome,
 };
 use oa_types::{ContentBlock, ErrorRecord, FinishReason, Message, ToolUseBlock, json_size};
 use restate_sdk::context::{DurableFuture, DurableFuturesUnordered, RequestTarget};
@@ -333,6 +333,14 @@ impl Perform for DurableSteps<'_, '_> {
             outcome
         });
         Ok(outcome.await?.unwrap_or_else(|by| PlanOutcome::Cut { by }))
+    }
+
+    async fn check_stop(&self, step: PlanStep) -> Result<StopOutcome, Stop> {
+        let outcome = self.journal(format!("check {}", step.step), |steps, _| async move {
+            let Ok(outcome) = steps.check_stop(step).await;
+            outcome
+        });
+        Ok(outcome.await?.unwrap_or_else(|by| StopOutcome::Cut { by }))
     }
 
     async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Stop> {

@@ -2,7 +2,7 @@
 
 use oa_client::Client;
 use oa_tools::{FnTool, tool};
-use oa_types::Message;
+use oa_types::{Message, ToolResultBlock};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
@@ -118,6 +118,22 @@ impl Answers {
             client.add_tool_error(&call.id, NO_RESULT)?;
         }
         Ok(denied)
+    }
+
+    /// Returns the results of the front end's own tools for calls of a history that it has sent and that wait for
+    /// permission here. It has asked whom it had to: the calls are over.
+    pub(crate) fn results_of_own_tools(&self, client: &Client, denied: &[String]) -> Vec<Message> {
+        let waiting = client.pending_approvals().into_iter().filter(|call| {
+            let tool = client.get_tool(&call.name);
+            tool.is_some_and(|tool| tool.is_external()) && !denied.contains(&call.id)
+        });
+        let results = waiting.filter_map(|call| {
+            let result = self.results.iter().find(|result| result.call_id == call.id)?;
+            let mut block = ToolResultBlock::new(call.id, result.content.clone());
+            block.is_error = result.is_error;
+            Some(Message::tool(block))
+        });
+        results.collect()
     }
 
     fn give_results(&self, client: &mut Client) -> Result<Vec<(String, CallAnswer)>, Refusal> {

@@ -215,7 +215,8 @@ fn rebuild(
         return Ok((Start::Prompt(prompt), Vec::new()));
     }
     let mut client = Client::resume(options, history)?;
-    let history = with_kept(seat.client.history(), client.history());
+    let mut history = with_kept(seat.client.history(), client.history());
+    history.extend(answers.results_of_own_tools(&client, denied));
     client = Client::resume(client.options().clone(), history)?;
     let has_open = !client.pending_approvals().is_empty() || !client.pending_calls().is_empty();
     let denied = answers.give_to_rebuilt(&mut client, denied)?;

@@ -23,6 +23,14 @@ pub enum Action {
         /// The number of the request in its turn, from 1.
         step: u32,
     },
+    /// Decide whether the turn ends after the calls of a step; then call [`take`](crate::Turn::take) with
+    /// [`StepOutcome::CheckStop`](crate::StepOutcome::CheckStop). [`stop_check`](crate::Turn::stop_check) has the data.
+    /// Returned only if [`check_stop`](crate::Options::check_stop) is set.
+    CheckStop {
+        /// The number of the step in its turn, from 1; 0 if its calls have waited and the turn was continued with
+        /// them.
+        step: u32,
+    },
     /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order.
     Run {
         /// The indexes of the calls, in call order.

@@ -13,7 +13,7 @@ use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
     PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome,
-    ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
+    ReviewStep, RunOutcome, RunStep, Step, StepOutcome, StopOutcome,
 };
 use crate::turn::Turn;
 
@@ -118,6 +118,15 @@ pub trait Perform {
     /// default, requests are sent as they are.
     fn plan(&self, _step: PlanStep) -> impl Future<Output = Result<PlanOutcome, Self::Error>> {
         async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
+    }
+
+    /// Decides whether the turn ends after the calls of a step. It is called once for each step with calls if
+    /// [`check_stop`](crate::Options::check_stop) is set. By default, the turn goes on.
+    fn check_stop(
+        &self,
+        _step: PlanStep,
+    ) -> impl Future<Output = Result<StopOutcome, Self::Error>> {
+        async { Ok(StopOutcome::Continue) }
     }
 
     /// Shortens the conversation if it is too long for the model. It is called before each request if
@@ -240,6 +249,7 @@ pub async fn drive<P: Perform>(
             }
             Step::Approve(step) => perform.approve(step).await.map(StepOutcome::Approve),
             Step::Ask(step) => perform.ask(step).await.map(StepOutcome::Ask),
+            Step::CheckStop(step) => perform.check_stop(step).await.map(StepOutcome::CheckStop),
             Step::Decide(step) => perform.decide(step).await.map(StepOutcome::Decide),
             Step::Plan(step) => perform.plan(step).await.map(StepOutcome::Plan),
             Step::Review(step) => perform.review(step).await.map(StepOutcome::Review),

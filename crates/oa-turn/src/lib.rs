@@ -15,7 +15,8 @@
 //!   drivers that show text while it is generated.
 //!
 //! A turn can be changed while it runs. [`Turn::steer`] queues messages that enter before the next request. With
-//! [`Options::plan_steps`], the driver plans each request: another model, fewer tools, the end of the turn. Calls of
+//! [`Options::plan_steps`], the driver plans each request: another model, fewer tools, the end of the turn. With
+//! [`Options::check_stop`], it decides after the calls of each step whether the turn ends there. Calls of
 //! [external tools](Turn::set_external_tools) end the turn until their results are added. With [`Options::shorten`],
 //! the driver can shorten the conversation before a request. With [`Options::review_answers`], it keeps, refuses or
 //! blocks each answer without calls. [`Turn::checkpoint`] marks the moments at which the conversation is worth saving.
@@ -68,6 +69,7 @@ mod repair;
 mod round;
 mod shared_budget;
 mod shorten;
+mod step_context;
 
 mod error;
 
@@ -87,8 +89,9 @@ pub use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenS
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
     PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep,
-    ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall, StepOutcome,
+    ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall, StepOutcome, StopOutcome,
 };
+pub use crate::step_context::StepContext;
 pub use crate::turn::{Checkpoint, Turn, TurnSnapshot};
 
 /// Runs the README's example as a test.

@@ -44,6 +44,10 @@ pub struct Options {
     /// True if the driver plans each request first, with [`Action::Plan`](crate::Action::Plan). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
+    /// True if the driver decides after the calls of each step whether the turn ends there, with
+    /// [`Action::CheckStop`](crate::Action::CheckStop). False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub check_stop: bool,
     /// True if the driver reviews each answer without calls before the turn ends with it, with
     /// [`Action::ReviewAnswer`](crate::Action::ReviewAnswer). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -106,6 +110,7 @@ impl Default for Options {
             final_text_only: false,
             inline_results: false,
             plan_steps: false,
+            check_stop: false,
             shorten: false,
             review_answers: false,
             max_answer_retries: 2,

@@ -28,6 +28,9 @@ pub(crate) struct Round {
     unshown: VecDeque<Piece>,
     /// The number of calls, from the first, whose results have been shown.
     results_shown: usize,
+    /// True once it was decided whether the turn ends after these calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_checked: bool,
 }
 
 /// A part of an answer that the caller is shown after the text.
@@ -155,6 +158,11 @@ impl Round {
 
     pub(crate) fn has_waiting(&self) -> bool {
         self.calls.iter().any(Call::is_waiting)
+    }
+
+    /// Returns true if there are calls, and it was not decided whether the turn ends after them.
+    pub(crate) fn is_unchecked(&self) -> bool {
+        !self.is_checked && !self.calls.is_empty()
     }
 
     /// Returns true if permission for a call was requested and the turn waits for it.

@@ -27,6 +27,8 @@ pub enum Step {
     Approve(ApprovalStep),
     /// Ask the model.
     Ask(AskStep),
+    /// Decide whether the turn ends after the calls of a step. The data are those of the step that is over.
+    CheckStop(PlanStep),
     /// Decide whether a call may run.
     Decide(DecideStep),
     /// The turn has ended, or waits for the caller. This step has no outcome.
@@ -62,6 +64,8 @@ pub enum StepOutcome {
     Approve(ApprovalOutcome),
     /// The outcome of [`Step::Ask`].
     Ask(AskOutcome),
+    /// The outcome of [`Step::CheckStop`].
+    CheckStop(StopOutcome),
     /// The outcome of [`Step::Decide`].
     Decide(DecideOutcome),
     /// The outcome of [`Step::Plan`].
@@ -136,11 +140,32 @@ pub enum PromptOutcome {
     },
 }
 
+/// The decision whether a turn ends after the calls of a step.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StopOutcome {
+    /// The turn goes on.
+    Continue,
+    /// The turn ended early.
+    Cut {
+        /// The reason.
+        by: CutBy,
+    },
+    /// Nothing could be decided, and the turn fails.
+    Failed {
+        /// The failure.
+        error: Box<ErrorRecord>,
+    },
+    /// The turn ends with [`FinishReason::Stopped`], before steered messages enter and the conversation is shortened.
+    Stop,
+}
+
 /// A request to plan.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PlanStep {
-    /// The number of the request in its turn, from 1.
+    /// The number of the request in its turn, from 1; 0 for [`Step::CheckStop`] of calls that had waited.
     pub step: u32,
     /// The calls of the last answer of this turn, with their results.
     pub last_calls: Vec<Call>,

@@ -24,6 +24,7 @@ mod shorten_state;
 mod snapshot;
 mod steer;
 mod steps;
+mod stop;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -352,6 +353,10 @@ impl Turn {
                     return self.steered_action();
                 }
                 Phase::Shortening { .. } => return self.shorten_action(),
+                Phase::Checking { handed } => {
+                    let is_new = !mem::replace(handed, true);
+                    return is_new.then(|| Action::CheckStop { step: self.steps() });
+                }
                 Phase::Planning { handed, .. } => {
                     if mem::replace(handed, true) {
                         return None;
@@ -449,6 +454,7 @@ impl Turn {
             &Phase::Shortening { handed: true, is_overflow, .. } => {
                 Some(Action::Shorten { is_overflow })
             }
+            Phase::Checking { handed: true } => Some(Action::CheckStop { step: self.steps() }),
             Phase::Planning { handed: true, .. } => {
                 Some(Action::Plan { step: self.next_step_number() })
             }
@@ -513,10 +519,11 @@ impl Turn {
         }
     }
 
-    /// Begins a request: steered messages enter first, then the conversation may be shortened and the request planned.
+    /// Begins a request: the step before it may end the turn, then steered messages enter, and the conversation may be
+    /// shortened and the request planned.
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
-        if self.is_used_up_by_others() {
+        if self.is_used_up_by_others() || self.begins_check() {
             return;
         }
         if self.steered.is_empty() {
@@ -542,6 +549,8 @@ impl Turn {
     /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
+        // The calls before a prompt are of no step of this turn.
+        self.round.is_checked |= prompt.is_some();
         self.progress = self.progress.next(prompt.is_some());
         self.note_prompt();
     }
@@ -565,6 +574,8 @@ impl Turn {
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
         let place = self.history().len();
         if self.put_inline() {
+            // The turn ends with its text anyway.
+            self.round.is_checked = true;
             self.end_answered(FinishReason::Stop, place);
             return;
         }

@@ -93,8 +93,8 @@ pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
     ClientStream, Compaction, HistoryMut, InterruptHandle, NestedEvent, OutputMode, ParentAgent,
-    Partial, Reply, ResponseFormat, SendFor, SteerHandle, StepContext, Structured,
-    StructuredStream, TurnMetadata, query, query_for_format, stop_when,
+    Partial, Reply, ResponseFormat, SendFor, SteerHandle, Structured, StructuredStream,
+    TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     CacheMiss, ChangedPart, ContextPolicy, ContextShortened, HowShortened, Overflow, PromptCut,
@@ -121,7 +121,7 @@ pub use oa_terminal::TerminalPrompt;
 pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool};
 pub use oa_transport::RequestBody;
-pub use oa_turn::{Checkpoint, SteerAfterEnd};
+pub use oa_turn::{Checkpoint, SteerAfterEnd, StepContext};
 pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,

@@ -7,6 +7,7 @@ use futures_core::Stream;
 use oa_batch::{BatchOptions, run_batch};
 use oa_chat::{AnswerDelta, AnswerStream, ChatRequest};
 use oa_client::{AgentOptions, Error};
+use tokio::runtime::{Builder, Runtime};
 use tower::service_fn;
 
 use crate::model::prompts;
@@ -22,12 +23,13 @@ impl Stream for Once {
     }
 }
 
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
+}
+
 /// Returns the most bytes that were allocated at once.
-fn peak(count: usize, in_order: bool) -> u64 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("nothing fails here");
+fn peak(count: usize, change: impl FnOnce(BatchOptions) -> BatchOptions) -> u64 {
+    let runtime = runtime();
     let allocated = allocation_counter::measure(|| {
         runtime.block_on(async {
             let echo = service_fn(|request: ChatRequest| async move {
@@ -40,8 +42,8 @@ fn peak(count: usize, in_order: bool) -> u64 {
                 .chat_service(echo)
                 .build()
                 .expect("nothing fails here");
-            let options = BatchOptions::new(agent).in_input_order(in_order);
-            let mut batch = run_batch(prompts(count), options).expect("nothing fails here");
+            let mut batch = run_batch(prompts(count), change(BatchOptions::new(agent)))
+                .expect("nothing fails here");
             let mut replies = 0;
             while let Some((_, reply)) = batch.next().await {
                 reply.expect("nothing fails here");
@@ -56,7 +58,8 @@ fn peak(count: usize, in_order: bool) -> u64 {
 #[test]
 fn memory_is_flat() {
     for in_order in [false, true] {
-        let (few, many) = (peak(200, in_order), peak(5_000, in_order));
+        let peak = |count| peak(count, |options| options.in_input_order(in_order));
+        let (few, many) = (peak(200), peak(5_000));
         assert!(many <= few + few / 5, "{few} bytes for 200 prompts, {many} for 5,000");
     }
 }

@@ -19,16 +19,17 @@ fn endpoint(server: MemoryServer) -> Endpoint {
     endpoint.transport(server).build().expect("the endpoint is valid")
 }
 
-#[tokio::test]
-async fn ten_thousand_prompts_survive_the_death_of_a_server() {
-    let began = Instant::now();
-    let (asked, requests) = (Asked::default(), Arc::new(AtomicU32::new(0)));
-    let healthy = server(&asked, |_, _| None);
-    // Some requests are cut off in the middle of their answer, all later ones find nobody.
-    let dies = server(&asked, move |_, _| match requests.fetch_add(1, Ordering::Relaxed) {
-        0..2_000 => None,
-        2_000..2_010 => Some(Reply::text("Broken off in the middle").close_after(150)),
-        _ => Some(Reply::hang_up()),
+/// Returns an agent with two servers, of which one dies after so many requests: some are cut off in the middle of their
+/// answer, all later ones find nobody.
+fn agent_of_two(asked: &Asked, lives: u32) -> (AgentOptions, Router) {
+    let requests = Arc::new(AtomicU32::new(0));
+    let healthy = server(asked, |_, _| None);
+    let dies = server(asked, move |_, _| {
+        let past = requests.fetch_add(1, Ordering::Relaxed).checked_sub(lives)?;
+        Some(match past {
+            0..10 => Reply::text("Broken off in the middle").close_after(150),
+            _ => Reply::hang_up(),
+        })
     });
     let router = Router::builder()
         .endpoint(Server::new(endpoint(healthy)).name("healthy").cap(16))
@@ -36,9 +37,16 @@ async fn ten_thousand_prompts_survive_the_death_of_a_server() {
         .policy(Policy::LeastBusy)
         .not_sticky()
         .build()
-        .unwrap();
-    let agent = AgentOptions::builder().model("any").chat_service(router.clone()).build().unwrap();
+        .expect("the router is valid");
+    let agent = AgentOptions::builder().model("any").chat_service(router.clone()).build();
+    (agent.expect("the options are valid"), router)
+}
 
+#[tokio::test]
+async fn ten_thousand_prompts_survive_the_death_of_a_server() {
+    let began = Instant::now();
+    let asked = Asked::default();
+    let (agent, router) = agent_of_two(&asked, 2_000);
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
     let prompts = prompts(PROMPTS).inspect(move |_| {
@@ -62,4 +70,46 @@ async fn ten_thousand_prompts_survive_the_death_of_a_server() {
     let again = u64::from(asked.total()) - PROMPTS as u64;
     assert_eq!(again, status[1].failed, "{status:?}");
     println!("10,000 prompts in {:?}, {} of them asked again", began.elapsed(), again);
+}
+
+/// Stopped in the middle, before and after the death of the server: what was yielded is not asked again, and every
+/// prompt has one reply.
+#[cfg(feature = "log")]
+#[tokio::test]
+async fn ten_thousand_prompts_go_on_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let mut replies = vec![false; PROMPTS];
+    for (run, stop) in [1_303, 7_109, PROMPTS].into_iter().enumerate() {
+        let asked = Asked::default();
+        // In the second run it is well again, and dies. In the third it is dead from the start.
+        let (agent, _) = agent_of_two(&asked, [10_000, 2_000, 0][run]);
+        let log = oa_batch::BatchLog::open(&path).await.unwrap();
+        let known = log.replies();
+        assert!(known >= replies.iter().filter(|has_reply| **has_reply).count());
+        let options = BatchOptions::new(agent).concurrency(32).window(32).log(log);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&taken);
+        let prompts = prompts(PROMPTS).inspect(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut batch = run_batch(prompts, options.in_input_order(true)).unwrap();
+        for number in 0..stop {
+            let (index, reply) = batch.next().await.expect("there are more");
+            assert_eq!(index, number, "in order of input, also from the log");
+            assert_eq!(reply.unwrap().text, echo(&format!("prompt {index}")));
+            let again = asked.times(&format!("prompt {index}"));
+            assert!(!replies[index] || again == 0, "prompt {index} was asked again");
+            assert!(taken.load(Ordering::Relaxed) - number <= 64, "more is held than allowed");
+            replies[index] = true;
+        }
+        let progress = batch.progress();
+        assert_eq!(progress.failed, 0);
+        assert!(progress.from_log <= known as u64, "{progress:?}");
+        if stop == PROMPTS {
+            assert!(batch.next().await.is_none());
+            assert_eq!((progress.done, progress.from_log), (10_000, known as u64));
+            assert!(u64::from(asked.total()) >= (PROMPTS - known) as u64);
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! Options for the steps of a turn.
 
-use oa_turn::SteerAfterEnd;
+use oa_turn::{SteerAfterEnd, StepContext};
 
 use super::AgentOptionsBuilder;
-use crate::step::StepContext;
 
 impl AgentOptionsBuilder {
     /// Runs code before each request of a turn. It receives the [`StepContext`] and can change the request's model,
@@ -41,14 +40,16 @@ impl AgentOptionsBuilder {
     }
 
     /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if the condition is true after
-    /// the calls of a step, even if they waited for approval or for external results. With several conditions, any one
-    /// is enough. [`stop_when`](crate::stop_when) has common ones. For auto mode.
+    /// the calls of a step, even if they waited for approval or for external results. It is checked once for each step,
+    /// before [steered](crate::SteerHandle) messages enter and the conversation is shortened. With several conditions,
+    /// any one is enough. [`stop_when`](crate::stop_when) has common ones. A panic ends the turn with an error of kind
+    /// `Hook`. For auto mode.
     pub fn stop_when(
         mut self,
         stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.config.steps.add_stop(stop);
-        self.config.turn.plan_steps = true;
+        self.config.turn.check_stop = true;
         self.auto_only("stop_when")
     }
 

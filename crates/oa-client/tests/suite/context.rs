@@ -59,7 +59,7 @@ fn server(pages: u64, context: u64, summary: Reply) -> MemoryServer {
     MemoryServer::new(Script::new().strict_by(Strict::new()).otherwise(Reply::by(answer)))
 }
 
-fn is_summary(request: &Request) -> bool {
+pub(crate) fn is_summary(request: &Request) -> bool {
     let [only] = request.messages() else { return false };
     only["content"].as_str().is_some_and(|text| text.starts_with("Summarize"))
 }
@@ -179,6 +179,47 @@ async fn a_request_that_is_refused_is_shortened_and_sent_once_more() {
     assert!(refused > 3, "{refused}");
     assert_eq!(client.history().last().unwrap().text(), "I have read all pages.");
     server.verify();
+}
+
+/// Some servers say that a prompt is too long in the stream. Then nothing has ended: the answer is the one to the shorter
+/// request.
+#[tokio::test]
+async fn an_overflow_within_the_stream_is_no_answer() {
+    let too_long = || {
+        let message = "request (5000 tokens) exceeds the available context size (2048 tokens)";
+        let error = json!({ "code": 400, "message": message, "type": "exceed_context_size_error" });
+        Reply::new().without_usage().event(json!({ "error": error }))
+    };
+    let bees = TextBlock::new("Bees. ".repeat(500)).into();
+    let old = [Message::user("Tell me of bees."), Message::assistant(vec![bees])];
+    for fails in [false, true] {
+        let second = if fails { too_long() } else { Reply::text("Done.") };
+        let server = MemoryServer::new([too_long(), second]);
+        let options = agent(&server).context(ContextPolicy::new(4_096)).build().unwrap();
+        let mut client = Client::with_history(options, old.to_vec()).unwrap();
+        client.send("And wasps?").await.unwrap();
+        let mut told = Vec::new();
+        let error = loop {
+            told.push(match client.next_event().await {
+                Ok(Some(AgentEvent::AnswerStart)) => "start",
+                Ok(Some(AgentEvent::AnswerEnd(_))) => "end",
+                Ok(Some(AgentEvent::Block(_))) => "text",
+                Ok(Some(AgentEvent::ContextShortened(_))) => "shortened",
+                Ok(Some(AgentEvent::TurnEnd(_))) => "over",
+                Ok(Some(AgentEvent::Problem(_))) => continue,
+                Ok(Some(event)) => panic!("{event:?}"),
+                Ok(None) => break None,
+                Err(error) => break Some(error.kind()),
+            });
+        };
+        told.dedup();
+        match fails {
+            false => assert_eq!(told, ["start", "shortened", "text", "end", "over"]),
+            true => assert_eq!(told, ["start", "shortened"]),
+        }
+        assert_eq!(error, fails.then_some(ErrorKind::ContextOverflow));
+        assert_eq!(server.requests().len(), 2);
+    }
 }
 
 #[tokio::test]

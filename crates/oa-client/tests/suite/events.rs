@@ -2,7 +2,7 @@
 
 use oa_chat::ToolMode;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
-use oa_testkit::{MemoryServer, Reply};
+use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use oa_tools::tool;
 use oa_types::ContentBlock;
 use serde_json::{Value, json};
@@ -91,11 +91,29 @@ async fn the_first_event_of_a_call_has_the_id_of_all_later_ones() {
     }
 }
 
+/// In each dialect, and however the server cuts its answer.
 #[tokio::test]
 async fn calls_in_text_have_an_id_and_a_name_from_the_first_event() {
-    let call = r#"<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>"#;
-    let server = MemoryServer::new([Reply::text(call), Reply::text("4.")]);
-    let options = AgentOptions::builder().tool_mode(ToolMode::TaggedJson);
-    let events = events(options, &server).await;
-    assert_eq!(started(&events).len(), 1);
+    let constrained = r#"{"tool": "add", "arguments": {"a": 2}}"#;
+    let tagged = r#"<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>"#;
+    for (mode, call, answer) in [
+        (ToolMode::Constrained, constrained, r#"{"answer": "4."}"#),
+        (ToolMode::Markers, "[TOOL:add:a=2]", "4."),
+        (ToolMode::MarkersInline, "[TOOL:add:a=2]", "4."),
+        (ToolMode::React, "Action: add(a=2)", "4."),
+        (ToolMode::TaggedJson, tagged, "4."),
+    ] {
+        for cut in [Cut::Whole, Cut::Every(1)] {
+            let script = Script::new().reply(Reply::text(call).cut(cut));
+            let server = MemoryServer::new(script.otherwise(Reply::text(answer)));
+            let options = AgentOptions::builder().tool_mode(mode.clone());
+            let events = events(options, &server).await;
+            let first = events.iter().find_map(|event| match event {
+                AgentEvent::ToolUseDelta(delta) => Some((delta.id.clone(), delta.name.clone())),
+                _ => None,
+            });
+            let id = started(&events).pop();
+            assert_eq!(first, Some((id, Some("add".to_owned()))), "{mode:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_hooks::{HookDecision, Hooks, Permission};
 use oa_session::{
     FollowError, JsonlStore, MemoryStore, NewSession, SavedSession, SessionId, SessionStore,
@@ -38,6 +38,10 @@ fn model() -> MemoryServer {
 type Runs = Arc<[AtomicUsize; 4]>;
 
 fn options(server: &MemoryServer, runs: &Runs) -> AgentOptions {
+    builder(server, runs).build().expect("the options are right")
+}
+
+fn builder(server: &MemoryServer, runs: &Runs) -> AgentOptionsBuilder {
     let runs = Arc::clone(runs);
     let count = tool("count", "Counts").param("n", "integer").build(move |args| {
         let n = args["n"].as_u64().unwrap_or_default() as usize;
@@ -51,7 +55,7 @@ fn options(server: &MemoryServer, runs: &Runs) -> AgentOptions {
         (event.message.text() == "Bad.").then(|| HookDecision::retry("no"))
     });
     let options = AgentOptions::builder().model("any").transport(server.clone()).hooks(hooks);
-    options.tool(count).auto_execute_tools(true).build().expect("the options are right")
+    options.tool(count).auto_execute_tools(true)
 }
 
 fn session() -> NewSession {
@@ -421,4 +425,74 @@ async fn an_error_of_the_turn_is_told_and_what_it_took_back_is_not_kept() {
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(turn.next_event().await.expect("nothing fails here").is_none());
     assert_eq!(saved.session().messages, client.history());
+}
+
+/// A model that asks a person and counts, and then ends.
+fn asking() -> MemoryServer {
+    MemoryServer::new(Script::new().strict().otherwise(Reply::by(|request| {
+        let has_results = request.messages().iter().any(|message| message["role"] == "tool");
+        match has_results {
+            false => Reply::new().call_with_id("1", "ask", json!({})).call_with_id(
+                "2",
+                "count",
+                json!({"n": 1}),
+            ),
+            true => Reply::text("Good."),
+        }
+    })))
+}
+
+/// A call of an external tool waits through any number of programs, each of which dies after some event.
+#[tokio::test]
+async fn external_calls_wait_through_restarts() {
+    let asks = |runs: &Runs| {
+        let ask = tool("ask", "Asks").external();
+        builder(&asking(), runs).tool(ask).build().expect("the options are right")
+    };
+    for events in 0.. {
+        let (runs, store) =
+            (Runs::default(), Arc::new(MemoryStore::new()) as Arc<dyn SessionStore>);
+        let mut saved = opened(&store).await;
+        let mut client = Client::new(asks(&runs)).expect("nothing fails here");
+        client.send("Go.").await.expect("nothing fails here");
+        let mut turn = saved.follow(&mut client);
+        let mut is_over = false;
+        for _ in 0..events {
+            is_over |= turn.next_event().await.expect("nothing fails here").is_none();
+        }
+        drop((client, saved));
+        // Each of the other programs dies too: before the answer, and after it.
+        for round in 0..3 {
+            let mut saved = opened(&store).await;
+            let mut messages = saved.session().conversation();
+            if messages.is_empty() {
+                messages.push(Message::user("Go."));
+            }
+            let mut client = Client::resume(asks(&runs), messages).expect("nothing fails here");
+            if client.history().len() == 1 {
+                client.continue_turn().await.expect("nothing fails here");
+                saved.follow(&mut client).finish().await.expect("nothing fails here");
+            }
+            if round == 0 {
+                continue;
+            }
+            if round == 1 {
+                assert_eq!(client.pending_calls().len(), 1, "after {events} events");
+                client.add_tool_result("1", json!("Yes.")).expect("it waits");
+                // Once the turn goes on, the result is saved with the next answer at the latest.
+                client.continue_turn().await.expect("nothing fails here");
+                saved.follow(&mut client).finish().await.expect("nothing fails here");
+            }
+            assert!(client.pending_calls().is_empty());
+            assert_eq!(client.history().last().expect("there are some").text(), "Good.");
+            assert_eq!(results(client.history()), [json!("Yes."), json!(1)]);
+            assert!(
+                (1..=2).contains(&runs[1].load(Ordering::Relaxed)),
+                "twice if it was not saved"
+            );
+        }
+        if is_over {
+            break;
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod follow;
 mod images;
 mod keys;
 mod opened;
+mod opened_steps;
 mod options;
 mod reading;
 mod signals;

@@ -1,12 +1,14 @@
 //! A run that is planned step by step, steered, and answered from outside.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query, stop_when,
 };
-use oa_hooks::{HookDecision, Hooks};
+use oa_context::{ContextPolicy, Overflow};
+use oa_hooks::{HookDecision, Hooks, Permission, ToolRule};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, tool};
 use oa_turn::{SteerAfterEnd, drive};
@@ -305,6 +307,66 @@ async fn external_calls_wait_through_restarts() {
     server.verify();
 }
 
+/// History does not say whether a call had the permission that it needs, so somebody is asked again.
+#[tokio::test]
+async fn external_calls_that_need_permission_ask_again_after_a_restart() {
+    let server = asks();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let options = |server: &MemoryServer| {
+        let ask = tool("ask_user", "Asks").param("question", "string").external();
+        let (options, asked) = (agent(server).tool(ask), Arc::clone(&asked));
+        let options = options.tool_rule(ToolRule::allow("add")).can_use_tool(move |_| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            async { Permission::Later }
+        });
+        options.build().unwrap()
+    };
+    let mut client = Client::new(options(&server)).unwrap();
+    let reply = client.ask("Paint it.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::ApprovalPending);
+    let messages = client.history().to_vec();
+    drop(client);
+    let mut client = Client::resume(options(&server), messages).unwrap();
+    assert!(client.pending_calls().is_empty(), "nobody has allowed it");
+    let waiting: Vec<_> = client.pending_approvals().into_iter().map(|call| call.id).collect();
+    assert_eq!(waiting, ["1", "2"]);
+    client.add_tool_result("1", json!("Blue.")).unwrap_err();
+    for id in waiting {
+        client.approve(&id).unwrap();
+    }
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.finish_reason(), Some(&FinishReason::WaitsForResults));
+    assert_eq!(client.pending_calls().len(), 1);
+    client.add_tool_result("1", json!("Blue.")).unwrap();
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
+    assert_eq!(asked.load(Ordering::Relaxed), 1, "the approval has answered the question");
+    server.verify();
+}
+
+/// A hook has seen the call before it was stored, and asks nobody.
+#[tokio::test]
+async fn external_calls_that_rules_allow_wait_for_results_after_a_restart() {
+    let server = asks();
+    let options = |server: &MemoryServer| {
+        let ask = tool("ask_user", "Asks").param("question", "string").external();
+        let hooks = Hooks::new().add_pre_tool_use(|_| async { None });
+        let options = agent(server).tool(ask).hooks(hooks).tool_rule(ToolRule::deny("search"));
+        options.build().unwrap()
+    };
+    let mut client = Client::new(options(&server)).unwrap();
+    client.ask("Paint it.").await.unwrap();
+    let messages = client.history().to_vec();
+    let mut client = Client::resume(options(&server), messages).unwrap();
+    assert!(client.pending_approvals().is_empty());
+    client.add_tool_result("1", json!("Blue.")).unwrap();
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    server.verify();
+}
+
 #[tokio::test]
 async fn in_manual_mode_all_open_calls_are_pending() {
     let server = asks();
@@ -415,4 +477,83 @@ async fn a_condition_sees_calls_that_had_waited() {
     while client.receive().await.unwrap().is_some() {}
     assert_eq!(client.turn_metadata().finish_reason, Some(FinishReason::Stopped));
     assert_eq!(server.requests().len(), 1);
+}
+
+/// A condition is asked before messages enter and summaries are written, which would be for nothing.
+#[tokio::test]
+async fn a_condition_sees_the_step_as_its_calls_have_left_it() {
+    let server = strict([call("add"), Reply::text("Done.")]);
+    let seen = Arc::<Mutex<Vec<usize>>>::default();
+    let (log, archived) = (Arc::clone(&seen), Arc::<Mutex<Vec<usize>>>::default());
+    let archive = Arc::clone(&archived);
+    let options = agent(&server)
+        .context(ContextPolicy::new(1).with_overflow(Overflow::DropOldest))
+        .archive_context(move |messages| {
+            archive.lock().unwrap().push(messages.len());
+            async {}
+        })
+        .stop_when(move |step| {
+            log.lock().unwrap().push(step.history().len());
+            true
+        });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.send("Go.").await.unwrap();
+    client.steer_handle().steer("Also this.").unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Stopped));
+    assert_eq!((&**seen.lock().unwrap(), client.history().len()), (&[3][..], 3));
+    assert!(archived.lock().unwrap().is_empty(), "nothing was shortened");
+    // What was steered waits, and the step is not checked again.
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.history().last().unwrap().text(), "Done.");
+    assert!(client.history().iter().any(|message| message.text() == "Also this."));
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_panic_of_a_condition_ends_the_turn_with_an_error() {
+    let server = strict([call("add")]);
+    let options = agent(&server).stop_when(|step| step.history().is_empty() || panic!("a bug"));
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let error = client.ask("Go.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook, "{error}");
+    assert_eq!(client.history().len(), 3, "what was done stays");
+}
+
+/// A message that has entered history is told, also if the turn ends before anybody has heard of it.
+#[tokio::test(start_paused = true)]
+async fn a_send_that_fails_or_is_interrupted_keeps_the_events_of_what_has_entered() {
+    for fails in [false, true] {
+        let first = if fails { Reply::error(400, "no") } else { Reply::silence() };
+        let script = Script::new().reply(first).otherwise(Reply::text("Two."));
+        let server = MemoryServer::new(script);
+        let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+        client.steer_handle().steer("First this.").unwrap();
+        let interrupt = client.interrupt_handle();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            interrupt.interrupt();
+        });
+        assert_eq!(client.send("Go.").await.is_err(), fails);
+        if !fails {
+            let event = client.next_event().await.unwrap();
+            assert!(matches!(event, Some(AgentEvent::Steered(_))), "before the end: {event:?}");
+            let event = client.next_event().await.unwrap();
+            assert_eq!(event, Some(AgentEvent::TurnEnd(FinishReason::Interrupted)));
+        } else {
+            // Nobody has read of it before the next turn begins.
+            client.send("Go.").await.unwrap();
+            let event = client.next_event().await.unwrap();
+            assert!(matches!(event, Some(AgentEvent::Steered(_))), "{event:?}");
+        }
+    }
+}
+
+/// From any thread, by anybody.
+#[test]
+fn handles_are_shared() {
+    fn shared<T: Clone + Send + Sync + 'static>() {}
+    shared::<oa_client::SteerHandle>();
+    shared::<oa_client::InterruptHandle>();
 }

@@ -6,6 +6,7 @@ use oa_chat::{Provider, RetryConfig};
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_context::{CacheMiss, ChangedPart};
 use oa_testkit::{MemoryServer, Reply, Script};
+use oa_tools::tool;
 use oa_types::{ContentBlock, PromptProgress};
 use serde_json::{Value, json};
 
@@ -145,4 +146,70 @@ async fn a_cache_that_collapsed_is_told_with_what_has_changed() {
     }
     let changed = [Some(ChangedPart::Message(2)), Some(ChangedPart::BeforeMessages), None];
     assert_eq!(told, changed);
+}
+
+/// A step that offers fewer tools sends a shorter prompt, which nobody has cut.
+#[tokio::test]
+async fn a_step_without_tools_is_no_cut_prompt() {
+    let tools = || {
+        (0..40).map(|number| {
+            let words = "Looks for what the user has asked about, wherever that may be. ".repeat(8);
+            tool(format!("search_{number}"), words).build(|_| async { Ok(json!("found")) })
+        })
+    };
+    let prompt = "Say what you think of herons in the rain. ".repeat(20);
+    for (offered, is_cut) in [(0, false), (1, false), (40, true)] {
+        // A server that counts cached tokens, so that what it reports is all that it has read.
+        let usage = json!({
+            "prompt_tokens": 400,
+            "completion_tokens": 2,
+            "prompt_tokens_details": { "cached_tokens": 1 },
+        });
+        let reply = Reply::new().without_usage().say("Yes.");
+        let server = server([reply.event(json!({ "choices": [], "usage": usage }))]);
+        let options = agent(&server).tools(tools()).auto_execute_tools(true);
+        let options = options.before_step(move |step| async move {
+            step.only_tools((0..offered).map(|number| format!("search_{number}")))
+        });
+        let mut client = Client::new(options.build().unwrap()).unwrap();
+        client.send(&prompt).await.unwrap();
+        let events = events(&mut client).await;
+        let cuts = events.iter().filter(|event| matches!(event, AgentEvent::PromptCut(_)));
+        assert_eq!(cuts.count(), usize::from(is_cut), "{offered} tools");
+    }
+}
+
+/// The cache may be lost between any two requests of a turn: because of a message, a plan, or the server.
+#[tokio::test]
+async fn a_cache_that_collapsed_within_a_turn_is_told() {
+    let asks = |hit: u64| {
+        let usage = json!({
+            "prompt_tokens": 5_000,
+            "completion_tokens": 2,
+            "prompt_tokens_details": { "cached_tokens": hit },
+        });
+        let reply = Reply::new().without_usage().call("look", json!({ "at": hit }));
+        reply.event(json!({ "choices": [], "usage": usage }))
+    };
+    let numbers = [0, 4_000, 10, 4_000, 11, 4_000];
+    let server = server(numbers.map(asks).into_iter().chain([cached(Some(12))]));
+    let look = tool("look", "Looks").param("at", "integer").build(|_| async { Ok(json!("seen")) });
+    let other = tool("other", "Does else").build(|_| async { Ok(json!("done")) });
+    let options = agent(&server).tool(look).tool(other).auto_execute_tools(true);
+    let options = options.max_tool_iterations(9).before_step(|step| async move {
+        match step.number() {
+            // The instructions stand before all messages.
+            3 => drop(step.instructions("Hurry.")),
+            7 => drop(step.only_tools(["look"])),
+            _ => {}
+        }
+    });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.send("Go on.").await.unwrap();
+    let told: Vec<_> = misses(&events(&mut client).await)
+        .iter()
+        .map(|miss| (miss.cached_now, miss.first_changed))
+        .collect();
+    let before = Some(ChangedPart::BeforeMessages);
+    assert_eq!(told, [(10, before), (11, None), (12, before)]);
 }

@@ -21,9 +21,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// One call of each fate.
-const CALLS: [&str; 7] = ["add", "fail", "denied", "hooked", "blocked", "unknown", "invalid"];
+pub(crate) const CALLS: [&str; 7] =
+    ["add", "fail", "denied", "hooked", "blocked", "unknown", "invalid"];
 
-fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Vec<FnTool> {
+pub(crate) fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Vec<FnTool> {
     let build = |name: &str| {
         let ran = Arc::clone(ran);
         tool(name, "A tool").param("n", "integer").build(move |args| {
@@ -35,7 +36,7 @@ fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Vec<FnTool> {
     ["add", "fail", "denied", "hooked", "blocked", "invalid"].map(build).into()
 }
 
-fn call(name: &str, number: usize) -> (String, String, Value) {
+pub(crate) fn call(name: &str, number: usize) -> (String, String, Value) {
     let input = match name {
         "fail" => json!({ "n": 13 }),
         "invalid" => json!({ "n": "many" }),
@@ -93,7 +94,7 @@ fn options(server: &MemoryServer, ran: &Arc<Mutex<Vec<String>>>) -> AgentOptions
 
 /// Sorts events by their kind: those of one kind have the same order whoever drives, while a client shows blocks
 /// between the events of tools.
-fn by_kind(mut events: Vec<String>) -> Vec<String> {
+pub(crate) fn by_kind(mut events: Vec<String>) -> Vec<String> {
     events.sort_by_key(|event| match event {
         event if event.starts_with("tool") => 0,
         event if event.starts_with("CallDenied") => 1,
@@ -103,7 +104,7 @@ fn by_kind(mut events: Vec<String>) -> Vec<String> {
 }
 
 /// The events that both tell in the same words.
-fn line(event: &AgentEvent) -> Option<String> {
+pub(crate) fn line(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::AnswerEnd(message) => format!("end {:?}", message.content),
         AgentEvent::Block(block) => format!("{block:?}"),
@@ -116,15 +117,15 @@ fn line(event: &AgentEvent) -> Option<String> {
 
 /// The traces of a turn.
 #[derive(Debug, PartialEq)]
-struct Ended {
-    history: Value,
-    reason: Option<FinishReason>,
-    requests: Vec<Value>,
-    ran: Vec<String>,
-    events: Vec<String>,
+pub(crate) struct Ended {
+    pub(crate) history: Value,
+    pub(crate) reason: Option<FinishReason>,
+    pub(crate) requests: Vec<Value>,
+    pub(crate) ran: Vec<String>,
+    pub(crate) events: Vec<String>,
 }
 
-fn requests(server: &MemoryServer) -> Vec<Value> {
+pub(crate) fn requests(server: &MemoryServer) -> Vec<Value> {
     server.requests().iter().map(Request::json).cloned().collect()
 }
 
@@ -260,7 +261,7 @@ async fn by_journal(rounds: &[Vec<usize>]) -> Ended {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
+use oa_hooks::ToolRule;
 use oa_serve::ServeLimits;
 use oa_session::{JsonlStore, MemoryStore, SessionId, SessionStore};
 use serde_json::{Value, json};
 
-use crate::app::{App, text};
+use crate::app::{App, agent, text};
 
 /// Returns the frames of a type.
 fn of<'a>(frames: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -138,6 +139,26 @@ async fn a_thread_waits_for_its_interrupt_and_its_tool_also_after_a_restart() {
         of(&run, "TEXT_MESSAGE_CONTENT").filter_map(|text| text["delta"].as_str()).collect();
     assert!(words.contains("teal"), "{words}");
     assert_eq!(stored(&*store(), "thread-t1").await.len(), 5);
+}
+
+/// The front end has run its own tool, and has asked whom it had to: its result is taken though the server, which does not
+/// know the conversation, would have asked.
+#[tokio::test]
+async fn a_result_in_a_history_of_the_front_end_is_taken() {
+    let app = App::of(agent().tool_rule(ToolRule::ask("pick_color")), |server| server);
+    let function =
+        json!({"name": "pick_color", "arguments": json!({"palette": "warm"}).to_string()});
+    let call = json!({"id": "c", "type": "function", "function": function});
+    let messages = json!([
+        {"id": "u", "role": "user", "content": "[pick]"},
+        {"id": "a", "role": "assistant", "content": "", "toolCalls": [call]},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": "teal"},
+    ]);
+    let run =
+        app.frames("/ag-ui", &json!({"threadId": "t", "runId": "r", "messages": messages})).await;
+    let words: String =
+        of(&run, "TEXT_MESSAGE_CONTENT").filter_map(|text| text["delta"].as_str()).collect();
+    assert!(words.contains("teal"), "{run:?}");
 }
 
 #[tokio::test]

@@ -94,9 +94,10 @@ impl Turn {
     }
 
     /// Replaces the conversation with one that may have open calls. Works like [`set_history`](Self::set_history),
-    /// except that calls without a result at its end stay open: in auto mode they wait for permission; in manual mode,
-    /// and if their tool is external, for their results. Results at its end are reviewed before the next request,
-    /// because they may not have been.
+    /// except that calls without a result at its end stay open. In auto mode they wait for permission, because history
+    /// does not say whether they had it; [`allow_external`](Self::allow_external) lets calls of external tools wait for
+    /// their results at once. In manual mode they wait for their results. Results at its end are reviewed before the next
+    /// request, because they may not have been.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl Turn {
             place <= results_at
                 || result_of(message).is_some_and(|result| !is_open(&result.tool_use_id))
         });
-        let state = |ToolUseBlock { id, name, .. }: &ToolUseBlock| {
+        let state = |ToolUseBlock { id, .. }: &ToolUseBlock| {
             let mut results = messages[results_at..].iter().filter_map(result_of);
             match results.find(|result| result.tool_use_id == *id) {
                 Some(result) => CallState::Answered {
@@ -124,9 +125,7 @@ impl Turn {
                     outcome: if result.is_error { Outcome::Failed } else { Outcome::Ok },
                     reviewed: false,
                 },
-                None if self.options.mode == Mode::Auto && !self.is_external(name) => {
-                    CallState::Waiting { decided: false }
-                }
+                None if self.options.mode == Mode::Auto => CallState::Waiting { decided: false },
                 None => CallState::Allowed,
             }
         };
@@ -151,6 +150,20 @@ impl Turn {
         self.phase = Phase::Idle { rest: if waits { Rest::Approval } else { Rest::Done } };
         self.forget_failure();
         Ok(())
+    }
+
+    /// Allows the calls of external tools for which this is true, of those that wait since the conversation was
+    /// [resumed](Self::resume): they wait for their results, and the caller needs no further permission.
+    pub fn allow_external(&mut self, mut may: impl FnMut(&Call) -> bool) {
+        let waits = |call: &&mut Call| call.state == CallState::Waiting { decided: false };
+        for call in self.round.calls.iter_mut().filter(waits) {
+            if call.is_external && may(call) {
+                call.state = CallState::Allowed;
+            }
+        }
+        if self.phase == (Phase::Idle { rest: Rest::Approval }) && !self.round.has_waiting() {
+            self.phase = Phase::IDLE;
+        }
     }
 
     /// Returns the round of the calls whose results await review, as found in other messages.

@@ -19,6 +19,8 @@ pub(super) enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<FinishReason>,
     },
+    /// The calls of a step are over, and its end may be the end of the turn.
+    Checking { handed: bool },
     /// The conversation may be shortened before the next request. `is_overflow` is true if the server has refused it
     /// as too long.
     Shortening { handed: bool, prompt: Option<usize>, is_overflow: bool },

@@ -46,6 +46,7 @@ impl Turn {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
             StepOutcome::Ask(outcome) => self.take_answer(outcome),
+            StepOutcome::CheckStop(outcome) => self.take_stop(outcome),
             StepOutcome::Decide(outcome) => self.take_decision(outcome),
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
@@ -213,6 +214,7 @@ impl Turn {
     fn step(&self, action: Action, is_pending: bool) -> Step {
         let history = || self.history().clone();
         match action {
+            Action::CheckStop { .. } => Step::CheckStop(self.stop_check()),
             Action::Decide { call } => {
                 let call = self.step_call(call, false);
                 Step::Decide(DecideStep { call, history: history() })

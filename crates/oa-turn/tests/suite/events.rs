@@ -1,6 +1,8 @@
 //! Anything that may be told to a turn, at any time.
 
-use oa_turn::{CutBy, Decision, Options, ReviewAnswerOutcome, SteerAfterEnd, StepPlan};
+use oa_turn::{
+    CutBy, Decision, Options, ReviewAnswerOutcome, SteerAfterEnd, StepPlan, StopOutcome,
+};
 use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,6 +19,7 @@ pub(crate) enum Event {
     Approve(usize, u8),
     Answer(Vec<Piece>),
     BeginAnswer,
+    CheckStop(u8),
     Continue,
     ContinueWhenAnswered,
     Correct,
@@ -64,6 +67,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         1 => vec(piece(), 0..3).prop_map(Event::Abandon),
         5 => vec(piece(), 0..5).prop_map(Event::Answer),
         1 => Just(Event::BeginAnswer),
+        4 => (0..6_u8).prop_map(Event::CheckStop),
         1 => Just(Event::Continue),
         1 => Just(Event::ContinueWhenAnswered),
         2 => Just(Event::Correct),
@@ -98,7 +102,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         proptest::option::of(1..6_u32),
-        (any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(0..3_u32)),
+        (vec(any::<bool>(), 4), proptest::option::of(0..3_u32)),
     )
         .prop_map(
             |(
@@ -110,7 +114,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 final_text,
                 inline_results,
                 max_cost,
-                (plan_steps, keeps_steered, shorten, reviews),
+                (opens, reviews),
             )| {
                 let mut options = if auto { Options::auto() } else { Options::default() };
                 options.max_rounds = max_rounds;
@@ -119,11 +123,11 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 options.last_answer_without_tools = last;
                 options.final_text_only = auto && final_text;
                 options.inline_results = inline_results;
-                options.plan_steps = plan_steps;
-                options.shorten = shorten;
+                (options.plan_steps, options.shorten) = (opens[0], opens[1]);
+                options.check_stop = opens[2];
                 options.review_answers = reviews.is_some();
                 options.max_answer_retries = reviews.unwrap_or(2);
-                if keeps_steered {
+                if opens[3] {
                     options.steer_after_end = SteerAfterEnd::Keep;
                 }
                 options.max_cost =
@@ -164,6 +168,18 @@ pub(crate) fn plan(choice: u8) -> StepPlan {
         _ => {}
     }
     plan
+}
+
+pub(crate) fn stopped(choice: u8) -> StopOutcome {
+    match choice {
+        0 => StopOutcome::Cut { by: CutBy::User },
+        1 => {
+            let error = ErrorRecord::new("hook", "a condition failed");
+            StopOutcome::Failed { error: Box::new(error) }
+        }
+        2 => StopOutcome::Stop,
+        _ => StopOutcome::Continue,
+    }
 }
 
 /// The outcome of a review.

@@ -8,11 +8,11 @@ use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
     PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, ShortenOutcome, ShortenStep, Spent, StepCall, Turn, TurnSnapshot, drive,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, Spent, StepCall, StopOutcome, Turn,
+    TurnSnapshot, drive,
 };
 use oa_types::{
-    ContentBlock, Cost, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome,
-    ToolUseBlock,
+    ContentBlock, Cost, ErrorRecord, FinishReason, History, Message, Outcome, ToolUseBlock,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::events::{Piece, blocks, options, piece, plan, reviewed};
+use crate::events::{Piece, blocks, options, piece, plan, reviewed, stopped};
 use crate::shorten::shortened;
 use crate::{block_on, call, text, told};
 
@@ -141,6 +141,12 @@ impl Perform for Worker<'_> {
             4 => PromptOutcome::Cut { by: CutBy::User },
             _ => PromptOutcome::Allow,
         })
+    }
+
+    async fn check_stop(&self, step: PlanStep) -> Result<StopOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("check {number} {}", step.step);
+        self.entry(name.clone(), || stopped(self.choice(&name)))
     }
 
     async fn plan(&self, step: PlanStep) -> Result<PlanOutcome, Crash> {
@@ -524,77 +530,4 @@ fn calls_that_are_asked_about_keep_the_budgets_of_their_turn() {
     turn.answer(Answer::new(vec![call("3", "a")]));
     let end = oa_turn::Action::End { reason: FinishReason::MaxToolIterations };
     assert_eq!(crate::perform(&mut turn), end, "the round counts");
-}
-
-#[test]
-fn a_prompt_is_looked_at_once_and_its_images_stay() {
-    struct Gate(Cell<u32>);
-    impl Perform for Gate {
-        type Error = Crash;
-
-        async fn submit_prompt(&self, step: PromptStep) -> Result<PromptOutcome, Crash> {
-            assert!(step.history.is_empty());
-            self.0.set(self.0.get() + 1);
-            Ok(PromptOutcome::Replace { text: "Look.".to_owned() })
-        }
-
-        async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
-            let error = Box::new(ErrorRecord::new("stream", "the answer broke off"));
-            let (partial, spent) = (vec![text("Hm")], Spent::default());
-            let failed = AskOutcome::Failed { error, has_begun: true, partial, spent };
-            let answered = AskOutcome::answered(Answer::new(vec![text("A cat.")]));
-            Ok(if step.number == 1 { failed } else { answered })
-        }
-
-        async fn run(&self, _: RunStep) -> Result<RunOutcome, Crash> {
-            Err(Crash)
-        }
-    }
-    let image = ImageBlock::from_url("https://host/a.png").unwrap();
-    let prompt = Message::user_with_image("What is it?", image.clone());
-    let (gate, mut turn) = (Gate(Cell::new(0)), Turn::new(Options::auto()));
-    turn.prompt(prompt.clone()).unwrap();
-    assert!(turn.is_busy() && turn.history().is_empty());
-    let error = block_on(drive(&mut turn, &gate)).unwrap_err();
-    let DriveError::Failed(error) = error else { panic!("{error:?}") };
-    assert_eq!((&*error.kind, &*error.message), ("stream", "the answer broke off"));
-    assert_eq!(**turn.history(), [Message::user_with_image("Look.", image)]);
-    // The same again is a retry, which the gate has let through before.
-    turn.prompt(prompt).unwrap();
-    assert_eq!(block_on(drive(&mut turn, &gate)), Ok(FinishReason::Unspecified));
-    assert_eq!((turn.history().len(), turn.turns(), gate.0.get()), (2, 1, 1));
-    assert_eq!(block_on(drive(&mut turn, &gate)), Err(DriveError::Idle));
-}
-
-#[test]
-fn a_prompt_that_is_not_let_through_leaves_everything_as_it_was() {
-    let mut turn = Turn::new(Options::default());
-    turn.submit(Message::user("Go.")).unwrap();
-    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
-    turn.answer(Answer::new(vec![call("1", "a")]));
-    crate::perform(&mut turn);
-    let before = (told(&turn), turn.calls().to_vec());
-    let blocked = PromptOutcome::Block { reason: "too rude".to_owned() };
-    let cut = PromptOutcome::Cut { by: CutBy::User };
-    let blank = PromptOutcome::Replace { text: " ".to_owned() };
-    let failed = PromptOutcome::Failed { error: Box::new(ErrorRecord::new("hook", "it failed")) };
-    let mut words = Vec::new();
-    for outcome in [blocked, cut, blank, failed] {
-        turn.prompt(Message::user("Never mind.")).unwrap();
-        assert!(matches!(turn.next_step(), Some(oa_turn::Step::SubmitPrompt(_))));
-        let taken = turn.take(oa_turn::StepOutcome::SubmitPrompt(outcome));
-        words.push(taken.map_or_else(
-            |error| format!("{}: {error}", error.kind),
-            |()| format!("{:?}", turn.next_action()),
-        ));
-        assert_eq!((told(&turn), turn.calls().to_vec()), before);
-        assert!(!turn.is_busy());
-    }
-    assert_snapshot!(words.join("\n"), @r#"
-    blocked: a hook blocked the prompt: too rude
-    Some(End { reason: Interrupted })
-    invalid_input: the prompt is empty
-    hook: it failed
-    "#);
-    turn.add_result("1", json!("still open"), Outcome::Ok).unwrap();
 }

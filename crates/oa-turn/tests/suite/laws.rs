@@ -10,7 +10,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::events::{Event, blocks, decision, event, options, outcome, piece, plan, reviewed};
+use crate::events::{
+    Event, blocks, decision, event, options, outcome, piece, plan, reviewed, stopped,
+};
 use crate::histories::histories;
 use crate::{answer, call, perform, text, told};
 
@@ -72,6 +74,19 @@ fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     })
 }
 
+/// Checks that history ends with the results of the step that is over, all of them reviewed: nothing was steered in or
+/// shortened since.
+fn check_step_is_over(turn: &Turn) -> Result<(), TestCaseError> {
+    let results = turn.history().iter().rev().take_while(|it| it.role == MessageRole::Tool);
+    prop_assert_eq!(results.count(), turn.calls().len());
+    for call in turn.calls() {
+        let is_over = matches!(call.state, CallState::Answered { reviewed: true, .. });
+        prop_assert!(is_over, "{call:?}");
+    }
+    prop_assert_eq!(&turn.stop_check().last_calls[..], turn.calls());
+    Ok(())
+}
+
 /// Returns the number of calls without a result.
 fn open_calls(history: &[Message]) -> usize {
     let blocks = || history.iter().flat_map(|message| &message.content);
@@ -96,7 +111,7 @@ proptest! {
         turn.set_external_tools(["ask".to_owned()]);
         let (mut begun, mut ended) = (0_u32, 0_u32);
         let mut rounds = 0;
-        let mut started = HashSet::new();
+        let (mut started, mut checked) = (HashSet::new(), HashSet::new());
         for (number, event) in events.into_iter().enumerate() {
             let was_busy = turn.is_busy();
             let queued = turn.steered().len();
@@ -117,6 +132,16 @@ proptest! {
                 }
                 Event::Abandon(pieces) => turn.abandon(blocks(&pieces, number)),
                 Event::BeginAnswer => turn.begin_answer(),
+                Event::CheckStop(choice) => {
+                    let waits = matches!(turn.pending_action(), Some(Action::CheckStop { .. }));
+                    let before = turn.history().to_vec();
+                    drop(turn.take(StepOutcome::CheckStop(stopped(choice))));
+                    prop_assert_eq!(turn.history().to_vec(), before);
+                    if waits && choice >= 2 {
+                        // Each step is checked once.
+                        prop_assert!(checked.insert(turn.calls()[0].block.id.clone()));
+                    }
+                }
                 Event::Continue => drop(turn.continue_turn()),
                 Event::ContinueWhenAnswered => drop(turn.continue_when_answered()),
                 Event::Correct => {
@@ -200,6 +225,10 @@ proptest! {
                         rounds += 1;
                     }
                     Some(Action::End { .. }) => ended += 1,
+                    Some(Action::CheckStop { .. }) => {
+                        prop_assert!(options.check_stop);
+                        check_step_is_over(&turn)?;
+                    }
                     _ => {}
                 },
             }
@@ -244,6 +273,7 @@ proptest! {
         let mut choices = choices.into_iter().cycle();
         turn.submit(Message::user("Go.")).unwrap();
         let (mut requests, mut reviews, mut retries) = (0, 0, 0);
+        let (mut called, mut checks, mut stops) = (0, 0, false);
         // Ids of calls and of results, as the caller sees them.
         let (mut calls_shown, mut results_shown) = (Vec::new(), Vec::new());
         let reason = loop {
@@ -255,6 +285,15 @@ proptest! {
                     prop_assert_eq!(step, requests + 1);
                     turn.plan(plan(if change { 2 } else { 3 }));
                 }
+                Some(Action::CheckStop { step }) => {
+                    prop_assert!(options.check_stop);
+                    prop_assert_eq!(step, requests);
+                    check_step_is_over(&turn)?;
+                    checks += 1;
+                    stops = change;
+                    let outcome = stopped(if stops { 2 } else { 3 });
+                    prop_assert_eq!(turn.take(StepOutcome::CheckStop(outcome)), Ok(()));
+                }
                 Some(Action::Shorten { is_overflow }) => {
                     prop_assert!(options.shorten && !is_overflow);
                     crate::shorten::shorten(&mut turn, if change { 2 } else { 3 });
@@ -262,10 +301,14 @@ proptest! {
                 Some(Action::Request { .. }) => {
                     check_request(&turn)?;
                     requests += 1;
+                    prop_assert!(!stops);
+                    // Results that were put into the text end the turn, unless its review refuses it.
+                    prop_assert!(checks == called || options.inline_results, "once a step");
                     let most = options.max_rounds + 2 + retries;
                     prop_assert!(requests <= most, "{requests} requests");
                     let (number, pieces) = answers.next().unwrap();
                     turn.answer(Answer::new(blocks(&pieces, number + 100 * requests as usize)));
+                    called += u32::from(options.check_stop && !turn.calls().is_empty());
                 }
                 Some(Action::Decide { call }) if yes => turn.decide(call, Decision::Run(json!({}))),
                 Some(Action::Decide { call }) => turn.decide(call, Decision::Refuse(json!("no"))),
@@ -311,6 +354,7 @@ proptest! {
             }
             check_pairing(&turn)?;
         };
+        prop_assert!(!stops || reason == FinishReason::Stopped);
         prop_assert!(!turn.is_busy());
         prop_assert_eq!(turn.next_action(), None);
         if options.mode == Mode::Auto {
@@ -392,7 +436,7 @@ proptest! {
     ) {
         let prompts = ["One.", "Two.", "Three."];
         let mut options = options;
-        (options.plan_steps, options.shorten) = (false, false);
+        (options.plan_steps, options.shorten, options.check_stop) = (false, false, false);
         let mut turn = Turn::new(options);
         for (place, pieces, end) in sends {
             let prompt = Message::user(prompts[place]);

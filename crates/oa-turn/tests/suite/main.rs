@@ -11,6 +11,7 @@ mod inline_results;
 mod journal;
 mod laws;
 mod opened;
+mod prompts;
 mod rules;
 mod shapes;
 mod shared;

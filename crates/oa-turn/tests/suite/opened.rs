@@ -1,6 +1,9 @@
 //! Turns that are steered, planned step by step, and answered from outside.
 
-use oa_turn::{Action, Decision, ErrorKind, Options, SteerAfterEnd, StepPlan, Turn};
+use oa_turn::{
+    Action, Decision, ErrorKind, Options, ShortenOutcome, SteerAfterEnd, StepOutcome, StepPlan,
+    StopOutcome, Turn,
+};
 use oa_types::{FinishReason, Message, Outcome};
 use serde_json::json;
 
@@ -208,6 +211,61 @@ fn a_plan_can_end_the_turn() {
     assert_eq!(turn.next_action(), steered("Hm."));
 }
 
+/// The condition sees the conversation as the model's calls have left it.
+#[test]
+fn a_step_is_checked_before_anything_else_changes_the_conversation() {
+    let mut options = Options::auto();
+    (options.check_stop, options.shorten, options.plan_steps) = (true, true, true);
+    for outcome in [StopOutcome::Continue, StopOutcome::Stop] {
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Shorten { is_overflow: false }));
+        turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }), "no step is over");
+        turn.plan(StepPlan::default());
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![call("1", "a")]);
+        turn.steer(Message::user("Hm.")).unwrap();
+        assert_eq!(perform(&mut turn), Action::CheckStop { step: 1 });
+        assert_eq!(turn.pending_action(), Some(Action::CheckStop { step: 1 }));
+        assert_eq!(turn.next_action(), None);
+        let check = turn.stop_check();
+        assert_eq!((check.step, check.last_calls.len(), check.history.len()), (1, 1, 3));
+        turn.take(StepOutcome::CheckStop(outcome.clone())).unwrap();
+        if outcome == StopOutcome::Stop {
+            assert_eq!(turn.next_action(), Some(end(FinishReason::Stopped)));
+            assert_eq!((turn.history().len(), turn.steered().len()), (3, 1), "it waits");
+            turn.continue_turn().unwrap();
+        }
+        // The step is not checked again.
+        assert_eq!(turn.next_action(), steered("Hm."));
+    }
+}
+
+/// Calls that had waited are over once they have their results; those before a prompt are of no step of its turn.
+#[test]
+fn calls_are_checked_once_they_have_results() {
+    let mut options = Options::auto();
+    options.check_stop = true;
+    let mut turn = Turn::new(options);
+    turn.set_external_tools(["ask_user".to_owned()]);
+    turn.submit(Message::user("Go.")).unwrap();
+    for goes_on in [true, false] {
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        answer(&mut turn, vec![call("1", "ask_user")]);
+        assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
+        if goes_on {
+            turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
+            turn.continue_turn().unwrap();
+            assert_eq!(perform(&mut turn), Action::CheckStop { step: 0 });
+            turn.take(StepOutcome::CheckStop(StopOutcome::Continue)).unwrap();
+        } else {
+            turn.submit(Message::user("Never mind.")).unwrap();
+            assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        }
+    }
+}
+
 fn external() -> Turn {
     let mut turn = Turn::new(Options::auto());
     turn.set_external_tools(["ask_user".to_owned()]);
@@ -286,7 +344,19 @@ fn external_calls_are_resumed() {
     let messages = turn.history().to_vec();
     let mut later = Turn::new(Options::auto());
     later.set_external_tools(["ask_user".to_owned()]);
+    later.resume(messages.clone()).unwrap();
+    assert!(later.waits_for_approval(), "history does not say whether they had permission");
+    assert!(later.add_result("1", json!("Yes."), Outcome::Ok).is_err());
+    later.allow_external(|call| call.block.id == "1");
+    assert!(later.waits_for_approval());
+    later.approve("3", Decision::Run(json!({}))).unwrap();
+    later.continue_turn().unwrap();
+    assert_eq!(later.next_action(), Some(Action::Decide { call: 2 }), "it is decided again");
+    later.resume(messages.clone()).unwrap_err();
+    later.interrupt(Vec::new());
+    while later.next_action().is_some() {}
     later.resume(messages).unwrap();
+    later.allow_external(|_| true);
     assert!(!later.waits_for_approval());
     later.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
     later.add_result("3", json!("No."), Outcome::Ok).unwrap();

@@ -37,6 +37,7 @@ fn actions() {
         Action::Submit { prompt: Message::user("Hi"), steered: false },
         Action::Plan { step: 1 },
         Action::ReviewAnswer,
+        Action::CheckStop { step: 1 },
     ];
     assert_snapshot!(lines(&actions), @r#"
     {"type":"decide","call":0}
@@ -48,6 +49,7 @@ fn actions() {
     {"type":"submit","prompt":{"role":"user","content":[{"type":"text","text":"Hi"}]}}
     {"type":"plan","step":1}
     {"type":"review_answer"}
+    {"type":"check_stop","step":1}
     "#);
 }
 

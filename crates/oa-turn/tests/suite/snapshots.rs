@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::events::{Event, blocks, decision, event, options, outcome, reviewed};
+use crate::events::{Event, blocks, decision, event, options, outcome, reviewed, stopped};
 use crate::{answer, call, image, malformed, perform, text};
 
 /// The same turn, through JSON.
@@ -49,6 +49,9 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
             format!("{:?}", turn.approve(&id, decision(*choice)))
         }
         Event::BeginAnswer => format!("{:?}", turn.begin_answer()),
+        Event::CheckStop(choice) => {
+            format!("{:?}", turn.take(StepOutcome::CheckStop(stopped(*choice))))
+        }
         Event::Continue => format!("{:?}", turn.continue_turn()),
         Event::ContinueWhenAnswered => format!("{:?}", turn.continue_when_answered()),
         Event::Correct => format!("{:?}", turn.correct(Message::user("No."))),

@@ -1,0 +1,90 @@
+//! Prompts at their gate.
+
+use std::cell::Cell;
+
+use insta::assert_snapshot;
+use oa_turn::{
+    Answer, AskOutcome, AskStep, CutBy, DriveError, Options, Perform, PromptOutcome, PromptStep,
+    RunOutcome, RunStep, Spent, Turn, drive,
+};
+use oa_types::{ErrorRecord, FinishReason, ImageBlock, Message, Outcome};
+use serde_json::json;
+
+use crate::{block_on, call, text, told};
+
+/// The step was not performed.
+#[derive(Debug, PartialEq)]
+struct Crash;
+
+#[test]
+fn a_prompt_is_looked_at_once_and_its_images_stay() {
+    struct Gate(Cell<u32>);
+    impl Perform for Gate {
+        type Error = Crash;
+
+        async fn submit_prompt(&self, step: PromptStep) -> Result<PromptOutcome, Crash> {
+            assert!(step.history.is_empty());
+            self.0.set(self.0.get() + 1);
+            Ok(PromptOutcome::Replace { text: "Look.".to_owned() })
+        }
+
+        async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
+            let error = Box::new(ErrorRecord::new("stream", "the answer broke off"));
+            let (partial, spent) = (vec![text("Hm")], Spent::default());
+            let failed = AskOutcome::Failed { error, has_begun: true, partial, spent };
+            let answered = AskOutcome::answered(Answer::new(vec![text("A cat.")]));
+            Ok(if step.number == 1 { failed } else { answered })
+        }
+
+        async fn run(&self, _: RunStep) -> Result<RunOutcome, Crash> {
+            Err(Crash)
+        }
+    }
+    let image = ImageBlock::from_url("https://host/a.png").unwrap();
+    let prompt = Message::user_with_image("What is it?", image.clone());
+    let (gate, mut turn) = (Gate(Cell::new(0)), Turn::new(Options::auto()));
+    turn.prompt(prompt.clone()).unwrap();
+    assert!(turn.is_busy() && turn.history().is_empty());
+    let error = block_on(drive(&mut turn, &gate)).unwrap_err();
+    let DriveError::Failed(error) = error else { panic!("{error:?}") };
+    assert_eq!((&*error.kind, &*error.message), ("stream", "the answer broke off"));
+    assert_eq!(**turn.history(), [Message::user_with_image("Look.", image)]);
+    // The same again is a retry, which the gate has let through before.
+    turn.prompt(prompt).unwrap();
+    assert_eq!(block_on(drive(&mut turn, &gate)), Ok(FinishReason::Unspecified));
+    assert_eq!((turn.history().len(), turn.turns(), gate.0.get()), (2, 1, 1));
+    assert_eq!(block_on(drive(&mut turn, &gate)), Err(DriveError::Idle));
+}
+
+#[test]
+fn a_prompt_that_is_not_let_through_leaves_everything_as_it_was() {
+    let mut turn = Turn::new(Options::default());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+    turn.answer(Answer::new(vec![call("1", "a")]));
+    crate::perform(&mut turn);
+    let before = (told(&turn), turn.calls().to_vec());
+    let blocked = PromptOutcome::Block { reason: "too rude".to_owned() };
+    let cut = PromptOutcome::Cut { by: CutBy::User };
+    let blank = PromptOutcome::Replace { text: " ".to_owned() };
+    let failed = PromptOutcome::Failed { error: Box::new(ErrorRecord::new("hook", "it failed")) };
+    let mut words = Vec::new();
+    for outcome in [blocked, cut, blank, failed] {
+        turn.prompt(Message::user("Never mind.")).unwrap();
+        assert!(matches!(turn.next_step(), Some(oa_turn::Step::SubmitPrompt(_))));
+        let taken = turn.take(oa_turn::StepOutcome::SubmitPrompt(outcome));
+        words.push(taken.map_or_else(
+            |error| format!("{}: {error}", error.kind),
+            |()| format!("{:?}", turn.next_action()),
+        ));
+        assert_eq!((told(&turn), turn.calls().to_vec()), before);
+        assert!(!turn.is_busy());
+    }
+    assert_snapshot!(words.join("\n"), @r#"
+    blocked: a hook blocked the prompt: too rude
+    Some(End { reason: Interrupted })
+    invalid_input: the prompt is empty
+    hook: it failed
+    "#);
+    turn.add_result("1", json!("still open"), Outcome::Ok).unwrap();
+}
