@@ -178,7 +178,7 @@ impl AgentTool {
                 .steps()
                 .with_cancel(cancel.clone())
                 .on_event(shared.publisher(&session, turn, &of));
-            let work = watched(shared.control.clone(), &watch, &cancel, steps.run(step));
+            let work = watched(shared.control.clone(), &watch, &cancel, None, steps.run(step));
             let Ok(mut outcome) = work.await;
             let tool = &call.call.block.name;
             let results = outcome.results.into_iter();

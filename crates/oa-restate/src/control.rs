@@ -1,7 +1,8 @@
 //! Interrupts that reach a step in progress.
 //!
 //! The engine cannot interrupt a closure. So each turn calls [`AgentInterrupt`], which ends when somebody interrupts, and
-//! whoever performs a step waits for that over the engine's ingress.
+//! whoever performs a step waits for that over the engine's ingress. The cancellation of a turn by an operator is heard on
+//! the turn's own connection, see `tap`.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -65,18 +66,33 @@ impl Control {
     }
 }
 
-/// Performs a step, and triggers `cancel` if its turn is interrupted meanwhile.
+/// Performs a step, and triggers `cancel` if its turn is interrupted meanwhile, or if an operator cancels it.
 pub(crate) async fn watched<T>(
     control: Option<Control>,
     watch: &str,
     cancel: &Cancel,
+    cancelled: Option<Cancel>,
     step: impl Future<Output = T>,
 ) -> T {
-    let Some(control) = control else { return step.await };
-    let (mut step, mut interrupted) = (pin!(step), pin!(control.interrupted(watch)));
+    let interrupted = async {
+        match control {
+            Some(control) => control.interrupted(watch).await,
+            None => pending().await,
+        }
+    };
+    let cancelled = async {
+        match cancelled {
+            Some(cancelled) => cancelled.cancelled().await,
+            None => pending().await,
+        }
+    };
+    let (mut step, mut interrupted, mut cancelled) =
+        (pin!(step), pin!(interrupted), pin!(cancelled));
     let mut is_over = false;
     poll_fn(|cx| {
-        if !is_over && interrupted.as_mut().poll(cx).is_ready() {
+        if !is_over
+            && (interrupted.as_mut().poll(cx).is_ready() || cancelled.as_mut().poll(cx).is_ready())
+        {
             is_over = true;
             cancel.cancel();
         }

@@ -61,6 +61,7 @@ mod control;
 mod engine;
 mod place;
 mod register;
+mod tap;
 
 mod contract;
 mod event;

@@ -30,7 +30,7 @@ use crate::control::watched;
 use crate::event::Numbered;
 use crate::output::Output;
 use crate::place::{CANCELLED, Durable, Happened, Place};
-use crate::{layout, name};
+use crate::{layout, name, tap};
 
 /// The reason why a step was not performed.
 #[derive(Debug)]
@@ -173,6 +173,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
         let Place { session, turn, watch, .. } = self.place.clone();
         let (shared, options, step) = (self.shared.clone(), self.options.clone(), name.clone());
+        let cancelled = tap::heard();
         let closure = move || async move {
             let cancel = Cancel::new();
             let steps = options
@@ -182,7 +183,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 .on_event(shared.publisher(&session, turn, &step))
                 .ask_within_turn();
             let work = perform(steps, cancel.clone());
-            Ok(Json(watched(shared.control.clone(), &watch, &cancel, work).await))
+            // What becomes of a step that was cancelled is not recorded: the next await reports the cancellation.
+            Ok(Json(watched(shared.control.clone(), &watch, &cancel, cancelled, work).await))
         };
         match self.ctx.run(closure).name(name).await {
             Ok(Json(outcome)) => Ok(Ok(outcome)),

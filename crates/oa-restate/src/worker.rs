@@ -1,15 +1,19 @@
 use std::collections::BTreeMap;
-use std::future::poll_fn;
+use std::convert::Infallible;
+use std::future::{poll_fn, ready};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::graceful::GracefulShutdown;
 use oa_client::AgentOptions;
 use oa_session::SessionStore;
 use restate_sdk::endpoint::{Endpoint, ServiceOptions};
-use restate_sdk::http_server::HttpServer;
 use restate_sdk::service::IntoServiceDefinition;
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -23,6 +27,7 @@ use crate::limits::Limits;
 use crate::name;
 use crate::object::Agent;
 use crate::register::{self, RegisterError, Registered};
+use crate::tap;
 use crate::warning::{WarningSink, WorkerWarning};
 
 /// A process that performs the steps of agents for the engine: model requests, tools, hooks.
@@ -74,6 +79,12 @@ impl AgentWorker {
     /// Attempts at an invocation. The engine pauses a session after 70 by default, and nothing reaches it then: too few
     /// for a night without workers.
     const ATTEMPTS: u64 = u32::MAX as u64;
+
+    /// The time that steps in progress get when the worker is asked to end.
+    const LAST_STEPS: Duration = Duration::from_secs(10);
+
+    /// The pause after a connection that could not be accepted.
+    const NEXT_ACCEPT: Duration = Duration::from_millis(50);
 
     /// The time after which the engine puts aside what only waits for an interrupt.
     const IDLE: Duration = Duration::from_secs(5);
@@ -188,7 +199,38 @@ impl AgentWorker {
 
     /// Serves until a future completes; otherwise like [`serve`](Self::serve).
     pub async fn serve_until(self, listener: TcpListener, end: impl Future<Output = ()>) {
-        HttpServer::new(self.endpoint()).serve_with_cancel(listener, end).await;
+        let endpoint = self.endpoint();
+        let graceful = GracefulShutdown::new();
+        let mut end = std::pin::pin!(end);
+        loop {
+            let accepted = {
+                let mut accept = std::pin::pin!(listener.accept());
+                poll_fn(|cx| match end.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(None),
+                    Poll::Pending => accept.as_mut().poll(cx).map(Some),
+                })
+                .await
+            };
+            let stream = match accepted {
+                None => break,
+                Some(Ok((stream, _))) => stream,
+                Some(Err(_)) => {
+                    // For lack of files, as a rule, which others give back.
+                    tokio::time::sleep(Self::NEXT_ACCEPT).await;
+                    continue;
+                }
+            };
+            let endpoint = endpoint.clone();
+            let service = service_fn(move |request| {
+                ready(Ok::<_, Infallible>(tap::handle(&endpoint, request)))
+            });
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .serve_connection(TokioIo::new(stream), service);
+            // A connection that breaks is the engine's to open again.
+            tokio::spawn(graceful.watch(connection));
+        }
+        drop(listener);
+        let _ = tokio::time::timeout(Self::LAST_STEPS, graceful.shutdown()).await;
     }
 
     fn endpoint(self) -> Endpoint {

@@ -6,7 +6,7 @@ use super::item::{Code, ItemKind, Span};
 use super::lexer::Kind;
 
 /// Macros of others in the place of items, whose insides are items as they stand or which make none that is public.
-const KNOWN: [&str; 2] = ["pin_project", "thread_local"];
+const KNOWN: [&str; 3] = ["pin_project", "task_local", "thread_local"];
 
 /// Returns a file with what its macro calls at the top level make, behind everything else.
 ///

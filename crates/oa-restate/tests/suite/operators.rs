@@ -30,8 +30,8 @@ impl Site {
     }
 }
 
-/// A turn that is cancelled ends at once in calls and in an approval, and after the request in one: its state is saved, tools
-/// hear of it, and the session takes the next prompt.
+/// A turn that is cancelled ends at once, in a request, in calls and in an approval: its state is saved, tools hear of it, and
+/// the session takes the next prompt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_are_cancelled() {
     let _alone = ALONE.lock().await;
@@ -46,7 +46,7 @@ async fn turns_are_cancelled() {
         assert!(since.elapsed() < SOON, "{session}: {:?}", since.elapsed());
         since.elapsed()
     };
-    let prompt = prompting(&site, "request", json!({ "think_ms": 300, "say": "Slow." }));
+    let prompt = prompting(&site, "request", json!({ "think_ms": 600_000, "say": "Slow." }));
     site.until_effect(|line| !line["asked"].is_null()).await;
     let request = cancelled("request", prompt).await;
     site.end("request", 1).await;

@@ -27,6 +27,21 @@ async fn a_turn_is_durable() {
     assert!(status["turn"].is_null(), "{status}");
 }
 
+/// A tool that breaks, and one that gets wrong arguments, end their calls alone.
+#[tokio::test]
+async fn tools_fail() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let panic = json!({ "name": "panic", "input": {} });
+    let wrong = json!({ "name": "work", "input": { "ms": "soon" } });
+    let answer = site.prompt("s", &json!({ "rounds": [[panic, work(1), wrong]] })).await;
+    assert_eq!((answer.status, &answer.json["text"]), (200, &json!("Done.")), "{answer:?}");
+    let results = results(&site.end("s", 6).await);
+    assert!(results[0].contains("panicked"), "{results:?}");
+    assert!(results[1].contains("run"), "{results:?}");
+    assert!(results[2].contains("ms"), "{results:?}");
+}
+
 /// Registering again at the same address tells what was there before.
 #[tokio::test]
 async fn workers_register() {

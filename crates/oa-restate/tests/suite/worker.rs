@@ -166,6 +166,7 @@ fn tools(config: &Config) -> Vec<FnTool> {
         let bytes = usize::try_from(input["bytes"].as_u64().unwrap_or_default());
         Ok("x".repeat(bytes.unwrap_or_default()).into())
     }));
+    tools.push(tool("panic", "Panics").build(|_| async { panic!("the tool is broken") }));
     tools.push(
         tool("version", "Tells the version").build(move |_| async move { Ok(json!(version)) }),
     );
