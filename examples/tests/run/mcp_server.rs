@@ -1,29 +1,19 @@
 //! The example `mcp_server`, and the official client of the protocol. That needs npm; in CI on Linux it must be there.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+
+use services::McpPackages;
 
 use crate::example;
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/oa-mcp/tests");
 const ASK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ask-agent.mjs");
-const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/everything");
 
-/// Installs the client once; false, after one line on standard error, where that cannot be and it is not required.
-fn is_installed() -> bool {
-    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
-    let installed = INSTALLED.get_or_init(|| {
-        let mut install = Command::new(format!("{TESTS}/start-everything.sh"));
-        install.args([FOLDER, "install"]);
-        // Without the registry, npm would try for six minutes.
-        install.env("npm_config_fetch_retries", "1").env("npm_config_fetch_timeout", "20000");
-        match install.output() {
-            Ok(output) if output.status.success() => Ok(()),
-            _ => Err("the official client of MCP needs Node, npm and its registry".to_owned()),
-        }
-    });
-    services::or_skip(installed.clone().map_err(services::Unavailable::Missing)).is_some()
+/// The folder with the client; `None`, after one line on standard error, where it cannot be had and is not required.
+fn folder() -> Option<OsString> {
+    services::or_skip(McpPackages::install()).map(|packages| packages.folder().into())
 }
 
 /// The example at a URL; it ends with this.
@@ -62,31 +52,27 @@ fn node(program: &mut Command, expected: &str) {
 
 #[test]
 fn the_official_client_over_stdio() {
-    if !is_installed() {
-        return;
-    }
+    let Some(folder) = folder() else { return };
     let example = example("mcp_server");
     let program = example.get_program();
     let check = format!("{TESTS}/check-server.mjs");
     let mut scenarios = Command::new("node");
-    scenarios.args([&*check, "--sdk", FOLDER, "--"]).arg(program);
+    scenarios.args([&*check, "--sdk"]).arg(&folder).arg("--").arg(program);
     node(&mut scenarios, "16 ok, 0 failed, 0 skipped");
     let mut asks = Command::new("node");
-    asks.args([ASK, FOLDER, "--"]).arg(program);
+    asks.arg(ASK).arg(&folder).arg("--").arg(program);
     node(&mut asks, "the agent answers, tells its progress and stops");
 }
 
 #[test]
 fn the_official_client_over_http() {
-    if !is_installed() {
-        return;
-    }
+    let Some(folder) = folder() else { return };
     let listening = Listening::start();
     let check = format!("{TESTS}/check-server.mjs");
     let mut scenarios = Command::new("node");
-    scenarios.args([&*check, "--sdk", FOLDER, "--url", &listening.url]);
+    scenarios.args([&*check, "--sdk"]).arg(&folder).args(["--url", &listening.url]);
     node(&mut scenarios, "16 ok, 0 failed, 0 skipped");
     let mut asks = Command::new("node");
-    asks.args([ASK, FOLDER, &listening.url]);
+    asks.arg(ASK).arg(&folder).arg(&listening.url);
     node(&mut asks, "the agent answers, tells its progress and stops");
 }
