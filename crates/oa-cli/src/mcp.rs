@@ -1,9 +1,12 @@
 //! `oa mcp`.
 
-use open_agent::mcp::ToolServer;
+use std::sync::Arc;
+
+use open_agent::Tool;
+use open_agent::mcp::{Connected, ToolServer, ToolServerHandle};
 use open_agent::tools::Registry;
 
-use crate::agent;
+use crate::agent::{self, Tools};
 use crate::args::McpArgs;
 use crate::failure::{Failure, Result, with_causes};
 use crate::output::tell;
@@ -20,19 +23,42 @@ pub(crate) fn run(_: &McpArgs, settings: &Settings) -> Result<()> {
 }
 
 async fn serve(settings: &Settings) -> Result<()> {
-    let mut tools = agent::tools(settings).await?;
-    tools.list.extend(tools.mcp.iter().flat_map(|mcp| mcp.tools()));
-    if tools.list.is_empty() {
-        return Err(Failure::usage("there are no tools: name some by --tools or --mcp"));
-    }
-    for failure in tools.mcp.iter().flat_map(|mcp| mcp.failures()) {
+    let Tools { list, mcp } = agent::tools(settings).await?;
+    let offered = offered(&list, mcp.as_ref())?;
+    for failure in mcp.iter().flat_map(|mcp| mcp.failures()) {
         tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
     }
-    let registry =
-        Registry::from_tools(tools.list).map_err(|error| Failure::usage(with_causes(&error)))?;
-    ToolServer::new(registry).name("oa").version(env!("CARGO_PKG_VERSION")).serve_stdio().await?;
-    if let Some(mcp) = tools.mcp {
+    // A server without tools may get some.
+    let has_server = mcp.as_ref().is_some_and(|mcp| mcp.connections().len() > 0);
+    if offered.is_empty() && !has_server {
+        return Err(Failure::usage("there are no tools: name some by --tools or --mcp"));
+    }
+    let server = ToolServer::new(offered).name("oa").version(env!("CARGO_PKG_VERSION"));
+    let handle = server.handle();
+    tokio::select! {
+        served = server.serve_stdio() => served?,
+        () = follow(&list, mcp.as_ref(), &handle) => {}
+    }
+    if let Some(mcp) = mcp {
         mcp.close().await;
     }
     Ok(())
+}
+
+/// Returns the tools of the program and those that the servers of others have at the moment.
+fn offered(list: &[Arc<dyn Tool>], mcp: Option<&Connected>) -> Result<Registry> {
+    let tools = list.iter().cloned().chain(mcp.iter().flat_map(|mcp| mcp.tools()));
+    Registry::from_tools(tools).map_err(|error| Failure::usage(with_causes(&error)))
+}
+
+/// Passes on the lists of others as they change. Never returns.
+async fn follow(list: &[Arc<dyn Tool>], mcp: Option<&Connected>, handle: &ToolServerHandle) {
+    let Some(servers) = mcp else { return std::future::pending().await };
+    loop {
+        servers.changed().await;
+        match offered(list, mcp) {
+            Ok(tools) => handle.set_tools(tools),
+            Err(failure) => tell(&format!("the tools stay as they were: {failure}")),
+        }
+    }
 }

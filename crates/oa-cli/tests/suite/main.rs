@@ -17,6 +17,8 @@ mod settings;
 #[cfg(unix)]
 mod terminal;
 
+#[cfg(all(unix, feature = "mcp"))]
+mod changing;
 #[cfg(unix)]
 mod chat;
 #[cfg(unix)]

@@ -1,0 +1,121 @@
+//! MCP servers whose lists change while the program runs. The server is a script of a shell.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::program::Home;
+use crate::terminal::Terminal;
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/changing-server.sh");
+
+/// Writes the file with the server.
+fn with_server(home: &Home) {
+    let servers = json!({ "mcpServers": { "shelf": { "command": "/bin/sh", "args": [SERVER] } } });
+    std::fs::write(home.path().join("servers.json"), servers.to_string())
+        .expect("a file in a folder of ours");
+}
+
+/// `oa mcp`, and what it says.
+struct Offering {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Offering {
+    fn start(home: &Home) -> Self {
+        let mut command = home.command(&["mcp", "--mcp", "servers.json"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let input = child.stdin.take().expect("its input is ours");
+        let output = BufReader::new(child.stdout.take().expect("its output is ours"));
+        Self { child, input, output }
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").expect("it reads");
+    }
+
+    /// Reads on to the message that is wanted.
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let mut line = String::new();
+            let count = self.output.read_line(&mut line).expect("it writes UTF-8");
+            assert!(count > 0, "the program has ended");
+            let message = serde_json::from_str(&line).expect("a message");
+            if is_it(&message) {
+                return message;
+            }
+        }
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.until(|message| message["id"] == id)["result"].clone()
+    }
+
+    fn names(&mut self, id: u64) -> Vec<String> {
+        let list = self.ask(id, "tools/list", json!({}));
+        let tools = list["tools"].as_array().cloned().unwrap_or_default();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl Drop for Offering {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `oa mcp` passes on the tools of other servers, and tells its own client when they change.
+#[test]
+fn changes_are_passed_on_to_clients() {
+    let home = Home::new();
+    with_server(&home);
+    let mut offering = Offering::start(&home);
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+    let hello = offering.ask(1, "initialize", hello);
+    assert_eq!(hello["capabilities"]["tools"]["listChanged"], true);
+    offering.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    assert_eq!(offering.names(2), ["shelf__read_file"]);
+    let call = |name: &str| json!({ "name": name, "arguments": {} });
+    let said = offering.ask(3, "tools/call", call("shelf__read_file"));
+    assert_eq!(said["content"][0]["text"], "said by read_file");
+    offering.until(|message| message["method"] == "notifications/tools/list_changed");
+    assert_eq!(offering.names(4), ["shelf__better_read_file"]);
+    let said = offering.ask(5, "tools/call", call("shelf__better_read_file"));
+    assert_eq!(said["content"][0]["text"], "said by better_read_file");
+}
+
+/// A chat that runs offers the model the tools of the moment.
+#[test]
+fn a_running_chat_has_the_tools_of_the_moment() {
+    let home = Home::new();
+    with_server(&home);
+    let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
+    let terminal = Terminal::start(&home, &chat);
+    terminal.wait_for_prompt();
+    terminal.type_keys("read p0\r");
+    terminal.wait_for("The tool says: said by read_file");
+    terminal.wait_for_prompt();
+    // The list is read again after a moment of quiet; until then, the call of the old tool fails.
+    let began = std::time::Instant::now();
+    for number in 1.. {
+        terminal.type_keys(&format!("read p{number}\r"));
+        terminal.wait_for(&format!("(path: \"p{number}\")"));
+        terminal.wait_for_prompt();
+        let text = terminal.text();
+        if text.contains("✓ shelf__better_read_file(path: ") {
+            assert!(text.contains("The tool says: said by better_read_file"), "{text}");
+            return;
+        }
+        assert!(began.elapsed().as_secs() < 60, "the list stays: {text}");
+    }
+}
