@@ -1,13 +1,10 @@
 //! Shared parts of the conversation tests: clients, tools, and blocks and messages rendered as lines.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_core::Stream;
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, Client, ContentBlock, Error, FnTool, Message, RetryConfig,
@@ -72,63 +69,6 @@ pub(crate) fn slow(name: &str, time: Duration) -> FnTool {
 /// Fails.
 pub(crate) fn failing(name: &str) -> FnTool {
     tool(name, "Fails").build(|_| async { Err(ToolError::new("the disk is full")) })
-}
-
-/// Never finishes. Its guard counts live runs, and records whether each had been signaled when it was dropped.
-pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
-    let alive = alive.clone();
-    tool(name, "Hangs").build_with_context(move |_, context| {
-        let guard = alive.enter(move || context.is_cancelled());
-        async move {
-            let _guard = guard;
-            std::future::pending::<()>().await;
-            Ok(json!(null))
-        }
-    })
-}
-
-/// Counts live runs, and records their state when dropped.
-#[derive(Clone, Default)]
-pub(crate) struct Alive {
-    now: Arc<AtomicUsize>,
-    ever: Arc<AtomicUsize>,
-    told: Arc<AtomicUsize>,
-}
-
-impl Alive {
-    pub(crate) fn enter(&self, was_told: impl Fn() -> bool + Send + 'static) -> Guard {
-        self.now.fetch_add(1, Ordering::SeqCst);
-        self.ever.fetch_add(1, Ordering::SeqCst);
-        Guard { alive: self.clone(), was_told: Box::new(was_told) }
-    }
-
-    /// Returns the number of guards alive now.
-    pub(crate) fn now(&self) -> usize {
-        self.now.load(Ordering::SeqCst)
-    }
-
-    /// Returns the number of guards ever created.
-    pub(crate) fn ever(&self) -> usize {
-        self.ever.load(Ordering::SeqCst)
-    }
-
-    /// Returns the number of guards dropped after they were told.
-    pub(crate) fn told(&self) -> usize {
-        self.told.load(Ordering::SeqCst)
-    }
-}
-
-/// Counts as alive until dropped.
-pub(crate) struct Guard {
-    alive: Alive,
-    was_told: Box<dyn Fn() -> bool + Send>,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.alive.now.fetch_sub(1, Ordering::SeqCst);
-        self.alive.told.fetch_add(usize::from((self.was_told)()), Ordering::SeqCst);
-    }
 }
 
 /// A shared log of events, in order. Clones write to the same log.
@@ -213,30 +153,6 @@ pub(crate) fn interrupt_after(client: &Client, time: Duration) {
         tokio::time::sleep(time).await;
         handle.interrupt();
     });
-}
-
-/// The next item of a stream.
-pub(crate) async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
-    poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
-}
-
-/// A deterministic random number generator.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below this one.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut number = self.0;
-        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((number ^ (number >> 31)) % end as u64).expect("it is below a usize")
-    }
 }
 
 /// Polls a future up to a number of times, or until it is ready, and drops it.

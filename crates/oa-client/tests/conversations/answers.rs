@@ -1,0 +1,356 @@
+//! Manual mode: the caller supplies the results.
+
+use oa_client::{AgentOptions, Client, ErrorKind};
+use oa_hooks::{HookDecision, Hooks};
+use oa_testkit::{Cut, Reply, Script, SocketServer};
+use oa_types::{ContentBlock, FinishReason};
+use serde_json::json;
+
+use crate::talk::{adder, client, echo, line, manual, read, read_on, stalling, strict, talk, told};
+
+fn two_calls() -> Reply {
+    Reply::text("I look.").call_with_id("1", "add", json!({"a": 1, "b": 2})).call_with_id(
+        "2",
+        "add",
+        json!({"a": 3, "b": 4}),
+    )
+}
+
+const CALLS: [&str; 3] = ["I look.", r#"[1 add {"a":1,"b":2}]"#, r#"[2 add {"a":3,"b":4}]"#];
+
+/// A client that has received two calls and answered neither.
+async fn asked(client: &mut Client) {
+    assert_eq!(talk(client, "Add.").await, CALLS);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::ToolCalls));
+}
+
+#[tokio::test]
+async fn the_caller_answers_each_call_and_goes_on() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    asked(&mut client).await;
+    // The second call's result is given first but placed second.
+    client.add_tool_error("2", "the calculator is broken").unwrap();
+    client.add_tool_result("1", json!("three")).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
+    assert_eq!(
+        told(client.history()),
+        [
+            "user: Add.",
+            r#"assistant: I look. [1 add {"a":1,"b":2}] [2 add {"a":3,"b":4}]"#,
+            r#"tool: 1="three""#,
+            r#"tool: 2!{"error":"the calculator is broken","tool":"add"}"#,
+            "assistant: Done.",
+        ]
+    );
+    let sent = server.requests()[1].messages().to_vec();
+    assert_eq!(
+        sent[2],
+        json!({"role": "tool", "content": "three", "tool_call_id": "1", "name": "add"})
+    );
+}
+
+#[tokio::test]
+async fn the_answer_stands_in_history_when_its_stream_has_ended() {
+    let server = strict([two_calls()]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    while let Some(block) = client.receive().await.unwrap() {
+        let recorded = client.history().len() == 2;
+        assert_eq!(recorded, matches!(block, ContentBlock::ToolUse(_)), "{}", line(&block));
+    }
+}
+
+#[tokio::test]
+async fn an_empty_send_in_the_middle_of_calls_goes_on_once_the_last_is_answered() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(block) = client.receive().await.unwrap() {
+        seen.push(line(&block));
+        if let ContentBlock::ToolUse(call) = block {
+            let answered = client.add_tool_result(&call.id, json!(0));
+            answered.unwrap();
+            client.send("").await.unwrap();
+            let last = call.id == "2";
+            assert_eq!(server.requests().len(), 1 + usize::from(last), "after {}", call.id);
+        }
+    }
+    assert_eq!(seen.concat(), CALLS.concat() + "Done.");
+}
+
+#[tokio::test]
+async fn an_empty_send_in_the_middle_waits_for_an_answer_given_after_the_blocks() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    let mut wished = false;
+    while let Some(block) = client.receive().await.unwrap() {
+        if matches!(block, ContentBlock::ToolUse(_)) && !wished {
+            wished = true;
+            client.send("").await.unwrap();
+        }
+    }
+    assert_eq!(server.requests().len(), 1, "two calls are open");
+    client.add_tool_result("1", json!(3)).unwrap();
+    assert_eq!(read(&mut client).await.len(), 0);
+    client.add_tool_result("2", json!(7)).unwrap();
+    assert_eq!(read(&mut client).await, ["Done."], "the wish holds");
+}
+
+#[tokio::test]
+async fn what_the_last_answer_sets_going_can_be_interrupted_before_anybody_waits_for_it() {
+    let server = strict([two_calls(), Reply::text("Well.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    while !matches!(client.receive().await.unwrap(), Some(ContentBlock::ToolUse(_))) {}
+    client.send("").await.unwrap();
+    read(&mut client).await;
+    client.add_tool_result("1", json!(3)).unwrap();
+    client.add_tool_result("2", json!(7)).unwrap();
+    client.interrupt();
+    assert_eq!(read(&mut client).await.len(), 0);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert_eq!(server.requests().len(), 1);
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Well."]);
+}
+
+#[tokio::test]
+async fn who_wished_to_go_on_may_say_so_once_more() {
+    for by_name in [false, true] {
+        let server = strict([two_calls(), Reply::text("Done.")]);
+        let mut client = client(manual(&server).tool(adder()));
+        client.send("Add.").await.unwrap();
+        while !matches!(client.receive().await.unwrap(), Some(ContentBlock::ToolUse(_))) {}
+        client.send("").await.unwrap();
+        assert_eq!(read(&mut client).await.len(), 1, "the other call");
+        client.add_tool_result("1", json!(3)).unwrap();
+        client.add_tool_result("2", json!(7)).unwrap();
+        match by_name {
+            true => client.continue_turn().await.unwrap(),
+            false => client.send("").await.unwrap(),
+        }
+        assert_eq!(read(&mut client).await, ["Done."]);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_send_with_nothing_to_continue_is_refused() {
+    let server = strict([Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    let error = client.send("").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    talk(&mut client, "Hi.").await;
+    for error in [client.send("").await, client.continue_turn().await] {
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    assert_eq!(client.history().len(), 2);
+}
+
+#[tokio::test]
+async fn going_on_while_calls_are_open_names_them() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    asked(&mut client).await;
+    client.add_tool_result("1", json!(3)).unwrap();
+    for error in [client.continue_turn().await, client.send("").await] {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "calls have no result yet: 2");
+    }
+    // Nothing is lost.
+    client.add_tool_result("2", json!(7)).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
+}
+
+#[tokio::test]
+async fn an_unknown_id_and_a_second_answer_are_refused() {
+    let server = strict([two_calls()]);
+    let mut client = client(manual(&server).tool(adder()));
+    let kind = |result: oa_client::Result<()>| result.unwrap_err().kind();
+    assert_eq!(kind(client.add_tool_result("1", json!(3))), ErrorKind::InvalidInput);
+    asked(&mut client).await;
+    client.add_tool_result("1", json!(3)).unwrap();
+    let before = told(client.history());
+    assert_eq!(kind(client.add_tool_result("1", json!(4))), ErrorKind::InvalidInput);
+    assert_eq!(kind(client.add_tool_error("1", "no")), ErrorKind::InvalidInput);
+    assert_eq!(kind(client.add_tool_result("3", json!(4))), ErrorKind::InvalidInput);
+    assert_eq!(kind(client.add_tool_error("", "no")), ErrorKind::InvalidInput);
+    assert_eq!(told(client.history()), before);
+}
+
+#[tokio::test]
+async fn in_auto_mode_the_caller_answers_nothing() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()).auto_execute_tools(true));
+    client.send("Add.").await.unwrap();
+    while let Some(block) = client.receive().await.unwrap() {
+        if let ContentBlock::ToolUse(call) = block {
+            let error = client.add_tool_result(&call.id, json!(0)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+    }
+    assert_eq!(told(client.history())[2], "tool: 1=3.0");
+}
+
+#[tokio::test]
+async fn a_new_prompt_answers_open_calls_with_not_run() {
+    let server = strict([two_calls(), Reply::text("All right.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    asked(&mut client).await;
+    client.add_tool_result("2", json!(7)).unwrap();
+    assert_eq!(talk(&mut client, "Forget it.").await, ["All right."]);
+    let told = told(client.history());
+    assert!(told[2].starts_with("tool: 1!") && told[2].contains("not run"), "{}", told[2]);
+    assert_eq!(told[3..5], ["tool: 2=7", "user: Forget it."]);
+}
+
+#[tokio::test]
+async fn a_blocked_prompt_leaves_calls_open_and_one_that_fails_has_answered_them() {
+    let server = strict([two_calls(), Reply::error(400, "no"), Reply::text("Done.")]);
+    let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
+        event.prompt.contains("secret").then(|| HookDecision::block("no secrets"))
+    });
+    let mut client = client(manual(&server).tool(adder()).hooks(hooks));
+    asked(&mut client).await;
+    assert_eq!(client.send("A secret.").await.unwrap_err().kind(), ErrorKind::Blocked);
+    client.add_tool_result("1", json!(3)).unwrap();
+    // The prompt is taken back. The other call's result for it currently is not.
+    assert_eq!(client.send("Never mind.").await.unwrap_err().kind(), ErrorKind::Api);
+    let told = told(client.history());
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[3].starts_with("tool: 2!") && told[3].contains("not run"), "{}", told[3]);
+    assert!(client.add_tool_result("2", json!(7)).is_err());
+    assert_eq!(talk(&mut client, "Never mind.").await, ["Done."]);
+}
+
+#[tokio::test]
+async fn a_new_prompt_while_blocks_are_unread_ends_that_stream_and_records_what_had_arrived() {
+    let script = Script::from([stalling(&["One,", " two"]), Reply::text("Sorry.")]);
+    let server = SocketServer::start(script.strict()).await.unwrap();
+    let options = AgentOptions::builder().model("any").base_url(server.base_url());
+    let mut client = client(options);
+    client.send("Count.").await.unwrap();
+    let first = client.receive().await.unwrap().map(|block| line(&block));
+    assert_eq!(first.as_deref(), Some("One,"));
+    assert_eq!(talk(&mut client, "Stop.").await, ["Sorry."]);
+    let told = told(client.history());
+    let kept = told[1].strip_prefix("assistant: ").unwrap();
+    let kept = kept.strip_suffix(" (interrupted)").unwrap();
+    assert!(kept == "One," || kept == "One, two", "{kept}");
+    assert_eq!(told.len(), 4);
+    let limit = std::time::Duration::from_secs(10);
+    assert_eq!(server.wait_for_abort(limit).await.number(), 1);
+}
+
+#[tokio::test]
+async fn what_had_arrived_is_recorded_though_it_was_not_received() {
+    let server = strict([stalling(&["One,", " two"]).cut(Cut::Whole), Reply::text("Sorry.")]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    client.receive().await.unwrap();
+    assert_eq!(talk(&mut client, "Stop.").await, ["Sorry."]);
+    assert_eq!(told(client.history())[1], "assistant: One, two (interrupted)");
+}
+
+#[tokio::test]
+async fn a_new_prompt_while_calls_are_unread_answers_them() {
+    let server = strict([two_calls(), Reply::text("All right.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    while !matches!(client.receive().await.unwrap(), Some(ContentBlock::ToolUse(_))) {}
+    assert_eq!(talk(&mut client, "Forget it.").await, ["All right."]);
+    assert_eq!(client.history().len(), 6, "{:?}", told(client.history()));
+}
+
+#[tokio::test]
+async fn a_malformed_call_is_shown_and_left_out_of_history() {
+    let broken = |reply: Reply| reply.call_with_id("1", "add", r#"{"a": "#);
+    let server = strict([
+        broken(Reply::text("Hm.")).call_with_id("2", "add", json!({"a": 1, "b": 2})),
+        broken(Reply::new()),
+        Reply::text("Done."),
+    ]);
+    let mut client = client(manual(&server).tool(adder()));
+    let seen = talk(&mut client, "Add.").await;
+    assert!(seen[1].starts_with("1?"), "{seen:?}");
+    assert_eq!(seen[2], r#"[2 add {"a":1,"b":2}]"#);
+    assert_eq!(told(client.history())[1], r#"assistant: Hm. [2 add {"a":1,"b":2}]"#);
+    client.add_tool_error("1", "broken").unwrap_err();
+    client.add_tool_result("2", json!(3)).unwrap();
+    // An answer with nothing else leaves nothing behind.
+    client.continue_turn().await.unwrap();
+    assert!(read(&mut client).await[0].starts_with("1?"));
+    assert_eq!(client.history().len(), 3);
+    assert_eq!(talk(&mut client, "Go on.").await, ["Done."]);
+}
+
+#[tokio::test]
+async fn a_blocked_call_is_answered_already_and_a_changed_one_is_seen_changed() {
+    let server = strict([two_calls(), Reply::text("Done.")]);
+    let hooks = Hooks::new().add_pre_tool_use(|event| async move {
+        Some(match &*event.tool_use_id {
+            "1" => HookDecision::block("ones are not added"),
+            _ => HookDecision::modify_input(json!({"a": 0}), "sandbox"),
+        })
+    });
+    let mut client = client(manual(&server).tool(adder()).hooks(hooks));
+    assert_eq!(
+        talk(&mut client, "Add.").await,
+        [
+            "I look.",
+            "1?a hook blocked the call: ones are not added",
+            r#"1!{"error":"a hook blocked the call","tool":"add","reason":"ones are not added"}"#,
+            r#"[2 add {"a":0}]"#,
+        ]
+    );
+    let error = client.continue_turn().await.unwrap_err();
+    assert_eq!(error.to_string(), "calls have no result yet: 2");
+    assert!(client.add_tool_result("1", json!(3)).is_err(), "it is answered");
+    client.add_tool_result("2", json!(0)).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
+    // History keeps the model's own arguments.
+    let own = r#"assistant: I look. [1 add {"a":1,"b":2}] [2 add {"a":3,"b":4}]"#;
+    assert_eq!(told(client.history())[1], own);
+}
+
+#[tokio::test]
+async fn when_all_calls_are_blocked_the_turn_can_go_on_at_once() {
+    let server = strict([two_calls(), Reply::text("Pity.")]);
+    let hooks = Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::block("not today")) });
+    let mut client = client(manual(&server).tool(adder()).hooks(hooks));
+    assert_eq!(talk(&mut client, "Add.").await.len(), 5);
+    client.send("").await.unwrap();
+    assert_eq!(read(&mut client).await, ["Pity."]);
+}
+
+#[tokio::test]
+async fn tools_are_found_by_name_and_run_alone() {
+    let server = strict([]);
+    let client = client(manual(&server).tool(adder()).tool(echo()));
+    let add = client.get_tool("add").unwrap();
+    assert_eq!(add.execute(json!({"a": 1, "b": 2})).await.unwrap(), json!(3.0));
+    let error = add.execute(json!({"a": 1})).await.unwrap_err();
+    let expected =
+        "invalid arguments for the tool add: `b`: required, but missing; expected number";
+    assert_eq!(error.to_string(), expected);
+    assert!(client.get_tool("sub").is_none());
+}
+
+#[tokio::test]
+async fn an_error_in_a_later_round_leaves_the_results_and_going_on_works() {
+    let server = strict([two_calls(), Reply::error(400, "broken"), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    asked(&mut client).await;
+    client.add_tool_result("1", json!(3)).unwrap();
+    client.add_tool_result("2", json!(7)).unwrap();
+    assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::Api);
+    assert_eq!(client.history().len(), 4);
+    client.continue_turn().await.unwrap();
+    assert_eq!(read_on(&mut client).await.0, ["Done."]);
+}

@@ -1,0 +1,170 @@
+//! Endings after a finish reason: usage and `[DONE]`, silence, a reset, or a connection that just closes. The
+//! answer is complete in all cases.
+
+use std::time::Duration;
+
+use oa_aggregate::{Problem, UncleanEnd};
+use oa_chat::RetryConfig;
+use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
+use oa_testkit::{MemoryServer, Reply, SocketServer};
+use oa_types::{ContentBlock, FinishReason, Usage};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::talk::{adder, auto, client, manual, read, strict};
+
+/// A call with its finish reason, but neither usage nor `[DONE]`.
+const CALL: &str = include_str!("../../../../tests/fixtures/own/relay-never-closes.sse");
+
+/// Returns the text of a turn, its problems, and its duration.
+async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration) {
+    let began = Instant::now();
+    client.send("Go.").await.expect("nothing fails here");
+    let (mut blocks, mut problems) = (Vec::new(), Vec::new());
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
+        match event {
+            AgentEvent::Block(block) => blocks.push(block),
+            AgentEvent::Problem(problem) => problems.push(problem),
+            _ => {}
+        }
+    }
+    (blocks, problems, began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_behind_a_finish_reason_is_waited_for_five_seconds() {
+    let server = strict([Reply::sse(CALL).stall_after(CALL.len()), Reply::text("It is 3.")]);
+    let mut client = client(auto(&server).tool(adder()));
+    let (blocks, problems, took) = turn(&mut client).await;
+    assert!(matches!(&blocks[0], ContentBlock::ToolUse(call) if call.name == "add"), "{blocks:?}");
+    assert!(matches!(&blocks[1], ContentBlock::ToolResult(result) if result.content == json!(3.0)));
+    assert_eq!(problems, [Problem::UncleanEnd(UncleanEnd::Silent)]);
+    assert_eq!(took, Duration::from_secs(5));
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
+    assert!(server.requests()[0].aborted(), "the server learns that nobody listens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_connection_behind_a_finish_reason_leaves_the_answer_whole() {
+    for broken in
+        [Reply::sse(CALL).reset_after(CALL.len()), Reply::sse(CALL).close_after(CALL.len())]
+    {
+        let server = strict([broken, Reply::text("It is 3.")]);
+        let mut client = client(auto(&server).tool(adder()));
+        let (blocks, problems, _) = turn(&mut client).await;
+        assert_eq!(blocks.len(), 5, "a call, its result and three words more: {blocks:?}");
+        assert_eq!(problems, [Problem::UncleanEnd(UncleanEnd::Broken)]);
+    }
+}
+
+#[tokio::test]
+async fn so_it_is_over_a_real_socket() {
+    for broken in
+        [Reply::sse(CALL).reset_after(CALL.len()), Reply::sse(CALL).close_after(CALL.len())]
+    {
+        let server = SocketServer::start([broken, Reply::text("It is 3.")]).await.unwrap();
+        let options = AgentOptions::builder().model("any").base_url(server.base_url());
+        let options = options.tool(adder()).auto_execute_tools(true).retry(RetryConfig::none());
+        let mut client = client(options);
+        let (blocks, problems, _) = turn(&mut client).await;
+        assert_eq!(blocks.len(), 5, "{blocks:?}");
+        assert_eq!(problems, [Problem::UncleanEnd(UncleanEnd::Broken)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_a_finish_reason_it_is_an_error_as_ever() {
+    let end = CALL.rfind("data: ").unwrap();
+    for (broken, kind) in [
+        (Reply::sse(CALL).reset_after(end), ErrorKind::Stream),
+        (Reply::sse(CALL).close_after(end), ErrorKind::Stream),
+        (Reply::sse(CALL).stall_after(end), ErrorKind::Timeout),
+    ] {
+        let mut client = client(auto(&strict([broken])).tool(adder()));
+        assert_eq!(client.ask("Go.").await.unwrap_err().kind(), kind);
+    }
+}
+
+/// Words, a finish reason, and then an empty payload at intervals for an hour.
+fn heartbeats(every: Duration, beat: &str) -> MemoryServer {
+    let words = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}}]});
+    let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let beats = beat.repeat(3600);
+    strict([Reply::sse(format!("data: {words}\n\ndata: {finish}\n\n{beats}")).delay(every)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_on_without_saying_anything_is_not_waited_for() {
+    for beat in [": ping\n\n", "data: {\"choices\":[]}\n\n", "data: oops\n\n"] {
+        let mut client = client(manual(&heartbeats(Duration::from_secs(1), beat)));
+        let (blocks, problems, took) = turn(&mut client).await;
+        assert_eq!(blocks.len(), 1, "{beat:?}");
+        assert!(problems.contains(&Problem::UncleanEnd(UncleanEnd::Silent)), "{beat:?}");
+        assert!(took <= Duration::from_secs(8), "{beat:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_in_time_is_taken() {
+    let words = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}}]});
+    let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}});
+    let body = format!("data: {words}\n\ndata: {finish}\n\ndata: {usage}\n\ndata: [DONE]\n\n");
+    let server = strict([Reply::sse(body).delay(Duration::from_secs(2))]);
+    let mut client = client(manual(&server));
+    let (_, problems, took) = turn(&mut client).await;
+    assert_eq!((problems.len(), took), (0, Duration::from_secs(8)));
+    assert_eq!(client.usage().and_then(|usage: Usage| usage.prompt_tokens), Some(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_timeout_of_the_caller_counts_and_fails_nothing() {
+    let server = strict([Reply::sse(CALL).stall_after(CALL.len())]);
+    let mut client = client(manual(&server).tool(adder()).idle_timeout(2));
+    let (blocks, problems, took) = turn(&mut client).await;
+    assert_eq!((blocks.len(), took), (1, Duration::from_secs(2)));
+    assert_eq!(problems, [Problem::UncleanEnd(UncleanEnd::Silent)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_body_that_drips_ends_with_the_idle_timeout_and_tells_what_came() {
+    let dripping = |status| {
+        Reply::body(status, "text/plain", "out of memory, ".repeat(10_000))
+            .cut(oa_testkit::Cut::Every(15))
+            .delay(Duration::from_secs(7))
+    };
+    let began = Instant::now();
+    let mut refused = client(manual(&strict([dripping(500)])).idle_timeout(30));
+    let error = refused.ask("Go.").await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(500)));
+    assert!(error.to_string().contains("out of memory"), "{error}");
+    assert!(began.elapsed() <= Duration::from_secs(38), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_that_the_server_had_told_is_known_of_an_interrupted_answer() {
+    let piece = json!({
+        "choices": [{"index": 0, "delta": {"content": "one "}}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 1},
+    });
+    let said = format!("data: {piece}\n\n");
+    let server = strict([
+        Reply::sse(format!("{said}{said}")).stall_after(said.len()),
+        Reply::text("two").usage(9, 1),
+    ]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    client.receive().await.unwrap();
+    client.interrupt();
+    assert_eq!(client.receive().await.unwrap(), None);
+    assert_eq!(client.usage().and_then(|usage| usage.prompt_tokens), Some(7));
+    assert_eq!(client.turn_metadata().total_usage.prompt_tokens, Some(7));
+
+    let error = client.continue_turn().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("interrupted"), "{error}");
+    assert!(error.to_string().contains("send a prompt instead"), "{error}");
+    client.send("Go on.").await.unwrap();
+    assert_eq!(read(&mut client).await, ["two"]);
+    assert_eq!(client.turn_metadata().total_usage.prompt_tokens, Some(16));
+}

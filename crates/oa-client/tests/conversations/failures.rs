@@ -1,0 +1,423 @@
+//! Errors, broken streams and dropped futures: the parts that are kept, the parts that are removed, and recovery.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame};
+use oa_chat::RetryConfig;
+use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
+use oa_hooks::{HookDecision, Hooks};
+use oa_testkit::{Cut, MemoryServer, Reply, Script, SocketServer};
+use oa_types::FinishReason;
+use serde_json::json;
+use tokio::time::Instant;
+use tower::service_fn;
+
+use crate::talk::{
+    Alive, adder, auto, client, echo, hanging, interrupt_after, line, manual, poll_times, read,
+    read_on, slow, stalling, strict, talk, told,
+};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_failed_send_takes_its_prompt_back_and_the_same_send_is_a_clean_retry() {
+    let failures = [
+        Reply::error(400, "no such model"),
+        Reply::error(401, "no key"),
+        Reply::hang_up(),
+        Reply::reset(),
+    ];
+    for failure in failures {
+        let server = strict([Reply::text("Hello."), failure, Reply::text("Good.")]);
+        let mut client = client(manual(&server));
+        talk(&mut client, "Hi.").await;
+        let before = told(client.history());
+        client.send("How are you?").await.unwrap_err();
+        assert_eq!(told(client.history()), before);
+        assert_eq!((client.finish_reason(), client.turn_metadata().turns), (None, 1));
+        assert_eq!(read(&mut client).await.len(), 0, "there is nothing to receive");
+        assert_eq!(talk(&mut client, "How are you?").await, ["Good."]);
+        assert_eq!(client.history().len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_whose_answer_breaks_before_its_first_word_is_taken_back() {
+    let role = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]});
+    let error = json!({"error": {"message": "out of memory"}});
+    let failures = [
+        Reply::sse(format!("data: {role}\n\n")).reset_after(9),
+        Reply::sse(""),
+        Reply::sse(format!("data: {error}\n\n")),
+        Reply::sse(format!("data: {role}\n\ndata: {error}\n\n")),
+    ];
+    for failure in failures {
+        let server = strict([failure.clone(), Reply::text("Hello.")]);
+        let mut client = client(manual(&server));
+        client.send("Hi.").await.unwrap();
+        let (seen, error) = read_on(&mut client).await;
+        assert!(seen.is_empty() && error.is_some(), "{failure:?}");
+        assert_eq!(told(client.history()), [""; 0], "{failure:?}");
+        assert_eq!(client.turn_metadata().turns, 0);
+        assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_leaves_its_prompt_and_can_be_asked_for_again() {
+    let broken = Reply::text("one two three").cut(Cut::Events).reset_after(700);
+    let server = strict([broken, Reply::text("four")]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    let (seen, error) = read_on(&mut client).await;
+    let error = error.unwrap();
+    assert_eq!((error.kind(), error.received()), (ErrorKind::Stream, Some(700)));
+    assert!(seen[0].starts_with("one"), "{seen:?}");
+    assert_eq!(client.finish_reason(), None);
+    assert_eq!(client.message().map(|message| message.text()), seen.first().cloned());
+    assert_eq!(told(client.history()), ["user: Count."]);
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["four"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_more_after_an_error_is_not_waited_for() {
+    let piece = |word: &str| {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+        format!("data: {chunk}\n\n")
+    };
+    let error = json!({"error": {"message": "out of memory"}});
+    let said = format!("{}data: {error}\n\n{}", piece("one"), piece("two"));
+    let silent = Reply::sse(format!("{said}{}", piece("never said"))).stall_after(said.len());
+    let server = strict([silent, Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    let begin = Instant::now();
+    let (seen, error) = read_on(&mut client).await;
+    assert_eq!(seen, ["onetwo"], "what comes behind it is told all the same");
+    let error = error.unwrap();
+    assert_eq!((error.kind(), begin.elapsed()), (ErrorKind::Api, Duration::from_secs(1)));
+    assert_eq!(talk(&mut client, "And now?").await, ["Hello."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_later_round_keeps_the_rounds_before_and_going_on_works() {
+    for failure in [
+        Reply::error(400, "broken"),
+        Reply::hang_up(),
+        Reply::silence(),
+        stalling(&[]),
+        Reply::text("Well").reset_after(20),
+        Reply::sse("data: {\"error\":{\"message\":\"out of memory\"}}\n\n"),
+    ] {
+        let server = strict([
+            Reply::new().call_with_id("c", "add", json!({"a": 1, "b": 2})),
+            failure,
+            Reply::text("It is 3."),
+        ]);
+        let mut client = client(auto(&server).tool(adder()));
+        client.send("Add.").await.unwrap();
+        let (seen, error) = read_on(&mut client).await;
+        assert!(error.is_some(), "{seen:?}");
+        assert_eq!(told(client.history())[2..], ["tool: c=3.0"]);
+        client.continue_turn().await.unwrap();
+        assert_eq!(read(&mut client).await, ["It is 3."]);
+    }
+}
+
+#[tokio::test]
+async fn after_an_error_in_a_later_round_a_new_prompt_works_too() {
+    let server = strict([
+        Reply::new().call_with_id("c", "add", json!({"a": 1, "b": 2})),
+        Reply::error(400, "broken"),
+        Reply::text("Hello again."),
+    ]);
+    let mut client = client(auto(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    assert_eq!(read_on(&mut client).await.1.unwrap().kind(), ErrorKind::Api);
+    assert_eq!(talk(&mut client, "Hi.").await, ["Hello again."]);
+}
+
+#[tokio::test]
+async fn a_stream_without_finish_and_done_is_delivered_as_unspecified_and_ends_the_turn() {
+    let server = strict([Reply::text("Hello").without_done().without_finish()]);
+    let mut client = client(auto(&server));
+    assert_eq!(talk(&mut client, "Hi.").await, ["Hello"]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Unspecified));
+    // Nothing is ever prefilled.
+    assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_refusal_is_text_with_a_reason() {
+    let server = strict([Reply::new().refuse("I will not.")]);
+    let mut client = client(manual(&server));
+    assert_eq!(talk(&mut client, "Do it.").await, ["I will not."]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Refusal));
+    assert_eq!(told(client.history())[1], "assistant: I will not.");
+}
+
+#[tokio::test]
+async fn an_unreadable_payload_among_good_ones_is_an_event() {
+    let piece = |word: &str| json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+    let body = format!("data: {}\n\ndata: {{oops\n\ndata: {}\n\n", piece("one"), piece(" two"));
+    let server = strict([Reply::sse(body + "data: [DONE]\n\n")]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    let (mut text, mut problems) = (String::new(), 0);
+    while let Some(event) = client.next_event().await.unwrap() {
+        match event {
+            AgentEvent::Block(block) => text += &line(&block),
+            AgentEvent::Problem(_) => problems += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((&*text, problems), ("one two", 1));
+}
+
+#[tokio::test]
+async fn prompts_that_say_nothing_or_are_no_users_are_refused_and_change_nothing() {
+    let server = strict([Reply::new().call_with_id("c", "echo", json!({})), Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(echo()));
+    talk(&mut client, "Go.").await;
+    let kind = |result: oa_client::Result<()>| result.unwrap_err().kind();
+    assert_eq!(kind(client.send("  \n").await), ErrorKind::InvalidInput);
+    let wrong = [
+        oa_types::Message::user(""),
+        oa_types::Message::assistant(vec![oa_types::TextBlock::new("Hi.").into()]),
+        oa_types::Message::system("Be brief."),
+        oa_types::Message::user_with_blocks(vec![]),
+        oa_types::Message::user_with_blocks(vec![
+            oa_types::ToolUseBlock::new("c", "echo", json!({})).into(),
+        ]),
+    ];
+    for prompt in wrong {
+        assert_eq!(kind(client.send_message(prompt).await), ErrorKind::InvalidInput);
+    }
+    // The open call is still waiting.
+    client.add_tool_result("c", json!("x")).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
+}
+
+#[tokio::test]
+async fn a_dropped_send_takes_its_prompt_back_whatever_it_waited_for() {
+    let waits: [fn() -> (Reply, Hooks); 2] = [
+        || (Reply::silence(), Hooks::new()),
+        || {
+            let hook = Hooks::new().add_user_prompt_submit(|event| async move {
+                if event.prompt == "Hello?" {
+                    std::future::pending::<()>().await;
+                }
+                None::<HookDecision<_>>
+            });
+            (Reply::silence(), hook)
+        },
+    ];
+    for (place, wait) in waits.into_iter().enumerate() {
+        for times in 0..4 {
+            let (reply, hooks) = wait();
+            let asked = place == 0 && times > 0;
+            let replies = if asked { vec![reply] } else { vec![] };
+            let script = replies.into_iter().fold(Script::new(), Script::reply);
+            let server = MemoryServer::new(script.reply(Reply::text("Good.")).strict());
+            let mut client = client(manual(&server).hooks(hooks).max_turns(1));
+            assert!(poll_times(client.send("Hello?"), times).is_none());
+            assert_eq!((client.history().len(), client.turn_metadata().turns), (0, 0));
+            if asked {
+                assert!(server.requests()[0].aborted());
+            }
+            assert_eq!(talk(&mut client, "How are you?").await, ["Good."]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_continuation_leaves_history_and_can_be_called_again() {
+    let server = strict([
+        Reply::new().call_with_id("c", "echo", json!({})),
+        Reply::silence(),
+        Reply::silence(),
+        Reply::text("Done."),
+    ]);
+    let mut client = client(manual(&server).tool(echo()));
+    talk(&mut client, "Go.").await;
+    client.add_tool_result("c", json!("x")).unwrap();
+    assert!(poll_times(client.continue_turn(), 3).is_none());
+    assert!(poll_times(client.send(""), 3).is_none());
+    assert_eq!(client.history().len(), 3);
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
+}
+
+/// Reads to the end, dropping each `receive` after a number of polls and calling it again.
+async fn read_in_drops(client: &mut Client, times: usize) -> (Vec<String>, Vec<String>) {
+    client.send("Go.").await.expect("it is answered");
+    let mut seen = Vec::new();
+    loop {
+        match poll_times(client.receive(), times) {
+            Some(Ok(Some(block))) => seen.push(line(&block)),
+            Some(Ok(None)) => return (seen, told(client.history())),
+            Some(Err(error)) => panic!("{error}"),
+            // No other task is left to wake, so time passes.
+            None => tokio::time::advance(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_receive_loses_nothing_at_whatever_poll() {
+    let ten = Duration::from_millis(10);
+    let server = || {
+        strict([
+            Reply::new()
+                .think("hm")
+                .say("one two three")
+                .call_with_id("1", "slow", json!({}))
+                .call_with_id("2", "add", json!({"a": 1, "b": 2}))
+                .delay(ten),
+            Reply::text("four five").delay(ten).delay_head(ten),
+        ])
+    };
+    let hooks = || {
+        Hooks::new()
+            .add_pre_tool_use(move |_| async move {
+                tokio::time::sleep(ten).await;
+                None
+            })
+            .add_post_tool_use(move |_| async move {
+                tokio::time::sleep(ten).await;
+                None
+            })
+    };
+    let made = || {
+        let server = server();
+        client(auto(&server).tool(slow("slow", ten * 5)).tool(adder()).hooks(hooks()))
+    };
+    let mut whole = made();
+    whole.send("Go.").await.unwrap();
+    let mut expected = Vec::new();
+    while let Some(block) = whole.receive().await.unwrap() {
+        expected.push(line(&block));
+    }
+    let expected = (expected, told(whole.history()));
+    assert_eq!(expected.0.len(), 1 + 3 + 2 + 2 + 2);
+    for times in 1..=4 {
+        assert_eq!(read_in_drops(&mut made(), times).await, expected, "dropped after {times}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_client_closes_its_connection() {
+    let server = SocketServer::start(stalling(&["Hello"])).await.unwrap();
+    let options = AgentOptions::builder().model("any").base_url(server.base_url());
+    let mut client = client(options);
+    client.send("Hi.").await.unwrap();
+    client.receive().await.unwrap();
+    drop(client);
+    assert_eq!(server.wait_for_abort(PATIENCE).await.number(), 1);
+    server.wait_for_close(PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_dropped_client_cancels_its_tools() {
+    let alive = Alive::default();
+    let server = strict([Reply::new().call("hangs", json!({})).call("hangs", json!({}))]);
+    let mut client = client(auto(&server).tool(hanging("hangs", &alive)));
+    client.send("Go.").await.unwrap();
+    for _ in 0..2 {
+        client.receive().await.unwrap();
+    }
+    assert!(poll_times(client.receive(), 3).is_none());
+    assert_eq!((alive.now(), alive.told()), (2, 0));
+    drop(client);
+    assert_eq!((alive.now(), alive.told()), (0, 2));
+}
+
+#[tokio::test]
+async fn whatever_failed_the_stream_of_blocks_ends_after_the_error() {
+    let server = strict([Reply::text("one two").reset_after(400), Reply::text("Good.")]);
+    let mut client = client(manual(&server));
+    client.send("Hi.").await.unwrap();
+    let mut stream = client.stream();
+    let mut ends = Vec::new();
+    for _ in 0..5 {
+        ends.push(crate::talk::next(&mut stream).await.map(|block| block.is_ok()));
+    }
+    assert_eq!(ends.iter().filter(|end| **end == Some(false)).count(), 1);
+    assert_eq!(ends.last(), Some(&None));
+    assert_eq!(talk(&mut client, "Hi.").await, ["Good."]);
+}
+
+#[tokio::test]
+async fn an_error_of_the_server_counts_however_much_else_could_not_be_read() {
+    let text = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}}]});
+    let error = json!({"error": {"message": "out of memory", "code": 500}});
+    let pings = "data: ping\n\n".repeat(100);
+    let stream = format!("{pings}data: {text}\n\n{pings}data: {error}\n\ndata: [DONE]\n\n");
+    let mut client = client(manual(&strict([Reply::sse(stream)])));
+    let error = client.ask("Go.").await.unwrap_err();
+    assert_eq!((error.kind(), error.api_code()), (ErrorKind::Api, Some("500")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
+    let server = strict([Reply::silence(), Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    interrupt_after(&client, Duration::from_secs(1));
+    client.send("One.").await.unwrap();
+    client.send("Two.").await.unwrap();
+    let mut ends = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        if let AgentEvent::TurnEnd(reason) = event {
+            ends.push(reason);
+        }
+    }
+    assert_eq!(ends, [FinishReason::Stop]);
+}
+
+/// The server keeps sending after the end of the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
+    struct Endless(usize);
+    impl Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0 += 1;
+            let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Hi."}}]});
+            Poll::Ready(Some(Ok(Frame::data(match self.0 {
+                1 => format!("data: {chunk}\n\ndata: [DONE]\n\n").into(),
+                _ => Bytes::from_static(b": more\n\n"),
+            }))))
+        }
+    }
+    let service = service_fn(|_| async { Ok::<_, Infallible>(Response::new(Endless(0))) });
+    let options = AgentOptions::builder().model("any").transport(service);
+    let mut client = client(options);
+    for _ in 0..3 {
+        assert_eq!(client.ask("Go.").await.unwrap().text, "Hi.");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_tools_is_told_also_where_another_answer_had_broken_before() {
+    let refusal = Reply::error(400, "registry.ollama.ai/library/gemma:2b does not support tools");
+    let server = strict([Reply::text("never").reset_after(0), refusal, Reply::text("Hello.")]);
+    let options = auto(&server).retry(RetryConfig::new(2)).tool(echo());
+    let mut client = client(options);
+    client.send("Go.").await.unwrap();
+    let mut told = 0;
+    while let Some(event) = client.next_event().await.unwrap() {
+        told += usize::from(matches!(event, AgentEvent::ToolsRefused(_)));
+    }
+    assert_eq!(told, 1);
+}

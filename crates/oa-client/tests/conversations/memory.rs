@@ -1,0 +1,335 @@
+//! Memory use of one answer, from its bytes to history, for any content that a server can send.
+
+use allocation_counter::measure;
+use oa_aggregate::ThinkTags;
+use oa_chat::{Limits, RetryConfig, ToolMode};
+use oa_client::{AgentOptions, Client};
+use oa_testkit::{Cut, MemoryServer, Reply, Script};
+use serde_json::Value;
+
+/// The memory budget of these tests; other limits have their default proportion to it.
+const BUDGET: usize = 8 << 20;
+
+/// The allowance for everything held besides an answer: client, connection, templates. In bytes.
+const FIXED: u64 = 256 << 10;
+
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    limits.answer.held_bytes = BUDGET;
+    limits.answer.text_bytes = BUDGET / 4;
+    limits.answer.argument_bytes = BUDGET / 16;
+    limits.events.event_bytes = BUDGET / 8;
+    limits
+}
+
+/// JSON of about this size in which each byte takes much memory.
+fn heavy(size: usize) -> String {
+    let list = |item: &str| vec![item; size / 4 / (item.len() + 1)].join(",");
+    let escapes = r"\u0001\n".repeat(size / 32);
+    format!(r#"[[{}],[{}],[{}],"{escapes}"]"#, list("0"), list(r#"{"":0}"#), list("[[0]]"))
+}
+
+fn delta(members: &str) -> String {
+    format!(r#"{{"id":"a","model":"m","choices":[{{"index":0,"delta":{{{members}}}}}]}}"#)
+}
+
+fn call(number: usize, name: &str, arguments: &str) -> String {
+    let arguments = Value::from(arguments);
+    delta(&format!(
+        r#""tool_calls":[{{"index":{number},"id":"c{number}","function":{{"name":"{name}","arguments":{arguments}}}}}]"#
+    ))
+}
+
+/// Bodies that fill an answer with one kind of content, in events of maximal or small size.
+fn bodies() -> Vec<(&'static str, String)> {
+    let size = BUDGET / 8 - 4_096;
+    let json = heavy(size - 4_096);
+    let arguments = format!(r#"{{"a":{}}}"#, heavy(BUDGET / 16 - 8_192));
+    let long = "x".repeat(size / 2);
+    let list = |item: &str| vec![item; size / (item.len() + 1)].join(",");
+    let numbers = list("0");
+    let events = |count: usize, event: &dyn Fn(usize) -> String| {
+        let events: Vec<String> = (0..count).map(|n| format!("data: {}\n\n", event(n))).collect();
+        events.concat()
+    };
+    let content = |text: &str| delta(&format!(r#""content":{}"#, Value::from(text)));
+    vec![
+        ("text", events(8, &|_| content(&long))),
+        (
+            "text in small pieces",
+            events(40_000, &|n| content(&format!("{n} is a number of many. "))),
+        ),
+        ("thinking", events(8, &|_| delta(&format!(r#""reasoning_content":"{long}""#)))),
+        (
+            "escaped text",
+            events(4, &|_| delta(&format!(r#""content":"{}""#, r"\n\u00e9".repeat(size / 8)))),
+        ),
+        ("refusal", events(8, &|_| delta(&format!(r#""refusal":"{long}""#)))),
+        (
+            "words in turns",
+            events(40_000, &|n| {
+                delta(if n % 2 == 0 { r#""content":"a""# } else { r#""reasoning":"a""# })
+            }),
+        ),
+        ("parts", events(2, &|_| delta(&format!(r#""content":[{}]"#, list(r#""a""#))))),
+        (
+            "arguments",
+            events(128, &|n| if n < 24 { call(n, "f", &arguments) } else { call(n, "f", "{}") }),
+        ),
+        ("arguments of text", {
+            let text = format!(r#"{{"a":"{}"}}"#, "x".repeat(BUDGET / 16 - 64));
+            events(40, &|n| call(n, "f", &text))
+        }),
+        ("broken arguments", events(128, &|n| call(n, "f", &"[0,".repeat(6_000)))),
+        ("arguments in bytes", events(100_000, &|n| call(0, if n == 0 { "f" } else { "" }, "1"))),
+        (
+            "arguments in a string",
+            events(8, &|n| call(n, "f", &Value::from(&*arguments).to_string())),
+        ),
+        ("names", events(8, &|n| call(n, &long, "{}"))),
+        (
+            "ids",
+            events(8, &|n| {
+                delta(&format!(
+                    r#""tool_calls":[{{"index":{n},"id":"{n}{long}","function":{{"name":"f"}}}}]"#
+                ))
+            }),
+        ),
+        (
+            "members of calls",
+            events(8, &|n| {
+                delta(&format!(
+                    r#""tool_calls":[{{"index":{n},"function":{{"name":"f"}},"extra_content":{json}}}]"#
+                ))
+            }),
+        ),
+        ("members of messages", events(8, &|_| delta(&format!(r#""extra_content":{json}"#)))),
+        ("details", events(8, &|_| delta(&format!(r#""reasoning_details":{json}"#)))),
+        (
+            "details in pieces",
+            events(40_000, &|_| {
+                delta(
+                    r#""reasoning_details":[{"index":0,"type":"t","text":"some of a longer text"}]"#,
+                )
+            }),
+        ),
+        (
+            "details of one number each",
+            events(8, &|_| delta(&format!(r#""reasoning_details":[{numbers}]"#))),
+        ),
+        ("opaque reasoning", events(8, &|_| delta(&format!(r#""reasoning_opaque":"{long}""#)))),
+        (
+            "thinking of structure",
+            events(8, &|_| delta(&format!(r#""reasoning":[{{"text":"{long}"}},"{long}"]"#))),
+        ),
+        (
+            "cumulative thinking",
+            events(8, &|n| {
+                let whole = "x y".repeat((n + 1) * size / 64);
+                delta(&format!(r#""reasoning_text":"{whole}""#))
+            }),
+        ),
+        (
+            "thinking again in words",
+            events(8, &|n| match n {
+                0..3 => delta(&format!(r#""reasoning":"{long}""#)),
+                3 => content(&format!("<think>{long}")),
+                _ => content(&long),
+            }),
+        ),
+        (
+            "marked thoughts",
+            events(8, &|n| {
+                let mark = r#","extra_content":{"google":{"thought":true}}"#;
+                let blanks = " ".repeat(size / 2);
+                delta(&format!(r#""content":"{blanks}"{}"#, if n < 2 { mark } else { "" }))
+            }),
+        ),
+        (
+            "signed blocks",
+            events(8, &|n| {
+                let block = format!(r#"{{"type":"thinking","thinking":"{n}","signature":{json}}}"#);
+                delta(&format!(r#""thinking_blocks":[{block},{{"data":{json}}}]"#))
+            }),
+        ),
+        (
+            "blocks of thinking",
+            events(8, &|_| {
+                delta(&format!(r#""thinking_blocks":[{{"type":"thinking","thinking":"{long}"}}]"#))
+            }),
+        ),
+        (
+            "cumulative details",
+            events(8, &|n| {
+                let whole = "x y".repeat((n + 1) * size / 64);
+                delta(&format!(
+                    r#""reasoning_details":[{{"index":0,"type":"t","text":"{whole}"}}]"#
+                ))
+            }),
+        ),
+        ("late names", events(64, &|n| call(0, &format!("{n}{}", &long[..size / 4]), "{"))),
+        (
+            "messages behind deltas",
+            events(8, &|n| match n {
+                0 => content("a"),
+                _ => format!(r#"{{"choices":[{{"message":{{"content":"{n}{long}"}}}}]}}"#),
+            }),
+        ),
+        (
+            "errors of choices",
+            events(8, &|_| {
+                let error = r#"{"error":{"message":"no"}}"#;
+                format!(r#"{{"choices":[{}]}}"#, list(error))
+            }),
+        ),
+        (
+            "errors as a whole",
+            events(64, &|_| format!(r#"{{"object":"error","message":"no","loc":{json}}}"#)),
+        ),
+        (
+            "errors by name",
+            (0..64).map(|_| format!("event: error\ndata: {{\"loc\":{json}}}\n\n")).collect(),
+        ),
+        ("ids of answers", events(8, &|_| format!(r#"{{"id":"{long}","model":"{long}"}}"#))),
+        ("choices", events(8, &|_| format!(r#"{{"choices":[{}]}}"#, list("{}")))),
+        (
+            "probabilities",
+            events(8, &|_| {
+                format!(r#"{{"choices":[{{"delta":{{"content":"a"}},"logprobs":{json}}}]}}"#)
+            }),
+        ),
+        ("usage", events(8, &|_| format!(r#"{{"choices":[],"usage":{{"extra":{json}}}}}"#))),
+        ("errors", events(64, &|_| format!(r#"{{"error":{{"message":"no","loc":{json}}}}}"#))),
+        (
+            "finish reasons",
+            events(8, &|_| {
+                format!(r#"{{"choices":[{{"delta":{{"content":"a"}},"finish_reason":"{long}"}}]}}"#)
+            }),
+        ),
+        ("unreadable events", events(64, &|_| format!("[{long}"))),
+        (
+            "repeated members",
+            events(8, &|_| {
+                let piece = r#""content":"a\n","extra_content":[0,0,0,0]"#;
+                delta(&list(piece))
+            }),
+        ),
+        (
+            "events with names",
+            (0..8)
+                .map(|n| format!("event: {long}\nid: {n}{long}\ndata: {}\n\n", content("a")))
+                .collect(),
+        ),
+        ("lines of data", events(1, &|_| content("a")) + &"data: 1\n".repeat(BUDGET / 64) + "\n"),
+        ("comments", format!(": {long}\n").repeat(16) + &events(1, &|_| content("a"))),
+        ("a document", {
+            let parts = list(r#"{"text":"a"}"#);
+            format!(
+                r#"{{"choices":[{{"message":{{"content":[{parts}]}},"finish_reason":"stop"}}]}}"#
+            )
+        }),
+        ("a document with a call", {
+            let arguments = Value::from(&*arguments);
+            format!(
+                r#"{{"choices":[{{"message":{{"tool_calls":[{{"id":"c","function":{{"name":"f","arguments":{arguments}}}}}]}},"finish_reason":"tool_calls"}}]}}"#
+            )
+        }),
+        (
+            "calls in text",
+            events(24, &|_| {
+                content(&format!(
+                    "<tool_call>{{\"name\": \"f\", \"arguments\": {arguments}}}</tool_call>\n"
+                ))
+            }),
+        ),
+        ("calls of text in text", {
+            let text = "it's, ".repeat(BUDGET / 16 / 7);
+            events(8, &|_| {
+                content(&format!(
+                    "<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": \"{text}\"}}}}</tool_call>\n"
+                ))
+            })
+        }),
+        (
+            "other calls in text",
+            events(24, &|_| content(&format!("Action: f(a={json})\nObservation: "))),
+        ),
+    ]
+}
+
+/// Returns the peak memory of a client that asks once, in bytes, and the outcome.
+fn asked(
+    body: &str,
+    set: impl Fn(oa_client::AgentOptionsBuilder) -> oa_client::AgentOptionsBuilder,
+) -> (u64, String) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime is there");
+    let reply = Reply::sse(body.as_bytes().to_vec()).cut(Cut::Every(64 << 10));
+    let server = MemoryServer::new(Script::from(vec![reply]));
+    let options = AgentOptions::builder().model("any").transport(server).limits(limits());
+    let options = set(options.retry(RetryConfig::none())).build().expect("these can work");
+    let mut client = Client::new(options).expect("there is a model");
+    let mut ended = String::new();
+    let cost = measure(|| {
+        ended = runtime.block_on(async {
+            if let Err(error) = client.send("Go.").await {
+                return format!("{:?}: {error}", error.kind());
+            }
+            loop {
+                match client.receive().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return format!("{} messages", client.history().len()),
+                    Err(error) => return format!("{:?}: {error}", error.kind()),
+                }
+            }
+        });
+    });
+    (cost.bytes_max, ended)
+}
+
+#[test]
+fn no_answer_takes_more_than_one_and_a_half_times_its_budget() {
+    let mut beyond = Vec::new();
+    for (name, body) in bodies() {
+        let modes: [(
+            &str,
+            &dyn Fn(oa_client::AgentOptionsBuilder) -> oa_client::AgentOptionsBuilder,
+        ); 4] = [
+            ("plain", &|options| options),
+            ("lenient", &|options| options.lenient_tool_json(true).think_tags(ThinkTags::Split)),
+            ("tagged", &|options| {
+                options.tool_mode(ToolMode::TaggedJson).tool(crate::talk::echo())
+            }),
+            ("react", &|options| options.tool_mode(ToolMode::React).tool(crate::talk::echo())),
+        ];
+        for (mode, set) in modes {
+            let is_text = name.contains("text");
+            if mode != "plain" && !is_text && !name.contains("arguments") {
+                continue;
+            }
+            let (held, ended) = asked(&body, set);
+            let times = held as f64 / BUDGET as f64;
+            println!(
+                "{name}, {mode}: {times:.2} times, {}",
+                ended.chars().take(90).collect::<String>()
+            );
+            if held > BUDGET as u64 * 3 / 2 + FIXED {
+                beyond.push(format!("{name}, {mode}: {held}"));
+            }
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// A regression: four calls of 4 MB took more than a gigabyte.
+#[test]
+fn four_calls_of_small_numbers_are_broken_calls_by_default() {
+    let numbers = format!(r#"{{"a":[{}0]}}"#, "0,".repeat((4 << 20) / 2 - 8));
+    let calls: String =
+        (0..4).map(|number| format!("data: {}\n\n", call(number, "f", &numbers))).collect();
+    let whole = format!("data: {}\n\n", call(4, "f", r#"{"b":1}"#));
+    let (held, ended) = asked(&(calls + &whole), |options| options.limits(Limits::default()));
+    assert_eq!(ended, "2 messages");
+    assert!(held < 3 * (32 << 20), "{held} bytes");
+}
