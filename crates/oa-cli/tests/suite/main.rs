@@ -15,12 +15,16 @@ mod sessions;
 #[cfg(all(unix, feature = "mcp", feature = "serve"))]
 mod settings;
 #[cfg(unix)]
+mod start;
+#[cfg(unix)]
 mod terminal;
 
 #[cfg(unix)]
 mod chat;
 #[cfg(unix)]
 mod looks;
+#[cfg(all(unix, feature = "mcp", feature = "serve"))]
+mod pages;
 #[cfg(unix)]
 mod typing;
 #[cfg(all(unix, feature = "mcp", feature = "serve"))]
