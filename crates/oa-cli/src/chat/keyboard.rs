@@ -102,6 +102,8 @@ pub(super) fn restore_at_termination(
                 _ = terminate.recv() => kinds.0,
                 _ = hang_up.recv() => kinds.1,
             };
+            // Whatever would still be drawn stays away.
+            let _still = std::io::stdout().lock();
             keyboard.give_back();
             std::process::exit(128 + kind.as_raw_value());
         }

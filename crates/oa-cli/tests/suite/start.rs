@@ -43,7 +43,7 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_first_prompt_needs_no_network_no_file_and_two_threads() {
+fn the_first_prompt_needs_no_network_no_session_and_two_threads() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &["chat", "--stand-in"]);
     terminal.wait_for_prompt();
@@ -51,7 +51,10 @@ fn the_first_prompt_needs_no_network_no_file_and_two_threads() {
     assert_eq!(network(id), Vec::<String>::new());
     let threads = fs::read_dir(format!("/proc/{id}/task")).expect("the program runs").count();
     assert!(threads <= 2, "{threads} threads");
-    assert_eq!(files(home.path()), Vec::<String>::new());
+    // The history of prompts, in which nothing is yet.
+    let history = home.path().join("data/oa/history.txt");
+    assert_eq!(files(home.path()), [history.display().to_string()]);
+    assert_eq!(fs::read_to_string(history).unwrap(), "");
 }
 
 #[test]

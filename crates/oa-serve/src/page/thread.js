@@ -109,7 +109,8 @@ export function addBlock(thread, block, at) {
       return changeCall(beginCall(thread, block.id), block.id, block.name, (call) => calls.complete(call, block));
     case "tool_use_error": {
       const callId = block.id ?? `unnamed-${thread.next}`;
-      return changeCall(beginCall(thread, callId), callId, block.name, (call) => calls.fail(call, block));
+      // A denied call of another answer gets one as well.
+      return changeCall(thread, callId, block.name, (call) => calls.fail(call, block));
     }
     case "tool_result":
       return changeCall(thread, block.tool_use_id, block.name, (call) => calls.result(call, block));

@@ -53,7 +53,7 @@ async function sameIds(window) {
     await window.idle();
     await page.locator(".thread > .end").nth(index).waitFor();
   }
-  const summaries = async () => Promise.all((await cards.all()).map(async (card) => [await card.getAttribute("data-state"), await card.locator("summary").innerText()]));
+  const summaries = async () => Promise.all((await cards.all()).map(async (card) => [await card.getAttribute("data-state"), await card.locator("summary").textContent()]));
   const seen = await summaries();
   assert.deepEqual(seen.map(([state]) => state), ["done", "done"]);
   assert.match(seen[0][1], /one/);

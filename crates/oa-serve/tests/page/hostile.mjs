@@ -33,9 +33,9 @@ async function turned(window) {
   const card = window.card("delete_file");
   await window.state(card, "approval");
   await window.idle();
-  const input = card.getByRole("textbox", { name: "Arguments" });
+  const input = card.getByRole("textbox", { name: "Input that will run" });
   assert.match(await input.inputValue(), /"notes\\u202etxt\.exe"[^]*"a\\u200bb\\udb40\\udc41c"/);
-  assert.match(await card.locator("summary").innerText(), /notes\\u202etxt\.exe/);
+  assert.match(await card.locator("summary").textContent(), /notes\\u202etxt\.exe/);
   assert.doesNotMatch(await card.textContent(), /[\u202e\u200b]/);
   await window.check("hostile-approval");
   await card.getByRole("button", { name: "Allow", exact: true }).click();

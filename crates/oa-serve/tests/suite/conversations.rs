@@ -155,7 +155,8 @@ async fn steered_messages_of_a_stopped_run_are_taken_back() {
         let (status, _) = app.post(&format!("{path}/steer"), json!({"text": words})).await;
         assert_eq!(status, StatusCode::ACCEPTED);
     }
-    let take = || app.call(Method::DELETE, &format!("{path}/steer"), json!({}));
+    let steer = format!("{path}/steer");
+    let take = || app.call(Method::DELETE, &steer, json!({}));
     assert_eq!(take().await.0, StatusCode::CONFLICT, "it may be read any moment");
     app.post(&format!("{path}/stop"), json!({})).await;
     events.run().await;
