@@ -37,8 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .auto_execute_tools(true)
         .build()?;
     let mut client = Client::new(options)?;
-    client.ask("How many apples are there?").await?;
-    client.ask("And plums?").await?;
+    let agent = metrics.agent().name("storekeeper").model("qwen3:8b");
+    agent.turn(client.ask("How many apples are there?")).await?;
+    agent.turn(client.ask("And plums?")).await?;
 
     provider.force_flush()?;
     let mut terminal = Terminal::new();

@@ -151,7 +151,10 @@ impl AnswerStream {
         let mut timeouts = Timeouts::default();
         (timeouts.first_token, timeouts.idle) = (None, None);
         (timeouts.content, timeouts.total) = (None, None);
-        let pipeline = Pipeline::new(PipelineOptions::default());
+        let mut options = PipelineOptions::default();
+        // A conversation has several answers, and their calls must not share an id.
+        options.aggregator.id_seed = crate::retry_config::random();
+        let pipeline = Pipeline::new(options);
         let mut this = Self::of(Source::new(AnyBody::new(body)), pipeline, Watch::new(timeouts));
         this.0.ending = Some(ending);
         this

@@ -76,6 +76,34 @@ impl Provider {
         self.row().name
     }
 
+    /// Returns the name for `gen_ai.provider.name` in spans and metrics: from the list in OpenTelemetry's conventions, and
+    /// for other servers one in its spelling.
+    ///
+    /// ```
+    /// use oa_chat::Provider;
+    ///
+    /// assert_eq!(Provider::Mistral.telemetry_name(), "mistral_ai");
+    /// assert_eq!(Provider::LmStudio.telemetry_name(), "lm_studio");
+    /// ```
+    #[must_use]
+    pub fn telemetry_name(self) -> &'static str {
+        match self {
+            Self::Azure => "azure.ai.openai",
+            Self::DeepSeek => "deepseek",
+            Self::Gemini => "gcp.gemini",
+            Self::Groq => "groq",
+            Self::LiteLlm => "litellm",
+            Self::LlamaCpp => "llama.cpp",
+            Self::LmStudio => "lm_studio",
+            Self::Mistral => "mistral_ai",
+            Self::Ollama => "ollama",
+            Self::OpenAi => "openai",
+            Self::OpenRouter => "openrouter",
+            Self::TextGenerationWebui => "text_generation_webui",
+            Self::Vllm => "vllm",
+        }
+    }
+
     /// Returns the default address, if there is one.
     #[must_use]
     pub fn base_url(self) -> Option<&'static str> {

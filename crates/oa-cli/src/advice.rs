@@ -1,10 +1,41 @@
 //! Advice that names servers.
 
-/// Advice without a server.
-pub(crate) const NO_SERVER: &str = "\
-Start one of these, and load a model:
-  LM Studio    https://lmstudio.ai          `lms server start`
-  Ollama       https://ollama.com           `ollama serve`, then `ollama pull qwen3:4b`
-  llama.cpp    https://llama.app            `llama-server -hf ggml-org/gemma-3-4b-it-GGUF --jinja`
-  vLLM         https://docs.vllm.ai         `vllm serve Qwen/Qwen3-4B`
+use open_agent::Provider;
+
+/// What a refused connection means.
+pub(crate) const NOBODY: &str =
+    "No server listens there: it is not running, or this is not its address.";
+
+/// Advice in a conversation whose server has gone.
+pub(crate) const GONE: &str =
+    "No server listens there any more. Start it again; Up brings your prompt back.";
+
+const ELSEWHERE: &str = "\
 A server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";
+
+/// Servers, where they come from, and how they are started.
+const SERVERS: [(Provider, &str, &str); 4] = [
+    (Provider::LmStudio, "https://lmstudio.ai", "`lms server start`"),
+    (Provider::Ollama, "https://ollama.com", "`ollama serve`, then `ollama pull qwen3:4b`"),
+    (
+        Provider::LlamaCpp,
+        "https://llama.app",
+        "`llama-server -hf ggml-org/gemma-3-4b-it-GGUF --jinja`",
+    ),
+    (Provider::Vllm, "https://docs.vllm.ai", "`vllm serve Qwen/Qwen3-4B`"),
+];
+
+/// Returns advice for somebody without a server: how to start the one that is meant, or one of those that there are.
+pub(crate) fn no_server(provider: Option<Provider>) -> String {
+    let is_meant = |(server, ..): &&(Provider, &str, &str)| provider == Some(*server);
+    let meant = SERVERS.iter().filter(is_meant).count() > 0;
+    let mut text = String::from(if meant {
+        "Start it, and load a model:"
+    } else {
+        "Start one of these, and load a model:"
+    });
+    for (server, page, command) in SERVERS.iter().filter(|row| !meant || is_meant(row)) {
+        text.push_str(&format!("\n  {:<12} {page:<28} {command}", server.name()));
+    }
+    format!("{text}\n{ELSEWHERE}")
+}

@@ -55,8 +55,9 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             biased;
             _ = tokio::signal::ctrl_c() => {
                 bar.finish_and_clear();
-                let progress = batch.progress();
-                let done = progress.done;
+                drop(batch);
+                // Replies are in the log before they are told here.
+                let done = BatchLog::open(beside(&args.output, "log")).await?.replies();
                 let why = format!("stopped: {done} of {count} replies are in the log");
                 // What is complete is in the log.
                 let _ = fs::remove_file(&part);

@@ -60,7 +60,11 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
     let has_styles = has_styles(&settings, stdout().is_terminal());
     let (questions, prompt) = Questions::new();
     let keyboard = Arc::new(Keyboard::take()?);
-    runtime.spawn(restore_at_termination(Arc::clone(&keyboard)));
+    let restore = {
+        let _in_runtime = runtime.enter();
+        restore_at_termination(Arc::clone(&keyboard))?
+    };
+    runtime.spawn(restore);
     let mut terminal = Terminal::new(has_styles, questions);
     let talked = converse(runtime, args, settings, prompt, has_styles, &mut terminal);
     keyboard.give_back();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use open_agent::{Doctor, Probe, Verdict};
 
+use crate::advice;
 use crate::agent::{self, Person};
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, Result};
@@ -15,7 +16,8 @@ use crate::settings::Settings;
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     if settings.is_on("stand_in") {
-        return Err(Failure::usage("the stand-in has no server that could be examined"));
+        let why = "the stand-in is a few rules in this program: there is no server to examine";
+        return Err(Failure::usage(why).advise(&advice::no_server(None)));
     }
     runtime()?.block_on(examine(args, settings))
 }

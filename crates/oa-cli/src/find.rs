@@ -5,7 +5,7 @@ use std::time::Duration;
 use open_agent::{AgentOptions, ErrorKind, Provider, list_models};
 use tokio::task::JoinSet;
 
-use crate::advice::NO_SERVER;
+use crate::advice::{self, NOBODY};
 use crate::failure::{Failure, Result};
 use crate::settings::Settings;
 
@@ -62,12 +62,15 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let set = settings.text("base_url").or_else(|| provider?.base_url());
     if let Some(base_url) = set {
         let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
-            let is_wrong = matches!(error.kind(), ErrorKind::Config | ErrorKind::InvalidInput);
+            let kind = error.kind();
             let failure = Failure::from(error);
-            if is_wrong {
-                return failure;
+            match kind {
+                ErrorKind::Config | ErrorKind::InvalidInput => failure,
+                ErrorKind::Connect => {
+                    failure.at(base_url).advise(NOBODY).advise(&advice::no_server(provider))
+                }
+                _ => failure.at(base_url).advise("Is this the address of a model server?"),
             }
-            failure.at(base_url).advise("Is the server running, and is this its address?")
         })?;
         return Ok(vec![Server { base_url: base_url.to_owned(), provider, models }]);
     }
@@ -85,7 +88,7 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     if found.is_empty() {
         let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
         let why = format!("no model server answers at {}", asked.join(", "));
-        return Err(Failure::new(why).advise(NO_SERVER));
+        return Err(Failure::new(why).advise(&advice::no_server(provider)));
     }
     Ok(found.into_iter().map(|(_, server)| server).collect())
 }

@@ -12,6 +12,9 @@ use crate::output::tell;
 use crate::places;
 use crate::settings::Settings;
 
+const TOKEN: &str = "\
+Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
+
 /// Runs the command, until it is told to end.
 pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -23,8 +26,21 @@ pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
 
 async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let listener = TcpListener::bind(&args.listen).await;
-    let listener = listener.map_err(|error| Failure::from(error).at(&args.listen))?;
+    let listener = listener.map_err(|error| {
+        let is_taken = error.kind() == io::ErrorKind::AddrInUse;
+        let failure = Failure::from(error).at(&args.listen);
+        if is_taken {
+            failure.advise("Take another: --listen 127.0.0.1:0 is any free port.")
+        } else {
+            failure
+        }
+    })?;
     let addr = listener.local_addr()?;
+    let is_local = addr.ip().to_canonical().is_loopback();
+    if !is_local && settings.secret("token").is_none() {
+        let why = format!("{addr} is reachable from other machines, and there is no token");
+        return Err(Failure::usage(why).advise(TOKEN));
+    }
     let agent = agent::build(settings, Person::Later).await?;
     let mut server = AgentServer::new(agent.options.clone()).name(&args.name);
     if let Some(token) = settings.secret("token") {

@@ -510,6 +510,15 @@ impl Client {
         self.steer.clone()
     }
 
+    /// Takes back the steered messages that the model has not read, in order. Without it they enter the next turn.
+    ///
+    /// One whose prompt hooks are running stays.
+    pub fn take_steered(&mut self) -> Vec<Message> {
+        let mut messages = self.driver.turn.take_steered();
+        messages.extend(self.steer.take());
+        messages
+    }
+
     /// Polls for the next event; [`next_event`](Self::next_event) waits for it. For streams of your own.
     ///
     /// # Errors

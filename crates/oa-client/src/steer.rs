@@ -16,6 +16,7 @@ use crate::error::{self, Result};
 /// ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a turn in
 /// progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has entered stays:
 /// if the request after it fails, the prompt before it stays, too, and sending that prompt again is a retry.
+/// [`Client::take_steered`](crate::Client::take_steered) takes those back that still wait.
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]
@@ -56,6 +57,13 @@ impl SteerHandle {
         messages.push_back(message);
         self.0.has_some.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Takes the messages that have not reached a turn.
+    pub(crate) fn take(&self) -> impl Iterator<Item = Message> + use<> {
+        let mut messages = self.0.lock();
+        self.0.has_some.store(false, Ordering::Release);
+        std::mem::take(&mut *messages).into_iter()
     }
 
     /// Moves the messages into a turn, as many as it accepts.

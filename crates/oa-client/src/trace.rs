@@ -94,7 +94,7 @@ impl Trace {
 mod spans {
     use std::collections::HashMap;
 
-    use oa_chat::Endpoint;
+    use oa_chat::{Endpoint, Provider, ServerAddress};
     use oa_redact::Secrets;
     use oa_types::Usage;
     use tracing::field::{Empty, display};
@@ -133,11 +133,14 @@ mod spans {
 
         pub(super) fn request(&mut self, settings: &Settings) {
             let request = &settings.chat.parameters;
+            let endpoint = settings.endpoint().filter(|_| !self.turn.is_disabled());
+            // A URL may have a password, and a path is no part of an address.
+            let server = endpoint.and_then(|endpoint| ServerAddress::of(endpoint.base_url()));
             self.chat = info_span!(
                 parent: &self.turn,
                 "chat",
                 gen_ai.operation.name = "chat",
-                gen_ai.provider.name = settings.endpoint().and_then(Endpoint::provider).map(|provider| provider.name()),
+                gen_ai.provider.name = endpoint.and_then(Endpoint::provider).map(Provider::telemetry_name),
                 gen_ai.request.model = request.model,
                 gen_ai.request.max_tokens = request.max_tokens,
                 gen_ai.request.temperature = request.temperature,
@@ -148,7 +151,8 @@ mod spans {
                 gen_ai.response.finish_reasons = Empty,
                 gen_ai.usage.input_tokens = Empty,
                 gen_ai.usage.output_tokens = Empty,
-                server.address = settings.endpoint().map(|endpoint| endpoint.base_url()),
+                server.address = server.as_ref().map(|server| &*server.host),
+                server.port = server.as_ref().map(|server| server.port),
                 error.type = Empty,
             );
         }

@@ -9,17 +9,21 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use oa_chat::{AnswerOutcome, AnswerStream, ChatRequest, Endpoint, Error, ErrorKind};
+use oa_chat::{
+    AnswerOutcome, AnswerStream, ChatRequest, Endpoint, Error, ErrorKind, Provider, ServerAddress,
+};
 use oa_redact::Secrets;
 use oa_types::Usage;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 use tower::Service;
 
-use crate::labels::{OTHER, Server, Target, server_of};
+use crate::labels::{OTHER, Target};
 use crate::measurement::Ended;
-use crate::provider::{UNNAMED, name_of};
 use crate::recorder::Recorder;
+
+/// The name of a provider for a server without one: the conventions name the protocol, which is OpenAI's.
+const UNNAMED: &str = "openai";
 
 /// The part of a model's name that is read, in characters.
 const NAME: usize = 200;
@@ -39,7 +43,7 @@ pub struct MeteredChat<S> {
 #[derive(Clone)]
 struct Origin {
     provider: String,
-    server: Option<Server>,
+    server: Option<ServerAddress>,
     /// The keys that the server may repeat.
     secrets: Secrets,
 }
@@ -74,8 +78,8 @@ impl<S> MeteredChat<S> {
 impl MeteredChat<Endpoint> {
     pub(crate) fn of_endpoint(endpoint: Endpoint, recorder: Recorder) -> Self {
         let origin = Origin {
-            provider: endpoint.provider().map_or_else(|| UNNAMED.to_owned(), name_of),
-            server: server_of(endpoint.base_url()),
+            provider: endpoint.provider().map_or(UNNAMED, Provider::telemetry_name).to_owned(),
+            server: ServerAddress::of(endpoint.base_url()),
             secrets: endpoint.secrets().clone(),
         };
         Self { service: endpoint, recorder, origin: Arc::new(origin) }
@@ -197,7 +201,7 @@ impl Open {
         let target = Target {
             provider: self.origin.provider.clone(),
             model: std::mem::take(&mut self.model),
-            server: base_url.and_then(server_of).or_else(|| self.origin.server.clone()),
+            server: base_url.and_then(ServerAddress::of).or_else(|| self.origin.server.clone()),
         };
         let (target, answered) = self.recorder.labels().admit(target, model.as_deref());
         let ended = Ended {
@@ -223,12 +227,12 @@ impl Drop for Open {
 }
 
 /// The class of an error, as spans name it.
-fn named(kind: ErrorKind) -> Cow<'static, str> {
+pub(crate) fn named(kind: ErrorKind) -> Cow<'static, str> {
     format!("{kind:?}").into()
 }
 
 /// The class of a service's error: its kind, if it is one of ours, also in a box.
-fn type_of<E: 'static>(error: &E) -> Cow<'static, str> {
+pub(crate) fn type_of<E: 'static>(error: &E) -> Cow<'static, str> {
     let error: &dyn Any = error;
     let boxed = || error.downcast_ref::<Box<dyn StdError + Send + Sync>>()?.downcast_ref::<Error>();
     let ours = error.downcast_ref::<Error>().or_else(boxed);

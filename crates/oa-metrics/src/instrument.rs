@@ -17,12 +17,17 @@ pub enum Instrument {
     ///
     /// The conventions have a name for it on the side of the server only.
     TimePerOutputToken,
+    /// `gen_ai.invoke_agent.duration`, in seconds: one turn of an agent, with all its requests and tools.
+    AgentDuration,
     /// `gen_ai.execute_tool.duration`, in seconds: one run of a tool.
     ToolDuration,
 }
 
 const SECONDS: &[f64] =
     &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+const SECONDS_OF_AGENTS: &[f64] =
+    &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
 
 const SECONDS_PER_TOKEN: &[f64] =
     &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
@@ -51,6 +56,7 @@ impl Instrument {
         Self::TimeToFirstChunk,
         Self::TokenUsage,
         Self::TimePerOutputToken,
+        Self::AgentDuration,
         Self::ToolDuration,
     ];
 
@@ -62,6 +68,7 @@ impl Instrument {
             Self::TimeToFirstChunk => "gen_ai.client.operation.time_to_first_chunk",
             Self::TokenUsage => "gen_ai.client.token.usage",
             Self::TimePerOutputToken => "open_agent.client.operation.time_per_output_token",
+            Self::AgentDuration => "gen_ai.invoke_agent.duration",
             Self::ToolDuration => "gen_ai.execute_tool.duration",
         }
     }
@@ -74,6 +81,7 @@ impl Instrument {
             Self::OperationDuration
             | Self::TimeToFirstChunk
             | Self::TimePerOutputToken
+            | Self::AgentDuration
             | Self::ToolDuration => "s",
         }
     }
@@ -84,6 +92,7 @@ impl Instrument {
         match self {
             Self::TokenUsage => TOKENS,
             Self::TimePerOutputToken => SECONDS_PER_TOKEN,
+            Self::AgentDuration => SECONDS_OF_AGENTS,
             Self::OperationDuration | Self::TimeToFirstChunk | Self::ToolDuration => SECONDS,
         }
     }
@@ -99,6 +108,10 @@ impl Instrument {
             Self::TokenUsage => "Number of input and output tokens used.",
             Self::TimePerOutputToken => {
                 "Mean time for each output token after the first one, of complete answers."
+            }
+            Self::AgentDuration => {
+                "The end-to-end duration of a single agent invocation, from its start to the last chunk of its final \
+                 response or to an error."
             }
             Self::ToolDuration => "The duration of a single tool execution.",
         }

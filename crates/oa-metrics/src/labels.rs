@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oa_chat::ServerAddress;
+
 /// The value for whatever is one too many.
 pub(crate) const OTHER: &str = "_OTHER";
 
@@ -13,6 +15,8 @@ const TARGETS: usize = 64;
 const ANSWERING: usize = 8;
 /// The number of different tools.
 const TOOLS: usize = 256;
+/// The number of different agents.
+const AGENTS: usize = 64;
 
 /// The names that were recorded so far. The first ones are kept; later ones are [`OTHER`].
 ///
@@ -22,6 +26,15 @@ const TOOLS: usize = 256;
 pub(crate) struct Labels {
     targets: BTreeMap<Target, BTreeSet<String>>,
     tools: BTreeSet<String>,
+    agents: BTreeSet<Agent>,
+}
+
+/// An agent, as the program named it.
+#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Agent {
+    pub(crate) name: Option<String>,
+    /// The model of its requests; `None` if there are several.
+    pub(crate) model: Option<String>,
 }
 
 /// The target of a request, as the program set it.
@@ -29,13 +42,7 @@ pub(crate) struct Labels {
 pub(crate) struct Target {
     pub(crate) provider: String,
     pub(crate) model: String,
-    pub(crate) server: Option<Server>,
-}
-
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Server {
-    pub(crate) address: String,
-    pub(crate) port: u16,
+    pub(crate) server: Option<ServerAddress>,
 }
 
 impl Labels {
@@ -56,6 +63,19 @@ impl Labels {
         (target, answered.map(|name| admit(answering, name, ANSWERING)))
     }
 
+    /// Returns what is recorded of an agent.
+    pub(crate) fn agent(&mut self, agent: Agent) -> Agent {
+        let agent = Agent { name: agent.name.map(bounded), model: agent.model.map(bounded) };
+        if self.agents.contains(&agent) {
+            return agent;
+        }
+        if self.agents.len() >= AGENTS {
+            return Agent { name: agent.name.map(|_| OTHER.to_owned()), model: None };
+        }
+        self.agents.insert(agent.clone());
+        agent
+    }
+
     /// Returns what is recorded of a tool.
     pub(crate) fn tool(&mut self, name: &str) -> String {
         admit(&mut self.tools, name, TOOLS)
@@ -69,7 +89,7 @@ impl Target {
     }
 
     fn bounded(self) -> Self {
-        let server = self.server.filter(|server| server.address.len() <= NAME);
+        let server = self.server.filter(|server| server.host.len() <= NAME);
         Self { provider: bounded(self.provider), model: bounded(self.model), server }
     }
 
@@ -95,15 +115,6 @@ fn bounded(name: String) -> String {
     if name.len() > NAME { OTHER.to_owned() } else { name }
 }
 
-/// Takes an address apart. Whatever stands before the host, such as a password, is no part of the result.
-pub(crate) fn server_of(base_url: &str) -> Option<Server> {
-    let uri: http::Uri = base_url.parse().ok()?;
-    let address = uri.host().filter(|host| !host.is_empty())?;
-    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-    let port = uri.port_u16().unwrap_or(usual);
-    Some(Server { address: address.trim_matches(['[', ']']).to_owned(), port })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -111,7 +122,7 @@ mod tests {
     use super::*;
 
     fn target(provider: usize, model: &str, port: Option<u16>) -> Target {
-        let server = port.map(|port| Server { address: "gpu".to_owned(), port });
+        let server = port.and_then(|port| ServerAddress::of(&format!("http://gpu:{port}")));
         Target { provider: format!("p{provider}"), model: model.to_owned(), server }
     }
 
@@ -128,11 +139,15 @@ mod tests {
                 prop_assert!(recorded.1.as_ref().is_some_and(|name| name.len() <= NAME));
                 all.insert(recorded);
                 labels.tool(answered);
+                let agent = Agent { name: Some(answered.clone()), model: Some(model.clone()) };
+                let agent = labels.agent(agent);
+                prop_assert!(agent.name.is_some_and(|name| name.len() <= NAME));
             }
             // The rest of each provider, and of those without a place.
             prop_assert!(all.len() <= (TARGETS + 4) * (ANSWERING + 1));
             prop_assert!(labels.targets.len() <= TARGETS + 4);
             prop_assert!(labels.tools.len() <= TOOLS);
+            prop_assert!(labels.agents.len() <= AGENTS);
         }
 
         /// A name that was recorded is recorded again, whatever came in between.
@@ -165,18 +180,5 @@ mod tests {
         }
         let (kept, answered) = labels.admit(target(0, "0", None), Some("late"));
         assert_eq!((kept.model.as_str(), answered.as_deref()), ("0", Some(OTHER)));
-    }
-
-    #[test]
-    fn addresses_lose_passwords_and_paths() {
-        let server = |address: &str, port| Some(Server { address: address.to_owned(), port });
-        assert_eq!(server_of("http://localhost:11434/v1"), server("localhost", 11_434));
-        assert_eq!(
-            server_of("https://user:hunter2@api.example.com/v1"),
-            server("api.example.com", 443)
-        );
-        assert_eq!(server_of("http://[::1]/v1"), server("::1", 80));
-        assert_eq!(server_of(""), None);
-        assert_eq!(server_of("/v1"), None);
     }
 }

@@ -1,6 +1,6 @@
-//! OpenTelemetry metrics of an agent: how long requests and tool calls take, and how many tokens they use.
+//! OpenTelemetry metrics of an agent: how long turns, requests and tool calls take, and how many tokens they use.
 //!
-//! [`Metrics`] wraps a chat service and tools. They record into a meter of the crate `opentelemetry`, whose API this crate
+//! [`Metrics`] wraps a chat service, tools and the turns of an agent. They record into a meter of the crate `opentelemetry`, whose API this crate
 //! uses and whose SDK it does not: the program chooses an SDK and an exporter. Without one, nothing is recorded.
 //!
 //! ```
@@ -43,16 +43,17 @@
 //! | --- | --- | --- |
 //! | `gen_ai.operation.name` | requests | `chat` |
 //! | `gen_ai.provider.name` | requests | the provider's name in the conventions; `openai`, the protocol, for servers without a name |
-//! | `gen_ai.request.model` | requests | the requested model |
+//! | `gen_ai.request.model` | requests, turns | the requested model; for turns, as the program sets it |
+//! | `gen_ai.agent.name` | turns | the name of the agent, if the program sets one |
 //! | `gen_ai.response.model` | requests | the model that answered, as the server names it |
 //! | `server.address`, `server.port` | requests | the server, if it is known |
 //! | `gen_ai.token.type` | tokens | `input` or `output` |
 //! | `gen_ai.tool.name` | tool calls | the name of the tool |
 //! | `gen_ai.tool.type` | tool calls | `function` |
-//! | `error.type` | durations | for requests, the kind of the error as [`ErrorKind`](oa_chat::ErrorKind) spells it, `Interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
+//! | `error.type` | durations | for requests and turns, the kind of the error as [`ErrorKind`](oa_chat::ErrorKind) spells it, `Interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
 //!
 //! No prompt, answer, argument or result is recorded, nor any key. A server that names a new model in each answer does not
-//! make the metrics grow: 64 targets of requests, 8 models that answer at each, and 256 tools are told apart, names of up
+//! make the metrics grow: 64 targets of requests, 8 models that answer at each, 64 agents and 256 tools are told apart, names of up
 //! to 128 bytes; whatever is one too many is `_OTHER`.
 //!
 //! # When to use this crate directly
@@ -61,15 +62,16 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod agent;
 mod chat;
 mod instrument;
 mod labels;
 mod measurement;
 mod metrics;
-mod provider;
 mod recorder;
 mod tool;
 
+pub use crate::agent::MeteredAgent;
 pub use crate::chat::{MeteredChat, MeteredFuture};
 pub use crate::instrument::Instrument;
 pub use crate::metrics::Metrics;

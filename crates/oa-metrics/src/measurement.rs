@@ -7,7 +7,7 @@ use oa_types::Usage;
 use opentelemetry::KeyValue;
 
 use crate::instrument::Instrument;
-use crate::labels::Target;
+use crate::labels::{Agent, Target};
 
 /// One value for one instrument.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,11 +93,25 @@ impl Ended {
             attributes.push(KeyValue::new("gen_ai.response.model", answered.clone()));
         }
         if let Some(server) = &self.target.server {
-            attributes.push(KeyValue::new("server.address", server.address.clone()));
+            attributes.push(KeyValue::new("server.address", server.host.clone()));
             attributes.push(KeyValue::new("server.port", i64::from(server.port)));
         }
         attributes
     }
+}
+
+/// Returns the measurement of one turn of an agent. `error` is absent if it succeeded.
+pub(crate) fn agent_turn(
+    agent: Agent,
+    duration: Duration,
+    error: Option<Cow<'static, str>>,
+) -> Measurement {
+    let keys = ["gen_ai.agent.name", "gen_ai.request.model", "error.type"];
+    let values = [agent.name, agent.model, error.map(Cow::into_owned)];
+    let pairs = keys.into_iter().zip(values);
+    let attributes = pairs.filter_map(|(key, value)| Some(KeyValue::new(key, value?))).collect();
+    let value = Value::Seconds(duration.as_secs_f64());
+    Measurement { instrument: Instrument::AgentDuration, value, attributes }
 }
 
 /// Returns the measurement of one run of a tool. `error` is absent if it succeeded.
@@ -119,10 +133,10 @@ pub(crate) fn tool_run(
 
 #[cfg(test)]
 mod tests {
+    use oa_chat::ServerAddress;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::labels::Server;
 
     prop_compose! {
         fn ended()(
@@ -142,7 +156,7 @@ mod tests {
                 target: Target {
                     provider: "openai".to_owned(),
                     model,
-                    server: server.map(|port| Server { address: "gpu".to_owned(), port }),
+                    server: server.and_then(|port| ServerAddress::of(&format!("http://gpu:{port}"))),
                 },
                 answered,
                 duration: Duration::from_micros(times.0),

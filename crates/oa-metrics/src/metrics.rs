@@ -8,6 +8,7 @@ use opentelemetry::global;
 use opentelemetry::metrics::Meter;
 use tower::Layer;
 
+use crate::agent::MeteredAgent;
 use crate::chat::MeteredChat;
 use crate::recorder::Recorder;
 use crate::tool::MeteredTool;
@@ -58,6 +59,27 @@ impl Metrics {
     #[must_use]
     pub fn endpoint(&self, endpoint: Endpoint) -> MeteredChat<Endpoint> {
         MeteredChat::of_endpoint(endpoint, self.0.clone())
+    }
+
+    /// Returns an agent without a name, whose turns are recorded.
+    ///
+    /// ```
+    /// # use oa_client::{AgentOptions, Client};
+    /// # use oa_testkit::{MemoryServer, Reply};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> oa_client::Result<()> {
+    /// # let model = MemoryServer::new(Reply::text("Hello."));
+    /// # let options = AgentOptions::builder().model("qwen3:8b").transport(model).build()?;
+    /// # let mut client = Client::new(options)?;
+    /// let metrics = oa_metrics::Metrics::global();
+    /// let agent = metrics.agent().name("Calculator").model("qwen3:8b");
+    /// let reply = agent.turn(client.ask("What is 25 + 17?")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn agent(&self) -> MeteredAgent {
+        MeteredAgent::new(self.0.clone())
     }
 
     /// Wraps a tool, so that each of its runs is recorded.

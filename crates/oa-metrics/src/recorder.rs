@@ -17,6 +17,7 @@ struct Inner {
     time_to_first_chunk: Histogram<f64>,
     token_usage: Histogram<u64>,
     time_per_output_token: Histogram<f64>,
+    agent_duration: Histogram<f64>,
     tool_duration: Histogram<f64>,
     labels: Mutex<Labels>,
 }
@@ -43,6 +44,7 @@ impl Recorder {
                 .with_boundaries(tokens.boundaries().to_vec())
                 .build(),
             time_per_output_token: seconds(Instrument::TimePerOutputToken),
+            agent_duration: seconds(Instrument::AgentDuration),
             tool_duration: seconds(Instrument::ToolDuration),
             labels: Mutex::default(),
         }))
@@ -57,6 +59,7 @@ impl Recorder {
             Instrument::OperationDuration => &self.0.operation_duration,
             Instrument::TimeToFirstChunk => &self.0.time_to_first_chunk,
             Instrument::TimePerOutputToken => &self.0.time_per_output_token,
+            Instrument::AgentDuration => &self.0.agent_duration,
             Instrument::ToolDuration => &self.0.tool_duration,
             Instrument::TokenUsage => {
                 if let Value::Tokens(tokens) = value {

@@ -274,6 +274,16 @@ impl Conversations {
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
     }
 
+    /// Takes back the steered messages that no run has read, for a conversation in which nothing runs.
+    pub(crate) async fn take_steered(&self, id: &SessionId) -> Result<Vec<String>, Refusal> {
+        let conversation = self.open(id).await?;
+        // A run holds the seat until its end.
+        let mut seat = Arc::clone(&conversation.seat).try_lock_owned().map_err(|_| running())?;
+        let messages = seat.client.take_steered();
+        conversation.forget_steering();
+        Ok(messages.iter().map(Message::text).collect())
+    }
+
     /// Answers a waiting call. When none waits any more, the turn goes on.
     pub(crate) async fn answer(
         &self,

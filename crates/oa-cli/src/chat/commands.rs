@@ -151,7 +151,10 @@ fn help() -> Vec<Line> {
         (command.trim_end().to_owned(), *about)
     });
     let keys = KEYS.iter().map(|(key, about)| ((*key).to_owned(), *about));
-    rows(commands.chain(keys))
+    let mut lines = rows(commands);
+    lines.push(Line::default());
+    lines.extend(rows(keys));
+    lines
 }
 
 /// Returns rows of a name and what there is to say about it, which is wrapped beside it.

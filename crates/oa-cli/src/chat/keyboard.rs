@@ -80,23 +80,34 @@ impl Drop for RawMode {
     }
 }
 
-/// Brings the terminal back when the program is told to end, and ends it.
-pub(super) async fn restore_at_termination(keyboard: std::sync::Arc<Keyboard>) {
+/// Begins to listen for the signals that tell the program to end. The future then brings the terminal back and ends it.
+///
+/// The listening begins here and not in the future, which a busy machine may poll for the first time long after the terminal
+/// was taken.
+pub(super) fn restore_at_termination(
+    keyboard: std::sync::Arc<Keyboard>,
+) -> Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
-    {
+    let signals = {
         use tokio::signal::unix::{SignalKind, signal};
 
         let kinds = (SignalKind::terminate(), SignalKind::hangup());
-        let (Ok(mut terminate), Ok(mut hang_up)) = (signal(kinds.0), signal(kinds.1)) else {
-            return;
-        };
-        let kind = tokio::select! {
-            _ = terminate.recv() => kinds.0,
-            _ = hang_up.recv() => kinds.1,
-        };
-        keyboard.give_back();
-        std::process::exit(128 + kind.as_raw_value());
-    }
-    #[cfg(not(unix))]
-    drop(keyboard);
+        (signal(kinds.0)?, signal(kinds.1)?, kinds)
+    };
+    Ok(async move {
+        #[cfg(unix)]
+        {
+            let (mut terminate, mut hang_up, kinds) = signals;
+            let kind = tokio::select! {
+                _ = terminate.recv() => kinds.0,
+                _ = hang_up.recv() => kinds.1,
+            };
+            // Whatever would still be drawn stays away.
+            let _still = std::io::stdout().lock();
+            keyboard.give_back();
+            std::process::exit(128 + kind.as_raw_value());
+        }
+        #[cfg(not(unix))]
+        drop(keyboard);
+    })
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crossterm::event::Event;
 use open_agent::session::{FollowError, SavedSession};
 use open_agent::{
-    AgentEvent, Client, InterruptHandle, Permission, PermissionRequest, SteerHandle, TerminalPrompt,
+    AgentEvent, Client, ErrorKind, InterruptHandle, Permission, PermissionRequest, SteerHandle,
+    TerminalPrompt,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -22,6 +23,7 @@ use super::person::is_answer;
 use super::prompt::SIGN;
 use super::terminal::{TICK, Terminal, size, write};
 use super::view::View;
+use crate::advice::GONE;
 use crate::failure::{Result, with_causes};
 use crate::style::{Color, Line, Style};
 
@@ -102,7 +104,12 @@ impl Terminal {
         self.questions.refuse_rest();
         view.end();
         match outcome {
-            Err(error) => view.note(&with_causes(&error), Style::PLAIN.color(Color::Red)),
+            Err(error) => {
+                view.note(&with_causes(&error), Style::PLAIN.color(Color::Red));
+                if error.kind() == ErrorKind::Connect {
+                    view.note(GONE, Style::DIMMED);
+                }
+            }
             Ok(()) => {
                 let is_stopped = handles.is_stopped.load(Ordering::Acquire);
                 let why = client.finish_reason().and_then(history::why_it_ended);

@@ -55,6 +55,21 @@ fn without_a_server_there_is_advice() {
 }
 
 #[test]
+fn a_server_that_was_named_has_its_own_advice() {
+    let (home, nobody) = (Home::new(), nobody());
+    let arguments = ["chat", "--provider", "ollama", "--base-url", &nobody, "Hello"];
+    let told = text(&home.run(&arguments, "").stderr);
+    assert!(told.contains("Start it, and load a model:\n  Ollama "), "{told}");
+    assert!(told.contains("ollama pull") && !told.contains("LM Studio"), "{told}");
+    // Something that answers and is no model server.
+    let server = Server::start(Script::new().otherwise(Reply::error(404, "no such page")));
+    let arguments = ["models", "--base-url", &format!("{}/wrong", server.url())];
+    let told = text(&home.run(&arguments, "").stderr);
+    assert!(told.contains("Is this the address of a model server?"), "{told}");
+    assert!(!told.contains("No server listens"), "{told}");
+}
+
+#[test]
 fn addresses_that_cannot_be_are_mistakes() {
     let home = Home::new();
     for (servers, wanted) in [

@@ -59,6 +59,20 @@ fn server() -> Server {
 }
 
 #[test]
+fn a_server_that_goes_away_is_told_and_the_prompt_is_not_lost() {
+    let (home, server) = (Home::new(), server());
+    let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);
+    terminal.wait_for_prompt();
+    drop(server);
+    terminal.type_keys("Hello there\r");
+    terminal.wait_for("Start it again; Up brings your prompt back.");
+    terminal.wait_for_prompt();
+    assert!(terminal.text().contains("refused"), "{}", terminal.text());
+    terminal.type_keys("\x1b[A");
+    terminal.wait_until("the prompt again", |text| text.ends_with("› Hello there"));
+}
+
+#[test]
 fn answers_fit_narrow_and_wide_terminals() {
     let (home, server) = (Home::new(), server());
     for columns in [20, 40, 80, 200] {

@@ -15,6 +15,8 @@ mod sessions;
 #[cfg(all(unix, feature = "mcp", feature = "serve"))]
 mod settings;
 #[cfg(unix)]
+mod start;
+#[cfg(unix)]
 mod terminal;
 
 #[cfg(all(unix, feature = "mcp"))]
@@ -23,6 +25,8 @@ mod changing;
 mod chat;
 #[cfg(unix)]
 mod looks;
+#[cfg(all(unix, feature = "mcp", feature = "serve"))]
+mod pages;
 #[cfg(unix)]
 mod typing;
 #[cfg(all(unix, feature = "mcp", feature = "serve"))]

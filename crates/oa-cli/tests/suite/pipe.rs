@@ -61,7 +61,7 @@ fn mistakes_have_status_2_and_say_what_to_do() {
         (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
         (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),
         (&["chat", "--config", "none.toml"], "x", "none.toml: No such file"),
-        (&["doctor", "--stand-in"], "", "no server that could be examined"),
+        (&["doctor", "--stand-in"], "", "there is no server to examine"),
     ] {
         let output = home.run(arguments, input);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");

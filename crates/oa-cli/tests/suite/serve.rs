@@ -9,6 +9,18 @@ use serde_json::{Value, json};
 
 use crate::program::{Home, PROGRAM, text};
 
+#[test]
+fn an_address_that_is_taken_is_told_with_a_way_out() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = home.run(&["serve", "--stand-in", "--listen", &address], "");
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.starts_with(&format!("oa: {address}: Address already in use")), "{told}");
+    assert!(told.contains("--listen 127.0.0.1:0"), "{told}");
+}
+
 /// A server in a process of its own.
 pub(crate) struct Served {
     child: Child,
@@ -122,8 +134,11 @@ fn a_token_is_wanted_and_other_machines_need_one() {
     assert_eq!(served.ask("GET", "/api/agent", None, None).0, 401);
     assert_eq!(served.ask("GET", "/api/agent", None, Some(token)).0, 200);
     let output = home.run(&["serve", "--stand-in", "--forget", "--listen", "0.0.0.0:0"], "");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("reachable from other machines"), "{output:?}");
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("oa: 0.0.0.0:"), "it does not say that it serves: {told}");
+    assert!(told.contains("reachable from other machines"), "{told}");
+    assert!(told.contains("OPEN_AGENT_TOKEN="), "{told}");
     assert!(!home.path().join("data/oa/sessions").exists());
 }
 

@@ -92,7 +92,11 @@ fn a_server_that_fails_is_told_with_status_1() {
     drop(nobody);
     let output = home.run(&["chat", "--base-url", &url], "Hello");
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("Is the server running"), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.starts_with(&format!("oa: {url}: ")), "{told}");
+    for part in ["refused", "No server listens there", "ollama serve", "vllm serve", "--stand-in"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     /// Everything that was written.
     written: Arc<Mutex<Vec<u8>>>,
+    /// The mode of the terminal before the program was in it.
+    pub(crate) first_mode: String,
     child: Child,
 }
 
@@ -52,6 +54,7 @@ impl Terminal {
     ) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(rows, columns)).expect("a size");
+        let first_mode = mode_of(&pty);
         let child = Command::new(PROGRAM)
             .args(arguments)
             .env_clear()
@@ -65,7 +68,7 @@ impl Terminal {
         let written = Arc::new(Mutex::new(Vec::new()));
         let (reads, shows, keeps) = (Arc::clone(&pty), Arc::clone(&screen), Arc::clone(&written));
         thread::spawn(move || read(&reads, &shows, &keeps));
-        Self { pty, screen, written, child }
+        Self { pty, screen, written, first_mode, child }
     }
 
     /// Types bytes.
@@ -156,7 +159,17 @@ impl Terminal {
 
     /// Returns the mode of the terminal, in words that can be compared.
     pub(crate) fn mode(&self) -> String {
-        format!("{:?}", rustix::termios::tcgetattr(&*self.pty).expect("a terminal"))
+        mode_of(&self.pty)
+    }
+
+    /// Waits until this is the end of what was written: the last of it may still be on its way when the program has ended.
+    #[track_caller]
+    pub(crate) fn wait_for_last(&self, wanted: &str) {
+        let began = Instant::now();
+        while !self.written().ends_with(wanted) {
+            assert!(began.elapsed() < LONGEST, "{wanted:?} is not the end of {:?}", self.written());
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -173,6 +186,10 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn mode_of(pty: &Pty) -> String {
+    format!("{:?}", rustix::termios::tcgetattr(pty).expect("a terminal"))
 }
 
 /// The question of a program where the cursor is, which a terminal answers.

@@ -163,7 +163,7 @@ fn the_terminal_is_as_it_was_when_the_program_ends() {
     let home = Home::new();
     for ending in ["/quit\r", "\x04", "signal"] {
         let mut terminal = Terminal::start(&home, &CHAT);
-        let before = terminal.mode();
+        let before = terminal.first_mode.clone();
         terminal.wait_for_prompt();
         assert_ne!(terminal.mode(), before);
         if ending == "signal" {

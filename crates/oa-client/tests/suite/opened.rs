@@ -256,6 +256,27 @@ async fn an_interrupted_turn_keeps_what_has_not_entered() {
     assert_eq!(texts[texts.len() - 3..], ["On.", "Also this.", "Two."]);
 }
 
+/// After an interrupt, messages are with the turn; before it has looked, they are with the handle.
+#[tokio::test(start_paused = true)]
+async fn what_has_not_entered_can_be_taken_back() {
+    let server = MemoryServer::new([Reply::text("One two").stall_after(300), Reply::text("Two.")]);
+    let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+    let (steer, interrupt) = (client.steer_handle(), client.interrupt_handle());
+    let early = steer.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        early.steer("Also this.").unwrap();
+        interrupt.interrupt();
+    });
+    client.ask("Go.").await.unwrap();
+    steer.steer("And that.").unwrap();
+    assert_eq!(client.take_steered(), [Message::user("Also this."), Message::user("And that.")]);
+    assert_eq!(client.take_steered(), []);
+    client.ask("On.").await.unwrap();
+    let texts: Vec<String> = client.history().iter().map(Message::text).collect();
+    assert_eq!(texts[texts.len() - 2..], ["On.", "Two."]);
+}
+
 fn with_external(server: &MemoryServer) -> AgentOptions {
     let ask = tool("ask_user", "Asks").param("question", "string").external();
     agent(server).tool(ask).build().expect("the test is set up")

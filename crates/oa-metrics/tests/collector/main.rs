@@ -79,7 +79,9 @@ async fn run(metrics: &Metrics) {
         .build()
         .unwrap_or_else(|error| panic!("{error}"));
     let mut client = Client::new(options).unwrap_or_else(|error| panic!("{error}"));
-    let reply = client.ask("What are 2 and 3?").await.unwrap_or_else(|error| panic!("{error}"));
+    let agent = metrics.agent().name("Adder").model("qwen3:8b");
+    let reply =
+        agent.turn(client.ask("What are 2 and 3?")).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(reply.text, "The sum is five.");
 }
 
@@ -111,6 +113,10 @@ fn check(metric: &Metric) {
                 of.filter_map(|(_, point)| point.sum).sum()
             };
             assert_eq!((sum("input"), sum("output")), (100.0, 18.0), "{points:?}");
+        }
+        Instrument::AgentDuration => {
+            assert_eq!((all, count("gen_ai.agent.name", "Adder")), (1, 1), "{points:?}");
+            assert_eq!(count("gen_ai.request.model", "qwen3:8b"), 1, "{points:?}");
         }
         Instrument::ToolDuration => assert_eq!((all, count("gen_ai.tool.name", "add")), (1, 1)),
         _ => assert_eq!((all, count("gen_ai.response.model", "qwen3:8b")), (2, 2), "{points:?}"),

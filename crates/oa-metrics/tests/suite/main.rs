@@ -1,5 +1,6 @@
 //! Metrics as an exporter gets them, from agents on paused time.
 
+mod agents;
 mod chat;
 mod labels;
 mod recorded;

@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Router<Served> {
         .route("/conversations/{id}", get(load).delete(delete).patch(rename))
         .route("/conversations/{id}/prompt", post(prompt))
         .route("/conversations/{id}/events", get(view))
-        .route("/conversations/{id}/steer", post(steer))
+        .route("/conversations/{id}/steer", post(steer).delete(take_steered))
         .route("/conversations/{id}/stop", post(stop))
         .route("/conversations/{id}/calls/{call_id}/approve", post(approve))
         .route("/conversations/{id}/calls/{call_id}/deny", post(deny))
@@ -226,6 +226,11 @@ async fn steer(
     let Steer { text } = parse(&body)?;
     served.conversations.open(&session(id)?).await?.steer(text)?;
     Ok(StatusCode::ACCEPTED)
+}
+
+async fn take_steered(State(served): State<Served>, Path(id): Path<String>) -> Answer<Json<Value>> {
+    let messages = served.conversations.take_steered(&session(id)?).await?;
+    Ok(Json(json!({ "messages": messages })))
 }
 
 async fn stop(State(served): State<Served>, Path(id): Path<String>) -> Answer<StatusCode> {

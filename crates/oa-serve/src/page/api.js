@@ -64,6 +64,7 @@ export const conversation = (id) => call("GET", at(id));
 export const remove = (id) => call("DELETE", at(id));
 export const rename = (id, title) => call("PATCH", at(id), { title });
 export const prompt = (id, text, images) => call("POST", `${at(id)}/prompt`, images.length ? { text, images } : { text });
+export const takeSteered = (id) => call("DELETE", `${at(id)}/steer`);
 export const steer = (id, text) => call("POST", `${at(id)}/steer`, { text });
 export const stop = (id) => call("POST", `${at(id)}/stop`, {});
 export const approve = (id, callId, input) =>

@@ -5,6 +5,7 @@ import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { callsWithoutResult, empty, load, reduce, waitingCalls } from "./conversation.js";
 import { askToken, showShortcuts } from "./dialogs.js";
+import * as draft from "./draft.js";
 import { element, setText } from "./element.js";
 import { Feed } from "./feed.js";
 import { Meters } from "./meters.js";
@@ -37,7 +38,10 @@ class App {
   #sidebar = new Sidebar(find("sidebar"), {
     chosen: () => this.#drawer.close(),
     renamed: (id, title) => id === this.#state.id && this.#setTitle(title),
-    deleted: (id) => id === this.#state.id && this.#goTo(null),
+    deleted: (id) => {
+      draft.remove(id);
+      if (id === this.#state.id) this.#goTo(null);
+    },
     failed: (error) => this.#fail(error),
   });
   #actions = {
@@ -53,6 +57,7 @@ class App {
     theme.attach(find("theme"));
     find("new").addEventListener("click", () => this.#startNew());
     find("shortcuts").addEventListener("click", showShortcuts);
+    find("take-back").addEventListener("click", () => this.#takeBack());
     find("skip").addEventListener("click", (event) => {
       event.preventDefault();
       this.#composer.focus();
@@ -239,6 +244,23 @@ class App {
       return;
     }
     this.#take({ event: "steer", data: { text } });
+  }
+
+  /** Puts steered messages that nothing has read into the box again. */
+  async #takeBack() {
+    const opened = this.#opened;
+    const { id, steering } = this.#state;
+    try {
+      const { messages } = await api.takeSteered(id);
+      // Another viewer may have been faster, and the server may have forgotten them: they are still here.
+      const text = (messages.length ? messages : steering).join("\n\n");
+      if (opened === this.#opened) {
+        this.#take({ event: "taken", data: {} });
+        this.#composer.putBack(text);
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   async #stop() {

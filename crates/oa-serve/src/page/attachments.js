@@ -11,11 +11,22 @@ const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 export class Attachments {
   #images = []; // {name, url}
   #report;
+  #changed;
 
-  /** `report` is told why a file is not taken. */
-  constructor(list, report) {
+  /** `report` is told why a file is not taken, and `changed` that there are other images now. */
+  constructor(list, report, changed) {
     this.list = list;
     this.#report = report;
+    this.#changed = changed;
+  }
+
+  get images() {
+    return this.#images;
+  }
+
+  set images(images) {
+    this.#images = images;
+    this.#show();
   }
 
   get urls() {
@@ -23,19 +34,22 @@ export class Attachments {
   }
 
   clear() {
-    this.#images = [];
-    this.#show();
+    this.images = [];
+    this.#changed();
   }
 
-  async add(files) {
+  /** Reads files. `isWanted` tells, once one is read, whether it still belongs here: reading takes time. */
+  async add(files, isWanted) {
     for (const file of files) {
-      const problem = await this.#take(file);
+      const problem = await this.#take(file, isWanted);
+      if (!isWanted()) return;
       if (problem) this.#report(problem);
     }
     this.#show();
+    this.#changed();
   }
 
-  async #take(file) {
+  async #take(file, isWanted) {
     const name = file.name || "image";
     if (!TYPES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image.`;
     if (this.#images.length >= MOST) return `A prompt has at most ${MOST} images.`;
@@ -45,9 +59,10 @@ export class Attachments {
     } catch {
       return `${name} cannot be read.`;
     }
+    if (!isWanted()) return null;
     const total = this.#images.reduce((sum, image) => sum + image.url.length, url.length);
     if (total > MOST_BYTES) return `${name} is too large.`;
-    this.#images.push({ name, url });
+    this.#images = [...this.#images, { name, url }];
     return null;
   }
 
@@ -60,8 +75,8 @@ export class Attachments {
         type: "button", class: "icon-button remove", "aria-label": `Remove ${image.name}`, title: `Remove ${image.name}`,
         on: {
           click: () => {
-            this.#images.splice(index, 1);
-            this.#show();
+            this.images = this.#images.filter((_, place) => place !== index);
+            this.#changed();
           },
         },
       }, icon("close")),

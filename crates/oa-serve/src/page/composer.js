@@ -19,7 +19,8 @@ export class Composer {
   #actions;
   #isRunning = false;
   #isWaiting = false;
-  #isSending = false;
+  /** The message on its way: `{id}`, the conversation that it goes to. */
+  #sending = null;
   #id = null;
 
   /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
@@ -35,7 +36,10 @@ export class Composer {
     this.#file = find("#file");
     this.#attach = find("#attach");
     this.#problem = find("#composer-problem");
-    this.#attachments = new Attachments(find("#attachments"), (problem) => this.report(problem));
+    this.#attachments = new Attachments(find("#attachments"), (problem) => this.report(problem), () => {
+      draft.writeImages(this.#id, this.#attachments.images);
+      this.#showSend();
+    });
     this.#listen();
   }
 
@@ -66,24 +70,29 @@ export class Composer {
   /** Shows what was typed in a conversation and not sent; null is the one that has not begun. */
   open(id) {
     this.#id = id;
-    this.#input.value = draft.read(id);
+    const { text, images } = draft.read(id);
+    this.#input.value = text;
+    this.#attachments.images = images;
     this.#fit();
     this.#showSend();
   }
 
   /** The conversation that has not begun has this id now. */
   begin(id) {
-    draft.write(null, "");
+    draft.remove(null);
     this.#id = id;
-    draft.write(id, this.#input.value);
+    if (this.#sending) this.#sending.id = id;
+    draft.writeText(id, this.#input.value);
+    draft.writeImages(id, this.#attachments.images);
   }
 
-  clear() {
-    this.#input.value = "";
-    this.#attachments.clear();
-    this.report("");
+  /** Puts a text before what is written. */
+  putBack(text) {
+    this.#input.value = [text, this.#input.value].filter((part) => part.trim() !== "").join("\n\n");
+    draft.writeText(this.#id, this.#input.value);
     this.#fit();
     this.#showSend();
+    this.focus();
   }
 
   #hintText() {
@@ -98,7 +107,7 @@ export class Composer {
       this.#submit();
     });
     this.#input.addEventListener("input", () => {
-      draft.write(this.#id, this.#input.value);
+      draft.writeText(this.#id, this.#input.value);
       this.#fit();
       this.#showSend();
     });
@@ -134,36 +143,50 @@ export class Composer {
 
   async #add(files) {
     this.report("");
-    await this.#attachments.add(files);
-    this.#showSend();
+    const id = this.#id;
+    await this.#attachments.add(files, () => id === this.#id);
   }
 
   async #submit() {
     const text = this.#input.value.trim();
-    const images = this.#attachments.urls;
-    if (this.#isSending || (!text && (!images.length || this.#isRunning))) return;
-    this.#isSending = true;
+    const images = this.#attachments.images;
+    const isSteering = this.#isRunning;
+    if (this.#sending || (!text && (!images.length || isSteering))) return;
+    const sending = { id: this.#id };
+    this.#sending = sending;
     this.report("");
     this.#showSend();
     try {
-      if (this.#isRunning) await this.#actions.steer(text);
-      else await this.#actions.prompt(text, images);
-      // What was typed since is kept.
-      if (this.#input.value.trim() === text) this.#input.value = "";
-      draft.write(this.#id, this.#input.value);
-      if (!this.#isRunning || images.length) this.#attachments.clear();
-      this.#fit();
+      if (isSteering) await this.#actions.steer(text);
+      else await this.#actions.prompt(text, images.map((image) => image.url));
+      this.#forget(sending.id, text, isSteering ? [] : images);
     } catch (error) {
       this.report(error.message);
     } finally {
-      this.#isSending = false;
+      this.#sending = null;
       this.#showSend();
     }
   }
 
+  /** Empties the draft of what was sent. What was written since is kept, and so is another conversation's. */
+  #forget(id, text, images) {
+    const rest = (list) => list.filter((image) => !images.includes(image));
+    if (id !== this.#id) {
+      const draftOf = draft.read(id);
+      if (draftOf.text.trim() === text) draft.writeText(id, "");
+      draft.writeImages(id, rest(draftOf.images));
+      return;
+    }
+    if (this.#input.value.trim() === text) this.#input.value = "";
+    draft.writeText(id, this.#input.value);
+    this.#attachments.images = rest(this.#attachments.images);
+    draft.writeImages(id, this.#attachments.images);
+    this.#fit();
+  }
+
   #showSend() {
     const isEmpty = this.#input.value.trim() === "" && (this.#isRunning || !this.#attachments.urls.length);
-    this.#send.disabled = isEmpty || this.#isSending;
+    this.#send.disabled = isEmpty || this.#sending !== null;
   }
 
   #fit() {

@@ -23,7 +23,9 @@ export function empty(id = null) {
 /** Reads a conversation as `GET /api/conversations/{id}` returns it. */
 export function load(stored) {
   const messages = stored.messages.reduce(threads.addMessage, threads.EMPTY);
-  const thread = (stored.agents ?? []).reduce(threads.addAgent, messages);
+  // What comes next is another answer.
+  const begun = { ...messages, lastAnswer: messages.entries.length };
+  const thread = (stored.agents ?? []).reduce(threads.addAgent, begun);
   const state = {
     ...empty(stored.id),
     title: stored.title ?? "",
@@ -52,7 +54,8 @@ export const waitingCalls = (state) =>
 
 /**
  * Applies an input: `{event, data, id, at}`. The events are those of the server (`agent`, `prompt`, `run`, `answered`,
- * `gap`), and one of this page: `steer`, a message was sent to the running turn.
+ * `gap`), and two of this page: `steer`, a message was sent to the running turn, and `taken`, those that nothing has read
+ * were taken back.
  */
 export function reduce(state, input) {
   const next = apply(state, input);
@@ -72,6 +75,8 @@ function apply(state, { event, data, at = null }) {
       return applyRun(state, data);
     case "steer":
       return { ...state, steering: [...state.steering, data.text] };
+    case "taken":
+      return { ...state, steering: [] };
     case "answered":
       return { ...state, thread: threads.changeCall(state.thread, data.call_id, data.name, (call) => calls.answer(call, data)) };
     case "gap":

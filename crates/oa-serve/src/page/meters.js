@@ -6,6 +6,9 @@ import { duration, short, speed, whole } from "./figure.js";
 
 const PHASES = { waiting: "Waiting for the model", reading: "Reading the prompt", thinking: "Thinking", writing: "Writing", calling: "Using tools" };
 
+/** Characters of messages that wait: more than there is room for. */
+const SHOWN = 2000;
+
 export class Meters {
   #find;
 
@@ -24,8 +27,10 @@ export class Meters {
     setText(this.#find("speed"), perSecond);
     this.#showContext(contextUsed(state), contextWindow);
     const when = state.run ? "Will be read at the next step" : "Will be read with your next message";
-    setText(this.#find("steering"), state.steering.length ? `${when}: ${state.steering.join(" · ")}` : "");
+    setText(this.#find("steering-text"), state.steering.length ? `${when}: ${state.steering.join(" · ").slice(0, SHOWN)}` : "");
     this.#find("steering").hidden = state.steering.length === 0;
+    // While the agent works, the message may be read any moment.
+    this.#find("take-back").hidden = state.run !== null || state.steering.length === 0;
   }
 
   #showProgress(state) {

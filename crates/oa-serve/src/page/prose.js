@@ -2,7 +2,7 @@
 // touched again, and of a paragraph that grows only the last few thousand characters are read again.
 
 import { CodeBlock } from "./code.js";
-import { element } from "./element.js";
+import { element, isInCharacter } from "./element.js";
 import { parse } from "./inline.js";
 import { Markdown } from "./markdown.js";
 
@@ -127,7 +127,11 @@ function make(type, attributes) {
 }
 
 const container = (made) => ({ element: made, content: made });
-const leaf = (made) => ({ element: made, content: made, leaf: new Leaf(made) });
+/** Each is written in the direction of its own first letter, and turns no other around. */
+const leaf = (made) => {
+  made.dir = "auto";
+  return { element: made, content: made, leaf: new Leaf(made) };
+};
 
 function item({ isDone }) {
   if (isDone === undefined) return container(element("li"));
@@ -185,7 +189,8 @@ class Leaf {
     const isText = index >= 0 && this.#shown[index].node.type === "text";
     if (isText && space > start) return space;
     if (start > 0) return start;
-    return this.#tail.length > LONGEST ? Math.max(space, 1) : 0;
+    if (this.#tail.length <= LONGEST) return 0;
+    return space > 0 ? space : target - Number(isInCharacter(this.#tail, target));
   }
 
   /** Shows these nodes instead of those that are not settled, and touches only what differs. */

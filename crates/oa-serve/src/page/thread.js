@@ -11,12 +11,13 @@ import * as text from "./text.js";
 export const EMPTY = Object.freeze({
   entries: Object.freeze([]),
   open: null,
-  places: Object.freeze({}), // call id -> index in `entries`
+  places: Object.freeze({}), // call id -> index in `entries`, of the last call of this id
   written: Object.freeze([]), // call ids of the answer that arrives, by their index in it
   next: 1,
   phase: "idle", // idle, waiting, reading, thinking, writing, calling
   progress: null,
   answerFrom: null, // index of the first entry of the answer that arrives
+  lastAnswer: 0, // the same of the last answer, also when it has ended
 });
 
 const MAX_DEPTH = 8;
@@ -61,6 +62,14 @@ export function changeCall(thread, callId, name, change) {
   return { ...thread, entries };
 }
 
+/** Ids are unique within one answer only: a call of another answer that has ended is not the one that begins. */
+function beginCall(thread, callId) {
+  const place = Object.hasOwn(thread.places, callId) ? thread.places[callId] : undefined;
+  if (place === undefined || place >= thread.lastAnswer || !calls.hasEnded(thread.entries[place])) return thread;
+  const { [callId]: _, ...places } = thread.places;
+  return { ...thread, places };
+}
+
 export function changeCalls(thread, change) {
   const entries = thread.entries.map((entry) => (entry.kind === "call" ? change(entry) : entry));
   return { ...thread, entries };
@@ -79,7 +88,7 @@ function writeCall(thread, delta) {
   if (delta.id !== undefined) {
     const written = thread.written.slice();
     written[delta.call] = delta.id;
-    const named = changeCall({ ...thread, written }, delta.id, delta.name, (call) => calls.write(call, delta.arguments));
+    const named = changeCall(beginCall({ ...thread, written }, delta.id), delta.id, delta.name, (call) => calls.write(call, delta.arguments));
     return { ...named, phase: "calling" };
   }
   const callId = thread.written[delta.call];
@@ -97,9 +106,10 @@ export function addBlock(thread, block, at) {
     case "image":
       return push(thread, { kind: "image", url: block.url });
     case "tool_use":
-      return changeCall(thread, block.id, block.name, (call) => calls.complete(call, block));
+      return changeCall(beginCall(thread, block.id), block.id, block.name, (call) => calls.complete(call, block));
     case "tool_use_error": {
       const callId = block.id ?? `unnamed-${thread.next}`;
+      // A denied call of another answer gets one as well.
       return changeCall(thread, callId, block.name, (call) => calls.fail(call, block));
     }
     case "tool_result":
@@ -129,7 +139,7 @@ export function follow(thread, event, at, depth = 0) {
     case "answer_start": {
       const closed = close(thread);
       const answerFrom = closed.entries.length;
-      return { ...closed, phase: "waiting", progress: null, written: [], answerFrom };
+      return { ...closed, phase: "waiting", progress: null, written: [], answerFrom, lastAnswer: answerFrom };
     }
     case "prompt_progress":
       return { ...thread, phase: "reading", progress: data };
@@ -202,7 +212,8 @@ export function addMessage(thread, message) {
     case "assistant":
     case "tool": {
       const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
-      const added = close(content.reduce((to, block) => addBlock(to, block, null), thread));
+      const begun = message.role === "assistant" ? { ...thread, lastAnswer: thread.entries.length } : thread;
+      const added = close(content.reduce((to, block) => addBlock(to, block, null), begun));
       const idle = { ...added, phase: "idle" };
       if (message.interrupted) return push(idle, noticeOfFinish("interrupted"));
       const isLast = message.role === "assistant" && !content.some((block) => block.type.startsWith("tool_use"));

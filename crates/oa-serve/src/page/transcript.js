@@ -15,7 +15,7 @@ class Prompt {
       "article", { class: "prompt", "aria-label": label },
       element("h2", { class: "visually-hidden", text: label }),
       entry.images.length ? imageList(entry.images, "Attached image") : null,
-      entry.text ? element("p", { text: entry.text }) : null,
+      entry.text ? element("p", { dir: "auto", text: entry.text }) : null,
       entry.isSteered ? element("span", { class: "hint", text: "sent while the agent worked" }) : null,
     );
   }

@@ -4,18 +4,28 @@ import { element } from "./element.js";
 
 const SHOWN = 20000;
 
-/** A string as it is, anything else as indented JSON. */
-export const written = (value) => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
+/** Characters that nobody sees, some of which turn the text around them. */
+const HIDDEN = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
+/** Those that turn text around: in words, the others join emoji and letters. */
+const TURNING = /\p{Bidi_Control}/gu;
+
+const escaped = (character) => [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+
+/** Text with its hidden characters as JSON writes them: in JSON it still means the same. */
+export const visible = (text) => text.replace(HIDDEN, escaped);
+
+/** A string as it is, but in its own order; anything else as indented JSON in which nothing is hidden. */
+export const written = (value) => (typeof value === "string" ? value.replace(TURNING, escaped) : visible(JSON.stringify(value, null, 2) ?? ""));
 
 /** One short line of a call's input. */
 export function summary(input) {
   if (input === undefined || input === null) return "";
-  if (typeof input !== "object") return String(input).slice(0, 160);
+  if (typeof input !== "object") return visible(String(input).slice(0, 160));
   const parts = Object.entries(input).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     return `${name}: ${(text ?? "").slice(0, 80)}`;
   });
-  return parts.join(", ").replace(/\s+/g, " ").slice(0, 160);
+  return visible(parts.join(", ").replace(/\s+/g, " ").slice(0, 160));
 }
 
 /** The value in a box that scrolls; a long one is shown in full only on request. */

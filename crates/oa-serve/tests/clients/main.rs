@@ -98,3 +98,47 @@ async fn openai_python() {
         check("venv/bin/python", "check_openai.py", &served(false).await, 5).await;
     }
 }
+
+/// Returns the programs of the manual's page in a language, with the address of this server and a prompt that it knows.
+fn shown(language: &str, url: &str) -> Vec<String> {
+    let page = include_str!("../../../open-agent/src/guide/serve.md");
+    let blocks = page.split(&format!("```{language}\n")).skip(1);
+    let programs = blocks.filter_map(|rest| rest.split("```").next());
+    let here = |program: &str| program.replace("http://127.0.0.1:8080", url);
+    programs.map(|program| here(program).replace("What time", "[echo] What time")).collect()
+}
+
+/// Runs a program as its language takes one on the command line, and returns what it prints.
+async fn say(program: &str, arguments: &[&str], text: &str) -> String {
+    let mut command = Command::new(program);
+    command.current_dir(FOLDER).args(arguments).arg(text).kill_on_drop(true);
+    let output = command.output().await.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{said}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_the_manual() {
+    if !are_installed().await {
+        return;
+    }
+    let url = served(false).await;
+    let answer = "You said: What time is it? (turn 1)";
+    let [python] = &shown("python", &url)[..] else { panic!("one program in Python") };
+    assert_eq!(say("venv/bin/python", &["-c"], python).await, answer);
+    let [hook, ag_ui] = &shown("js", &url)[..] else { panic!("two programs in JavaScript") };
+    let node = ["--input-type=module", "-e"];
+    assert_eq!(say("node", &node, ag_ui).await, answer);
+    // A hook runs in a component of a page only. This is the class behind it, with the options of the hook.
+    let chat = hook.replace("useChat({", "new Chat({");
+    assert!(chat != *hook && hook.contains("import { useChat }"), "{hook}");
+    let uses = "import { Chat } from '@ai-sdk/react';\n\
+        await chat.sendMessage({ text: '[echo] words' });\n\
+        if (typeof useChat !== 'function') throw new Error('no useChat');\n\
+        const said = chat.messages.at(-1).parts.find((part) => part.type === 'text').text;\n\
+        const stopped = (await stop())?.status ?? 'nothing to wait for';\n\
+        console.log(said, chat.status, stopped);";
+    let said = say("node", &node, &format!("{chat}\n{uses}")).await;
+    assert_eq!(said, "You said: words (turn 1) ready nothing to wait for");
+}

@@ -163,15 +163,6 @@ async function widths(window) {
   }
 }
 
-async function hostile(window) {
-  const { page } = window;
-  await window.ask("[evil] please");
-  await window.text("onerror=").waitFor();
-  assert.equal(await page.locator(".prose img, .prose script").count(), 0);
-  assert.deepEqual(await page.locator(".prose a").evaluateAll((links) => links.map((link) => link.href)), ["https://example.com/c.png"]);
-  assert.doesNotMatch(await page.title(), /hacked/);
-}
-
 async function failure(window) {
   const { page } = window;
   await window.send("[fail] please");
@@ -280,10 +271,9 @@ export const scenarios = [
   ["images in prompts and results", images],
   ["photos", photos],
   ["every width", widths, { widths: [1600] }],
-  ["hostile text", hostile, { widths: [1600] }],
   ["a failed run", failure],
   ["light and dark", themes],
-  ["large answers", large, { widths: [1600] }],
+  ["large answers", large],
   ["large answers in small pieces", pieces, { widths: [1600] }],
-  ["reduced motion", motion, { widths: [1600] }],
+  ["reduced motion", motion],
 ];

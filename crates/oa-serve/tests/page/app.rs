@@ -240,12 +240,34 @@ fn reply(asked: &Request) -> Reply {
             "<img src=x onerror=\"document.title='hacked'\"> <script>document.title='hacked'</script> \
              [a](javascript:document.title='hacked') ![b](https://example.com/c.png)",
         ),
+        // As servers do that count the calls of each answer.
+        ("[same]", false) => Reply::new().call_with_id(
+            "functions.delete_file:0",
+            "delete_file",
+            json!({ "path": prompt }),
+        ),
+        ("[same]", true) => Reply::text(format!("The result is {result}")),
+        ("[trojan]", false) => Reply::new().call(
+            "delete_file",
+            json!({ "path": "notes\u{202e}txt.exe", "why": "a\u{200b}b\u{e0041}c" }),
+        ),
+        ("[trojan]", true) => Reply::text(
+            "A \u{202e}paragraph that turns around\n\nשלום, this begins on the right\n\nAnd one that does not.",
+        ),
+        // A megabyte without a space: in a paragraph, or as code.
+        ("[line]", _) => line(prompt.contains("code")),
         ("[fail]", _) => Reply::error(400, "the model is not loaded"),
         ("[image]", _) => Reply::text("I see an image."),
         _ => Reply::text(format!("You said: {prompt}")),
     };
     // Each event is a piece of its own, as of a model that generates.
     answer.cut(Cut::Events).delay(Duration::ZERO)
+}
+
+/// A line of 2^20 letters, in pieces as a server may send them.
+fn line(is_code: bool) -> Reply {
+    let begin = if is_code { "```\n" } else { "" };
+    (0..64).fold(Reply::new().say(begin), |reply, _| reply.say("x".repeat(1 << 14)))
 }
 
 /// The server reads a long prompt.

@@ -39,42 +39,30 @@ async function progress(window) {
   await window.check("tool-done");
 }
 
-/** Neither what is typed nor what waits for the model is lost by a reload. */
-async function unsent(window) {
+/** Ids of calls are unique within one answer only. */
+async function sameIds(window) {
   const { page } = window;
-  await window.send("[tools] please");
-  await window.state(window.card("search"), "running");
-  await window.send("Be brief.");
-  await window.text("Will be read at the next step: Be brief.").waitFor();
-  await window.box.fill("And kind");
+  const cards = page.getByRole("article", { name: /^Tool call delete_file/ });
+  for (const [index, name] of ["one", "two"].entries()) {
+    await window.send(`[same] ${name}`);
+    await cards.nth(index).waitFor();
+    await window.state(cards.nth(index), "approval");
+    await window.idle();
+    await cards.nth(index).getByRole("button", { name: "Allow", exact: true }).click();
+    await window.state(cards.nth(index), "done");
+    await window.idle();
+    await page.locator(".thread > .end").nth(index).waitFor();
+  }
+  const summaries = async () => Promise.all((await cards.all()).map(async (card) => [await card.getAttribute("data-state"), await card.locator("summary").textContent()]));
+  const seen = await summaries();
+  assert.deepEqual(seen.map(([state]) => state), ["done", "done"]);
+  assert.match(seen[0][1], /one/);
+  assert.match(seen[1][1], /two/);
   await page.reload();
-  await window.text("Will be read at the next step: Be brief.").waitFor();
-  assert.equal(await window.box.inputValue(), "And kind");
-  // A stop leaves it for the next message, and so does a reload.
-  await page.keyboard.press("Escape");
-  await window.idle();
-  await window.text("Will be read with your next message: Be brief.").waitFor();
-  await page.reload();
-  await window.text("Will be read with your next message: Be brief.").waitFor();
-  assert.equal(await window.box.inputValue(), "And kind");
-  await window.check("unsent");
-  await window.box.press("Enter");
-  await window.text("You said:").first().waitFor();
-  await window.idle();
-  assert.equal(await window.text("Will be read").count(), 0);
-  assert.equal(await window.box.inputValue(), "");
-  // A draft belongs to its conversation.
-  await window.box.fill("for this one");
-  await window.newConversation();
-  assert.equal(await window.box.inputValue(), "");
-  await window.box.fill("for a new one");
-  await page.goBack();
-  await page.getByRole("article", { name: "You" }).first().waitFor();
-  assert.equal(await window.box.inputValue(), "for this one");
-  await window.box.fill("");
-  await window.newConversation();
-  assert.equal(await window.box.inputValue(), "for a new one");
-  await window.box.fill("");
+  await cards.nth(1).waitFor();
+  assert.equal(await cards.count(), 2);
+  assert.match(await cards.nth(0).textContent(), /\[same\] one/);
+  assert.match(await cards.nth(1).textContent(), /\[same\] two/);
 }
 
 /** Every feature without a pointer: Tab, Enter, Space, Escape and shortcuts. */
@@ -308,9 +296,9 @@ async function stop(window) {
 }
 
 export const scenarios = [
+  ["an id that is used again", sameIds],
   ["tool progress, logs, results and steering", progress],
   ["nested agents", nested],
-  ["what is typed and what waits", unsent],
   ["every feature by keyboard", keys],
   ["approve with changes", approve],
   ["deny", deny],

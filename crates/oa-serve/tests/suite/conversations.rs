@@ -143,6 +143,33 @@ async fn a_steered_message_enters_the_run() {
     assert!(text(&run).contains("You said: "), "{}", text(&run));
 }
 
+/// A message that a stopped run has not read waits for the next one, unless it is taken back.
+#[tokio::test]
+async fn steered_messages_of_a_stopped_run_are_taken_back() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[long]").await;
+    while !events.next().await.is_some_and(|event| event.data["type"] == "block") {}
+    for words in ["be brief", "be kind"] {
+        let (status, _) = app.post(&format!("{path}/steer"), json!({"text": words})).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+    }
+    let steer = format!("{path}/steer");
+    let take = || app.call(Method::DELETE, &steer, json!({}));
+    assert_eq!(take().await.0, StatusCode::CONFLICT, "it may be read any moment");
+    app.post(&format!("{path}/stop"), json!({})).await;
+    events.run().await;
+    assert_eq!(app.get(&path).await.1["steering"], json!(["be brief", "be kind"]));
+    assert_eq!(take().await.1, json!({"messages": ["be brief", "be kind"]}));
+    assert_eq!(app.get(&path).await.1["steering"], json!([]));
+    assert_eq!(take().await.1, json!({"messages": []}));
+    app.prompt(&path, "next").await;
+    let run = events.run().await;
+    assert!(!run.iter().any(|event| event.data["type"] == "steered"), "{run:?}");
+    assert_eq!(text(&run), "You said: next");
+}
+
 #[tokio::test]
 async fn a_failed_run_says_why_and_leaves_the_conversation_usable() {
     let app = App::new(|server| server);

@@ -39,6 +39,13 @@ impl Turn {
         self.steered.iter()
     }
 
+    /// Takes the steered messages that have not entered history, in order; they never enter now. One that is under review
+    /// stays.
+    pub fn take_steered(&mut self) -> Vec<Message> {
+        let reviewed = usize::from(matches!(self.phase, Phase::Steering { .. }));
+        self.steered.drain(reviewed.min(self.steered.len())..).collect()
+    }
+
     /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it. If the turn
     /// was about to end before the message, it ends.
     pub fn refuse_steered(&mut self) {

@@ -115,6 +115,25 @@ fn steered_messages_outlive_their_turn() {
 }
 
 #[test]
+fn steered_messages_are_taken_back_unless_they_are_under_review() {
+    let mut turn = auto();
+    turn.steer(Message::user("One.")).unwrap();
+    turn.steer(Message::user("Two.")).unwrap();
+    answer(&mut turn, vec![call("1", "a")]);
+    assert_eq!(Some(perform(&mut turn)), steered("One."));
+    assert_eq!(turn.take_steered(), [Message::user("Two.")]);
+    turn.accept_prompt(None).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    turn.steer(Message::user("Three.")).unwrap();
+    turn.interrupt(Vec::new());
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
+    assert_eq!(turn.take_steered(), [Message::user("Three.")]);
+    assert_eq!(turn.take_steered(), []);
+    turn.submit(Message::user("On.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+}
+
+#[test]
 fn steering_is_bounded_and_checked() {
     let mut turn = Turn::new(Options::auto());
     let blank = turn.steer(Message::user(" ")).unwrap_err();

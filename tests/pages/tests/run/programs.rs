@@ -6,7 +6,7 @@ use std::process::Command;
 use oa_testkit::{Reply, Script, SocketServer};
 use serde_json::json;
 
-use crate::{files, read};
+use crate::{files, read, root};
 
 type Result = std::result::Result<(), Box<dyn Error>>;
 
@@ -48,6 +48,9 @@ async fn the_second_program_of_the_readme_asks_once() -> Result {
 const NOT_RUN: &[(&str, usize, &str)] = &[
     ("README.md", 2, "hidden lines would be seen; run above"),
     ("crates/open-agent/README.md", 1, "the same"),
+    ("crates/oa-mcp/README.md", 1, "starts a program of npm; the example `mcp` is run"),
+    ("crates/oa-restate/README.md", 1, "needs a server; the example `durable` is run"),
+    ("crates/oa-serve/README.md", 1, "serves until it is stopped; the example `serve` is run"),
     ("crates/open-agent/src/guide/durable.md", 4, "needs a server; the example `durable` is run"),
     ("crates/open-agent/src/guide/mcp.md", 1, "starts a program of npm; the example `mcp` is run"),
     (
@@ -63,19 +66,69 @@ const NOT_RUN: &[(&str, usize, &str)] = &[
     ("crates/open-agent/src/guide/sessions_postgres.md", 1, "needs a database; its example is run"),
 ];
 
+/// The same, in the docs of crates.
+const NOT_RUN_IN_DOCS: &[(&str, usize, &str)] = &[
+    ("crates/oa-mcp/src/lib.rs", 1, "starts a program of npm"),
+    ("crates/oa-mcp/src/library.rs", 1, "needs a server"),
+    ("crates/oa-mcp/src/tool_server.rs", 1, "reads standard input"),
+    ("crates/oa-restate/src/sessions.rs", 1, "needs a server"),
+    ("crates/oa-restate/src/worker.rs", 1, "needs a server"),
+    ("crates/oa-serve/src/lib.rs", 1, "serves until it is stopped"),
+];
+
+/// Returns the number of programs that doctests do not run, in a page or in the docs of a source file.
+fn unrun(text: &str, words: &[&str]) -> usize {
+    let fences = text.lines().map(|line| line.trim_start_matches(['/', '!', ' ']));
+    let fences = fences.filter_map(|line| line.strip_prefix("```"));
+    fences.filter(|kind| words.iter().any(|word| kind.contains(word))).count()
+}
+
+fn known(list: &[(&str, usize, &str)], path: &str) -> usize {
+    list.iter().find(|(known, ..)| *known == path).map_or(0, |(_, count, _)| *count)
+}
+
 #[test]
 fn no_other_program_goes_unrun() {
     let guide = "crates/open-agent/src/guide";
     let mut pages = vec!["README.md".to_owned(), "MIGRATING.md".to_owned()];
-    pages.extend(["README.md", "llms.txt"].map(|name| format!("crates/open-agent/{name}")));
+    pages.push("crates/open-agent/llms.txt".to_owned());
+    pages.extend(files("crates", "").into_iter().map(|name| format!("crates/{name}/README.md")));
     pages.extend(files(guide, ".md").into_iter().map(|name| format!("{guide}/{name}")));
     for page in pages {
-        let text = read(&page);
-        let unrun = ["no_run", "ignore", "compile_fail"].map(|word| {
-            text.lines().filter(|line| line.starts_with("```") && line.contains(word)).count()
-        });
-        let known =
-            NOT_RUN.iter().find(|(path, ..)| *path == page).map_or(0, |(_, count, _)| *count);
-        assert_eq!(unrun.iter().sum::<usize>(), known, "{page}");
+        let count = unrun(&read(&page), &["no_run", "ignore", "compile_fail"]);
+        assert_eq!(count, known(NOT_RUN, &page), "{page}");
+    }
+}
+
+#[test]
+fn no_other_program_in_the_docs_goes_unrun() {
+    let mut folders: Vec<String> =
+        files("crates", "").into_iter().map(|name| format!("crates/{name}/src")).collect();
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for name in files(&folder, "") {
+            let path = format!("{folder}/{name}");
+            if root().join(&path).is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".rs") {
+                seen += 1;
+                // What must not compile is run by its doctest in the only way that it can be.
+                let count = unrun(&read(&path), &["no_run", "ignore"]);
+                assert_eq!(count, known(NOT_RUN_IN_DOCS, &path), "{path}");
+            }
+        }
+    }
+    assert!(seen > 300, "{seen} files");
+}
+
+/// Each of the lists names only what is there.
+#[test]
+fn what_is_said_not_to_run_exists() {
+    for (path, count, reason) in NOT_RUN.iter().chain(NOT_RUN_IN_DOCS) {
+        assert_eq!(
+            unrun(&read(path), &["no_run", "ignore", "compile_fail"]),
+            *count,
+            "{path}: {reason}"
+        );
     }
 }
