@@ -47,7 +47,9 @@ pub(crate) struct Driver {
     pub(crate) message: Option<Arc<AssistantMessage>>,
     /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
-    pub(crate) run: Option<Run>,
+    /// From a prompt, or its continuation, to the end of its turn. Beside the run, because together the two are smaller.
+    pub(crate) is_running: bool,
+    pub(crate) run: Run,
     /// Validates answers while structured output is wanted.
     pub(crate) output: Option<Box<OutputValidator>>,
     trace: Option<Trace>,
@@ -75,7 +77,8 @@ impl Driver {
             replaces: false,
             message: None,
             metadata: Box::default(),
-            run: None,
+            is_running: false,
+            run: Run::default(),
             output: None,
             trace: None,
             work: Work::default(),
@@ -131,7 +134,7 @@ impl Driver {
 
     /// Performs actions until one of them has an outcome.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
-        if self.run.is_none() && self.turn.is_busy() {
+        if !self.is_running && self.turn.is_busy() {
             self.begin_run();
         }
         loop {
@@ -152,7 +155,7 @@ impl Driver {
                 steer.enter(&mut self.turn);
             }
             // After a cut the run is over, and only its end is left to be told.
-            if self.run.is_some() && self.stops_at_checkpoint() {
+            if self.is_running && self.stops_at_checkpoint() {
                 return Poll::Ready(Ok(None));
             }
             // While an answer arrives nothing is to be done but to read it.
@@ -422,7 +425,8 @@ impl Driver {
         if let Some(interrupt) = &self.interrupt {
             interrupt.begin_run();
         }
-        self.run = Some(Run::new(self.settings.config.max_run_time));
+        self.is_running = true;
+        self.run = Run::new(self.settings.config.max_run_time);
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
         (self.metadata.finish_reason, self.metadata.usage) = (None, None);
@@ -432,7 +436,8 @@ impl Driver {
         if let Some(interrupt) = &self.interrupt {
             interrupt.end_run();
         }
-        self.run = None;
+        self.is_running = false;
+        self.run = Run::default();
         if let Some(trace) = self.trace.take() {
             trace.end(reason.as_ref(), self.turn.rounds());
         }
@@ -441,7 +446,7 @@ impl Driver {
 
     /// True if the run is interrupted and the interrupt was not handled yet.
     fn is_interrupted(&self) -> bool {
-        self.run.is_some() && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
+        self.is_running && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
     }
 
     /// Returns why the run is cut, as far as that is known without waiting.
@@ -449,12 +454,12 @@ impl Driver {
         if self.is_interrupted() {
             return Some(Cut::Interrupted);
         }
-        self.run.as_mut()?.is_over(cx).then_some(Cut::TimeUp)
+        (self.is_running && self.run.is_over(cx)).then_some(Cut::TimeUp)
     }
 
     /// Waits for a cut.
     pub(crate) fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        if self.run.is_some()
+        if self.is_running
             && let Some(interrupt) = &self.interrupt
             && interrupt.poll_interrupted(cx).is_ready()
         {
@@ -467,7 +472,8 @@ impl Driver {
     fn cut(&mut self, cut: Cut) {
         let answer = self.stop_work();
         self.forget_events();
-        self.run = None;
+        self.is_running = false;
+        self.run = Run::default();
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
