@@ -2,7 +2,7 @@
 
 use open_agent::Provider;
 
-/// What a refused connection means.
+/// The meaning of a refused connection.
 pub(crate) const NOBODY: &str =
     "No server listens there: it is not running, or this is not its address.";
 

@@ -9,7 +9,7 @@ use oa_testkit::{Reply, Script};
 use crate::program::{Home, PROGRAM, text};
 use crate::server::Server;
 
-/// What pages say for things that are others here, and what they are.
+/// Parts of commands in the pages that are replaced here, with their replacements.
 const ELSEWHERE: [(&str, &str); 3] = [
     // A pager has no terminal here; the page before it is written all the same.
     (" | man -l -", ""),

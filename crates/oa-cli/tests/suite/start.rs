@@ -1,4 +1,4 @@
-//! What happens before anybody has asked anything. It is counted: how long it takes depends on the machine.
+//! The start of the program, up to its first prompt. It is counted, not timed: times depend on the machine.
 
 use std::fs;
 use std::path::Path;
