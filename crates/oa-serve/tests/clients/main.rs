@@ -102,7 +102,8 @@ async fn openai_python() {
 /// Returns the programs of the manual's page in a language, with the address of this server and a prompt that it knows.
 fn shown(language: &str, url: &str) -> Vec<String> {
     let page = include_str!("../../../open-agent/src/guide/serve.md");
-    let blocks = page.split(&format!("```{language}\n")).skip(1);
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&fence).skip(1);
     let programs = blocks.filter_map(|rest| rest.split("```").next());
     let here = |program: &str| program.replace("http://127.0.0.1:8080", url);
     programs.map(|program| here(program).replace("What time", "[echo] What time")).collect()
