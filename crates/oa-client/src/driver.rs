@@ -316,7 +316,7 @@ impl Driver {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
-        self.work.closing = closing;
+        self.work.closing = closing.map(Box::new);
         if let Some(usage) = &mut message.usage {
             self.settings.config.price(usage);
         }

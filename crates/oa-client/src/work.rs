@@ -27,8 +27,8 @@ pub(crate) struct Work {
     pub(crate) batch: Option<Box<RunningBatch>>,
     /// The usage of a summary that is being written.
     pub(crate) summary: Option<SharedUsage>,
-    /// The last bytes of the previous answer.
-    pub(crate) closing: Option<Closing>,
+    /// The last bytes of the previous answer. Boxed, because its size depends on the features with which hyper is built.
+    pub(crate) closing: Option<Box<Closing>>,
 }
 
 /// A completed piece of work.

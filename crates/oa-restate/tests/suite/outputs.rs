@@ -115,7 +115,7 @@ async fn output_can_fail() {
     };
     let wrong = ask(json!({ "say": "Never." }), json!({ "mode": "format", "tries": 2 })).await;
     assert_eq!(wrong.status, 422, "{wrong:?}");
-    assert!(wrong.json["message"].as_str().unwrap().contains("in 2 tries"), "{wrong:?}");
+    assert!(wrong.json["message"].as_str().unwrap().contains("after 2 attempts"), "{wrong:?}");
     // The last answer stays, and what was said about the one before it has left.
     let history = site.end("s", 2).await;
     assert_eq!(history[1]["content"][0]["text"], "Never.");

@@ -86,6 +86,9 @@ async function keys(window) {
   await open();
   await done("Seven.");
   await page.evaluate(() => document.getElementById("skip").focus());
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "prompt");
+  await page.evaluate(() => document.getElementById("skip").focus());
   await window.tabTo(/^Thought/);
   await page.keyboard.press("Space");
   await window.text("I take seven.").waitFor();

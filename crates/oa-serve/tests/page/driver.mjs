@@ -183,7 +183,10 @@ export class Window {
     if (!(await this.page.evaluate(() => "axe" in globalThis))) await this.page.evaluate(AXE);
     const violations = await this.page.evaluate(async (only) => {
       const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-      const { violations } = await globalThis.axe.run(document, { runOnly: only ? { type: "rule", values: only } : { type: "tag", values: tags }, resultTypes: ["violations"] });
+      const runOnly = only ? { type: "rule", values: only } : { type: "tag", values: tags };
+      // Addresses of conversations are fragments, so the rule takes those that have scrolled out of the list for skip links. Our own is tried by key.
+      const rules = only ? {} : { "skip-link": { enabled: false } };
+      const { violations } = await globalThis.axe.run(document, { runOnly, rules, resultTypes: ["violations"] });
       return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
     }, rules);
     assert.deepEqual(violations, [], `accessibility of ${name} at ${this.width}`);
