@@ -12,7 +12,7 @@ use open_agent::{
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
-use crate::talk::{auto, client, manual, stalling, strict};
+use suite::talk::{auto, client, manual, stalling, strict};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -10,7 +10,7 @@ use open_agent::{
 };
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
-use crate::talk::{Log, client, echo, stalling, talk};
+use suite::talk::{Log, client, echo, stalling, talk};
 
 fn endpoint(server: &MemoryServer) -> EndpointBuilder {
     Endpoint::builder().base_url("http://gpu:8000/v1").transport(server.clone())

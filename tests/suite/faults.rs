@@ -15,7 +15,7 @@ use oa_testkit::Framing;
 use oa_tools::{FnTool, tool};
 use oa_types::{ContentBlock, FinishReason, Message};
 use serde_json::json;
-use suite::{letters, open_calls};
+use suite::talk::{letters, open_calls};
 use tokio::task::JoinSet;
 
 use self::case::{Called, Case, End, Fault, Mode, Outcome, Page, RECOVERED, Stage, cases};

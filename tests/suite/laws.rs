@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::talk::{adder, cases, client, failing, interrupt_after, poll_times, slow, talk, told};
+use suite::talk::{adder, cases, client, failing, interrupt_after, poll_times, slow, talk, told};
 
 const TEN: Duration = Duration::from_millis(10);
 

@@ -15,5 +15,4 @@ mod router;
 mod soak;
 mod stand_in;
 mod streams;
-mod talk;
 mod transports;

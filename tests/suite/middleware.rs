@@ -7,7 +7,7 @@ use open_agent::{AgentService, Client, ErrorKind, Message};
 use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, ServiceExt};
 
-use crate::talk::{manual, talk};
+use suite::talk::{manual, talk};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

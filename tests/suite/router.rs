@@ -10,7 +10,7 @@ use open_agent::{
 };
 use tokio::time::Instant;
 
-use crate::talk::{client, echo, interrupt_after, read_on, stalling, talk, told};
+use suite::talk::{client, echo, interrupt_after, read_on, stalling, talk, told};
 
 fn endpoint(server: &MemoryServer) -> Endpoint {
     let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1").transport(server.clone());
@@ -142,7 +142,7 @@ async fn what_a_server_reported_before_the_next_one_answered_is_an_event() {
     while let Some(event) = client.next_event().await.unwrap() {
         match event {
             AgentEvent::Problem(_) => problems += 1,
-            AgentEvent::Block(block) => text += &crate::talk::line(&block),
+            AgentEvent::Block(block) => text += &suite::talk::line(&block),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use oa_chat::RetryConfig;
 use oa_client::{AgentOptions, Client};
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
-use suite::{letters, open_calls};
+use suite::talk::{letters, open_calls};
 
 use super::case::{RECOVERED, Stage};
 use super::{look, served};

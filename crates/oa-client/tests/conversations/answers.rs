@@ -6,7 +6,7 @@ use oa_testkit::{Cut, Reply, Script, SocketServer};
 use oa_types::{ContentBlock, FinishReason};
 use serde_json::json;
 
-use crate::talk::{adder, client, echo, line, manual, read, read_on, stalling, strict, talk, told};
+use suite::talk::{adder, client, echo, line, manual, read, read_on, stalling, strict, talk, told};
 
 fn two_calls() -> Reply {
     Reply::text("I look.").call_with_id("1", "add", json!({"a": 1, "b": 2})).call_with_id(

@@ -8,7 +8,7 @@ use oa_types::{ContentBlock, FinishReason, ToolUseError};
 use serde_json::json;
 
 use crate::log::Lines;
-use crate::talk::{adder, auto, client, manual, read, strict, talk, told};
+use suite::talk::{adder, auto, client, manual, read, strict, talk, told};
 
 /// A call whose only chunk is broken, and the finish reason that reveals it.
 const LOST: &str = include_str!("../../../../tests/fixtures/own/relay-only-call-unreadable.sse");

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use self::histories::histories;
-use crate::talk::{auto, cases, client, echo, manual, read, read_on, strict, talk, told};
+use suite::talk::{auto, cases, client, echo, manual, read, read_on, strict, talk, told};
 
 #[derive(Clone, Copy, Debug)]
 enum Way {

@@ -11,7 +11,7 @@ use oa_transport::Transport;
 use oa_types::Message;
 use serde_json::json;
 
-use crate::talk::{adder, client, echo, models, read, read_on, talk, told};
+use suite::talk::{adder, client, echo, models, read, read_on, talk, told};
 
 /// An address on which no server listens: the discard port.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";

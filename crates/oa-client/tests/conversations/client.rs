@@ -14,7 +14,7 @@ use oa_types::{
 };
 use serde_json::json;
 
-use crate::talk::{
+use suite::talk::{
     adder, auto, client, echo, line, manual, next, read, read_on, stalling, strict, talk, told,
 };
 
@@ -146,7 +146,7 @@ async fn every_event_of_a_turn_comes_in_order() {
 async fn the_events_of_an_interrupted_turn_end_with_its_reason() {
     let server = strict([Reply::silence()]);
     let mut client = client(manual(&server));
-    crate::talk::interrupt_after(&client, Duration::ZERO);
+    suite::talk::interrupt_after(&client, Duration::ZERO);
     client.send("Hi.").await.unwrap();
     assert_eq!(events(&mut client).await, "turn ends: interrupted\n");
 }

@@ -11,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::talk::{adder, auto, cases, client, interrupt_after, manual, read_on, strict, talk};
+use suite::talk::{adder, auto, cases, client, interrupt_after, manual, read_on, strict, talk};
 
 fn long(number: usize) -> Reply {
     Reply::text(format!("Answer {number}. {}", "And so on and on it goes. ".repeat(20)))

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::log::Lines;
-use crate::talk::{auto, cases, client, manual};
+use suite::talk::{auto, cases, client, manual};
 
 /// A server's way of counting the tokens of a prompt, and of treating too many.
 #[derive(Clone, Copy, Debug)]

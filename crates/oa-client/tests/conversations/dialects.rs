@@ -10,7 +10,7 @@ use oa_tools::FnTool;
 use oa_types::{ContentBlock, FinishReason, Message, ToolUseBlock};
 use serde_json::{Value, json};
 
-use crate::talk::{adder, auto, client, echo, line, manual, read, stalling, talk};
+use suite::talk::{adder, auto, client, echo, line, manual, read, stalling, talk};
 
 /// The modes in which calls are text, and their dialects.
 fn modes() -> Vec<(ToolMode, Arc<dyn Dialect>)> {

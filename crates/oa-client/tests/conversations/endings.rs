@@ -11,7 +11,7 @@ use oa_types::{ContentBlock, FinishReason, Usage};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::talk::{adder, auto, client, manual, read, strict};
+use suite::talk::{adder, auto, client, manual, read, strict};
 
 /// A call with its finish reason, but neither usage nor `[DONE]`.
 const CALL: &str = include_str!("../../../../tests/fixtures/own/relay-never-closes.sse");

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower::service_fn;
 
-use crate::talk::{
+use suite::talk::{
     Alive, adder, auto, client, echo, hanging, interrupt_after, line, manual, poll_times, read,
     read_on, slow, stalling, strict, talk, told,
 };
@@ -347,7 +347,7 @@ async fn whatever_failed_the_stream_of_blocks_ends_after_the_error() {
     let mut stream = client.stream();
     let mut ends = Vec::new();
     for _ in 0..5 {
-        ends.push(crate::talk::next(&mut stream).await.map(|block| block.is_ok()));
+        ends.push(suite::talk::next(&mut stream).await.map(|block| block.is_ok()));
     }
     assert_eq!(ends.iter().filter(|end| **end == Some(false)).count(), 1);
     assert_eq!(ends.last(), Some(&None));

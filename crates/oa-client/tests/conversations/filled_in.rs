@@ -13,7 +13,7 @@ use serde_json::json;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::talk::{
+use suite::talk::{
     adder, auto, cases, client, echo, failing, interrupt_after, line, manual, read, slow, stalling,
     strict, talk, told,
 };

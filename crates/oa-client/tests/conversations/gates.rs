@@ -13,7 +13,7 @@ use oa_types::ContentBlock;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::talk::{Log, auto, client, echo, manual, read, strict, talk, told};
+use suite::talk::{Log, auto, client, echo, manual, read, strict, talk, told};
 
 /// Lists a folder. The path is `/` by default, as the schema says; the depth is 2 by default, which the model does
 /// not see.
@@ -158,7 +158,7 @@ async fn in_manual_mode_and_in_a_query_the_hook_and_the_caller_see_it() {
     assert_eq!(talk(&mut client, "Go.").await, [format!("[1 list {EFFECTIVE}]")]);
     assert_eq!(told(client.history())[1], "assistant: [1 list {}]");
     // Invalid input is left unchanged.
-    let mut client = crate::talk::client(options(calling_once(json!({ "path": 5 }))));
+    let mut client = suite::talk::client(options(calling_once(json!({ "path": 5 }))));
     assert_eq!(talk(&mut client, "Go.").await, [r#"[1 list {"path":5}]"#]);
     let options = options(calling_once(json!({ "depth": 3.0 }))).build().unwrap();
     let mut answer = query("Go.", &options).await.unwrap();
@@ -275,7 +275,7 @@ async fn a_tool_that_prepares_differently_each_time_runs_with_what_was_seen() {
     let (server, log) = (calling(json!({})), Log::default());
     let tool = Wrapping(json!({ "type": "object" }), log.clone());
     let mut client =
-        crate::talk::client(auto(&server).tool(tool).permission_mode(PermissionMode::Ask));
+        suite::talk::client(auto(&server).tool(tool).permission_mode(PermissionMode::Ask));
     talk(&mut client, "Go.").await;
     let shown = client.pending_approvals()[0].input.clone();
     client.approve("1").unwrap();

@@ -8,7 +8,7 @@ use oa_testkit::Reply;
 use oa_types::{ContentBlock, FinishReason, ImageBlock, Message};
 use serde_json::json;
 
-use crate::talk::{
+use suite::talk::{
     Log, adder, auto, client, echo, failing, manual, read, read_on, slow, strict, talk, told,
 };
 
@@ -317,7 +317,7 @@ async fn the_post_hook_sees_every_result_whatever_became_of_the_call() {
     );
     // A canceled call is reported before the next request.
     client.send("On.").await.unwrap();
-    crate::talk::interrupt_after(&client, Duration::from_secs(1));
+    suite::talk::interrupt_after(&client, Duration::from_secs(1));
     read(&mut client).await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
     talk(&mut client, "On.").await;

@@ -12,7 +12,7 @@ use oa_types::{ContentBlock, FinishReason};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::talk::{
+use suite::talk::{
     Alive, Log, adder, auto, client, echo, hanging, interrupt_after, line, manual, read, slow,
     stalling, strict, talk, told,
 };

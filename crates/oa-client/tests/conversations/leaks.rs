@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tower::{Service, service_fn};
 
-use crate::talk::{Alive, Random, adder, hanging, read, stalling, talk};
+use suite::talk::{Alive, Random, adder, hanging, read, stalling, talk};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const INTERRUPTS: usize = 1000;

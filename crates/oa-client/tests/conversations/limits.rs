@@ -8,7 +8,7 @@ use oa_tools::tool;
 use oa_types::{Cost, FinishReason};
 use serde_json::json;
 
-use crate::talk::{
+use suite::talk::{
     Alive, adder, auto, client, echo, hanging, interrupt_after, manual, read, slow, stalling,
     strict, talk, told,
 };

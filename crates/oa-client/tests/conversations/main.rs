@@ -33,6 +33,5 @@ mod signatures;
 mod stream_errors;
 mod streaming;
 mod structured;
-mod talk;
 mod threads;
 mod tools;

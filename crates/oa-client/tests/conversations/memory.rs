@@ -299,9 +299,9 @@ fn no_answer_takes_more_than_one_and_a_half_times_its_budget() {
             ("plain", &|options| options),
             ("lenient", &|options| options.lenient_tool_json(true).think_tags(ThinkTags::Split)),
             ("tagged", &|options| {
-                options.tool_mode(ToolMode::TaggedJson).tool(crate::talk::echo())
+                options.tool_mode(ToolMode::TaggedJson).tool(suite::talk::echo())
             }),
-            ("react", &|options| options.tool_mode(ToolMode::React).tool(crate::talk::echo())),
+            ("react", &|options| options.tool_mode(ToolMode::React).tool(suite::talk::echo())),
         ];
         for (mode, set) in modes {
             let is_text = name.contains("text");

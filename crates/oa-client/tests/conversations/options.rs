@@ -14,7 +14,7 @@ use oa_tools::tool;
 use oa_types::{Cost, Price, wire::ToolChoice};
 use serde_json::json;
 
-use crate::talk::{adder, auto, client, echo, manual, talk};
+use suite::talk::{adder, auto, client, echo, manual, talk};
 
 type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::talk::{adder, client, echo, manual, strict, talk};
+use suite::talk::{adder, client, echo, manual, strict, talk};
 
 /// A model that must write the author first writes the wrong one.
 #[derive(Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ use oa_types::FinishReason;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::talk::{Log, auto, client, echo, manual, read, read_on, strict, talk};
+use suite::talk::{Log, auto, client, echo, manual, read, read_on, strict, talk};
 
 /// Records its runs and their input.
 fn noting(name: &str, category: Option<&str>, log: &Log) -> FnTool {
@@ -275,7 +275,7 @@ async fn calls_wait_for_approval_and_the_turn_goes_on_with_what_was_said() {
 
     let (server, log) = (reader_and_writer(), Log::default());
     let mut client =
-        crate::talk::client(options(&server, &log).permission_mode(PermissionMode::Ask));
+        suite::talk::client(options(&server, &log).permission_mode(PermissionMode::Ask));
     talk(&mut client, "Go.").await;
     client.approve("r").unwrap();
     client.deny("w", "not this file").unwrap();

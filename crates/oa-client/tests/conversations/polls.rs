@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tower::service_fn;
 
-use crate::talk::{adder, cases, client, models, read};
+use suite::talk::{adder, cases, client, models, read};
 
 /// The most bytes and frames that one poll may take.
 const MOST_BYTES: usize = 128 << 10;

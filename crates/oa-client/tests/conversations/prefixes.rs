@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::talk::{auto, client, echo, read_on, stalling};
+use suite::talk::{auto, client, echo, read_on, stalling};
 
 /// A change to a conversation. Indices are taken modulo its length.
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ async fn check(client: &mut Client, server: &MemoryServer) {
 }
 
 proptest! {
-    #![proptest_config(crate::talk::cases(400))]
+    #![proptest_config(suite::talk::cases(400))]
 
     #[test]
     fn a_request_is_what_a_client_would_send_that_meets_the_conversation_for_the_first_time(

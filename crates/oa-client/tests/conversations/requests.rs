@@ -17,7 +17,7 @@ use oa_types::{
 use serde_json::json;
 use tower::service_fn;
 
-use crate::talk::{adder, auto, client, echo, manual, read, stalling, strict, talk};
+use suite::talk::{adder, auto, client, echo, manual, read, stalling, strict, talk};
 
 /// The bytes of a request body, one message per line.
 fn body(request: &Request) -> String {

@@ -10,7 +10,7 @@ use oa_types::{ContentBlock, FinishReason};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::talk::{
+use suite::talk::{
     Log, adder, auto, client, echo, failing, line, read, slow, stalling, strict, talk, told,
 };
 

@@ -9,7 +9,7 @@ use oa_tools::{ToolError, tool};
 use serde_json::json;
 
 use crate::log::Lines;
-use crate::talk::models;
+use suite::talk::models;
 
 const KEY: &str = "sk-0123456789abcdef-top-secret";
 const HEADER: &str = "Basic dXNlcjpzZWNyZXQgd29yZA==";

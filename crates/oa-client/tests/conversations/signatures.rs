@@ -4,7 +4,7 @@ use oa_testkit::{MemoryServer, Reply, Script, Strict};
 use oa_types::{ContentBlock, Message};
 use serde_json::{Value, json};
 
-use crate::talk::{auto, client, echo, talk};
+use suite::talk::{auto, client, echo, talk};
 
 /// The assistant message of a tool round, as sent in the second request.
 ///

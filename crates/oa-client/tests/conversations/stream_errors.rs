@@ -4,7 +4,7 @@ use oa_client::ErrorKind;
 use oa_testkit::{MemoryServer, Reply};
 use serde_json::json;
 
-use crate::talk::{client, manual, read_on};
+use suite::talk::{client, manual, read_on};
 
 /// Returns the text received from a reply with this body, the kind of its error, and the message.
 async fn outcome(body: &str) -> (Vec<String>, Option<(ErrorKind, String)>) {

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::talk::{client, interrupt_after, manual, stalling, strict, talk, told};
+use suite::talk::{client, interrupt_after, manual, stalling, strict, talk, told};
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq)]
 pub(crate) struct Place {

@@ -8,7 +8,7 @@ use oa_types::{FinishReason, Message};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::talk::{adder, client, line, manual, models, next, read, stalling, strict, talk, told};
+use suite::talk::{adder, client, line, manual, models, next, read, stalling, strict, talk, told};
 
 fn send<T: Send>(value: T) -> T {
     value

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{calling, calling_once, result};
-use crate::talk::{auto, cases, client, manual, told};
+use suite::talk::{auto, cases, client, manual, told};
 
 /// One generated case: a tool's schema, a call's input, and the changes made by a hook and a callback.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::talk::{adder, auto, cases, client, letters, open_calls, told};
+use suite::talk::{adder, auto, cases, client, letters, open_calls, told};
 
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -8,7 +8,7 @@ use oa_testkit::{Cut, Reply};
 use serde_json::json;
 
 use super::{OSLO, Place, oslo};
-use crate::talk::{adder, auto, client, echo, line, manual, stalling, strict, talk, told};
+use suite::talk::{adder, auto, client, echo, line, manual, stalling, strict, talk, told};
 
 #[tokio::test]
 async fn values_and_the_type_as_far_as_it_goes() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{OSLO, Place, oslo};
 use crate::log::Lines;
-use crate::talk::{adder, auto, client, manual, talk, told};
+use suite::talk::{adder, auto, client, manual, talk, told};
 
 /// Errors of servers that support `json_object` but not `json_schema`: two versions of DeepSeek, OpenAI's older
 /// models, older versions of llama.cpp and vLLM, and a server that rejects a `response_format` of an unknown type.

@@ -12,7 +12,7 @@ use oa_types::{FinishReason, Message, ToolUseBlock, wire::ToolChoice};
 use serde_json::json;
 
 use super::{CUT_OFF, OSLO, Place, last_words, oslo, unfit};
-use crate::talk::{
+use suite::talk::{
     Log, adder, auto, client, letters, manual, open_calls, read, strict, talk, told,
 };
 

@@ -1,5 +1,6 @@
 //! Shared parts of the conversation tests: clients, tools, and blocks and messages rendered as lines.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,25 +18,31 @@ use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use serde_json::json;
 
 /// A server that plays these replies and rejects what a strict server would.
-pub(crate) fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
+pub fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
     MemoryServer::new(Script::from(replies).strict())
 }
 
-pub(crate) fn manual(server: &MemoryServer) -> AgentOptionsBuilder {
-    // Retries are tested elsewhere.
+/// Options without retries, which are tested elsewhere; calls are answered by hand.
+pub fn manual(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone()).retry(RetryConfig::none())
 }
 
-pub(crate) fn auto(server: &MemoryServer) -> AgentOptionsBuilder {
+/// The same, whose tools run by themselves.
+pub fn auto(server: &MemoryServer) -> AgentOptionsBuilder {
     manual(server).auto_execute_tools(true)
 }
 
-pub(crate) fn client(options: AgentOptionsBuilder) -> Client {
+/// A client with these options.
+///
+/// # Panics
+///
+/// If they do not fit together.
+pub fn client(options: AgentOptionsBuilder) -> Client {
     Client::new(options.build().expect("these options can work")).expect("there is a model")
 }
 
 /// An answer with these words, one piece each, that stalls before its end.
-pub(crate) fn stalling(words: &[&str]) -> Reply {
+pub fn stalling(words: &[&str]) -> Reply {
     let piece = |word: &str| {
         let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": word } }] });
         format!("data: {chunk}\n\n")
@@ -45,7 +52,8 @@ pub(crate) fn stalling(words: &[&str]) -> Reply {
 }
 
 /// Adds two numbers.
-pub(crate) fn adder() -> FnTool {
+#[must_use]
+pub fn adder() -> FnTool {
     tool("add", "Add two numbers").param("a", "number").param("b", "number").build(
         |args| async move {
             let number = |name: &str| args[name].as_f64().unwrap_or(0.0);
@@ -55,7 +63,8 @@ pub(crate) fn adder() -> FnTool {
 }
 
 /// Returns its argument `say`.
-pub(crate) fn echo() -> FnTool {
+#[must_use]
+pub fn echo() -> FnTool {
     tool("echo", "Says it again")
         .param("say", "string")
         .optional("say")
@@ -63,7 +72,8 @@ pub(crate) fn echo() -> FnTool {
 }
 
 /// Takes this long.
-pub(crate) fn slow(name: &str, time: Duration) -> FnTool {
+#[must_use]
+pub fn slow(name: &str, time: Duration) -> FnTool {
     tool(name, "Takes a while").build(move |_| async move {
         tokio::time::sleep(time).await;
         Ok(json!("slept"))
@@ -71,12 +81,14 @@ pub(crate) fn slow(name: &str, time: Duration) -> FnTool {
 }
 
 /// Fails.
-pub(crate) fn failing(name: &str) -> FnTool {
+#[must_use]
+pub fn failing(name: &str) -> FnTool {
     tool(name, "Fails").build(|_| async { Err(ToolError::new("the disk is full")) })
 }
 
 /// Never finishes. Its guard counts live runs, and records whether each had been signaled when it was dropped.
-pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
+#[must_use]
+pub fn hanging(name: &str, alive: &Alive) -> FnTool {
     let alive = alive.clone();
     tool(name, "Hangs").build_with_context(move |_, context| {
         let guard = alive.enter(move || context.is_cancelled());
@@ -89,40 +101,50 @@ pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
 }
 
 /// Counts live runs, and records their state when dropped.
-#[derive(Clone, Default)]
-pub(crate) struct Alive {
+#[derive(Clone, Debug, Default)]
+pub struct Alive {
     now: Arc<AtomicUsize>,
     ever: Arc<AtomicUsize>,
     told: Arc<AtomicUsize>,
 }
 
 impl Alive {
-    pub(crate) fn enter(&self, was_told: impl Fn() -> bool + Send + 'static) -> Guard {
+    /// Counts one more, until its guard is dropped.
+    pub fn enter(&self, was_told: impl Fn() -> bool + Send + 'static) -> Guard {
         self.now.fetch_add(1, Ordering::SeqCst);
         self.ever.fetch_add(1, Ordering::SeqCst);
         Guard { alive: self.clone(), was_told: Box::new(was_told) }
     }
 
     /// Returns the number of guards alive now.
-    pub(crate) fn now(&self) -> usize {
+    #[must_use]
+    pub fn now(&self) -> usize {
         self.now.load(Ordering::SeqCst)
     }
 
     /// Returns the number of guards ever created.
-    pub(crate) fn ever(&self) -> usize {
+    #[must_use]
+    pub fn ever(&self) -> usize {
         self.ever.load(Ordering::SeqCst)
     }
 
     /// Returns the number of guards dropped after they were told.
-    pub(crate) fn told(&self) -> usize {
+    #[must_use]
+    pub fn told(&self) -> usize {
         self.told.load(Ordering::SeqCst)
     }
 }
 
 /// Counts as alive until dropped.
-pub(crate) struct Guard {
+pub struct Guard {
     alive: Alive,
     was_told: Box<dyn Fn() -> bool + Send>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("alive", &self.alive).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Guard {
@@ -133,21 +155,24 @@ impl Drop for Guard {
 }
 
 /// A shared log of events, in order. Clones write to the same log.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    pub(crate) fn note(&self, line: impl Into<String>) {
+    /// Adds a line.
+    pub fn note(&self, line: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.into());
     }
 
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// The lines so far.
+    pub fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A block on one line.
-pub(crate) fn line(block: &ContentBlock) -> String {
+#[must_use]
+pub fn line(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Thinking(thinking) => format!("({})", thinking.thinking),
@@ -166,7 +191,8 @@ pub(crate) fn line(block: &ContentBlock) -> String {
 }
 
 /// A conversation, one message per line.
-pub(crate) fn told(history: &[Message]) -> Vec<String> {
+#[must_use]
+pub fn told(history: &[Message]) -> Vec<String> {
     let told = |message: &Message| {
         let blocks: Vec<String> = message.content.iter().map(line).collect();
         let mark = if message.interrupted { " (interrupted)" } else { "" };
@@ -176,7 +202,7 @@ pub(crate) fn told(history: &[Message]) -> Vec<String> {
 }
 
 /// Reads to the end or an error: blocks as lines, pieces of text joined.
-pub(crate) async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>) {
+pub async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>) {
     let (mut seen, mut in_text) = (Vec::<String>::new(), false);
     loop {
         match client.receive().await {
@@ -195,20 +221,20 @@ pub(crate) async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>)
 }
 
 /// Reads to the end, without errors.
-pub(crate) async fn read(client: &mut Client) -> Vec<String> {
+pub async fn read(client: &mut Client) -> Vec<String> {
     let (seen, error) = read_on(client).await;
     assert!(error.is_none(), "after {seen:?}: {error:?}");
     seen
 }
 
 /// Sends a prompt and reads to the end, without errors.
-pub(crate) async fn talk(client: &mut Client, prompt: &str) -> Vec<String> {
+pub async fn talk(client: &mut Client, prompt: &str) -> Vec<String> {
     client.send(prompt).await.expect("the prompt is taken");
     read(client).await
 }
 
 /// Interrupts after a while.
-pub(crate) fn interrupt_after(client: &Client, time: Duration) {
+pub fn interrupt_after(client: &Client, time: Duration) {
     let handle = client.interrupt_handle();
     tokio::spawn(async move {
         tokio::time::sleep(time).await;
@@ -217,20 +243,23 @@ pub(crate) fn interrupt_after(client: &Client, time: Duration) {
 }
 
 /// The next item of a stream.
-pub(crate) async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+pub async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
 }
 
 /// A deterministic random number generator.
-pub(crate) struct Random(u64);
+#[derive(Debug)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    #[must_use]
+    /// Starts at a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below this one.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut number = self.0;
@@ -241,7 +270,7 @@ impl Random {
 }
 
 /// Polls a future up to a number of times, or until it is ready, and drops it.
-pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output> {
+pub fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..times {
@@ -253,14 +282,15 @@ pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output
 }
 
 /// Returns a configuration that runs this number of cases, the same ones each time.
-pub(crate) fn cases(cases: u32) -> ProptestConfig {
+#[must_use]
+pub fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig::with_cases(cases);
     config.rng_seed = RngSeed::Fixed(1);
     config
 }
 
 /// Lists the models of the options' own server.
-pub(crate) async fn models(options: &AgentOptions) -> Result<Vec<String>> {
+pub async fn models(options: &AgentOptions) -> Result<Vec<String>> {
     let endpoint = options.endpoint().expect("a server of its own");
     endpoint.list_models(options.chat_options().timeouts).await
 }
@@ -269,7 +299,7 @@ pub(crate) async fn models(options: &AgentOptions) -> Result<Vec<String>> {
 /// at the end are open; returns the ids of those.
 #[must_use]
 #[track_caller]
-pub(crate) fn open_calls(history: &[Message]) -> Vec<String> {
+pub fn open_calls(history: &[Message]) -> Vec<String> {
     let mut open: Vec<&str> = Vec::new();
     // Results of later calls may come first.
     let mut passed = 0;
@@ -297,7 +327,7 @@ pub(crate) fn open_calls(history: &[Message]) -> Vec<String> {
 
 /// One letter per message: `u`ser, `a`ssistant, assistant with `c`alls, `t`ool.
 #[must_use]
-pub(crate) fn letters(history: &[Message]) -> String {
+pub fn letters(history: &[Message]) -> String {
     let letter = |message: &Message| {
         let is_call = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse(_));
         match message.role {
