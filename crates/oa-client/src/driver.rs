@@ -42,14 +42,12 @@ pub(crate) struct Driver {
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
     pub(crate) began: bool,
-    /// True if the answer to come takes the place of one that has begun and did not fit.
+    /// True if the next answer replaces one that had begun and was too long.
     replaces: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
     /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
-    /// From a prompt, or its continuation, to the end of its turn. Beside the run, because together the two are smaller.
-    pub(crate) is_running: bool,
-    pub(crate) run: Run,
+    pub(crate) run: Option<Run>,
     /// Validates answers while structured output is wanted.
     pub(crate) output: Option<Box<OutputValidator>>,
     trace: Option<Trace>,
@@ -77,8 +75,7 @@ impl Driver {
             replaces: false,
             message: None,
             metadata: Box::default(),
-            is_running: false,
-            run: Run::default(),
+            run: None,
             output: None,
             trace: None,
             work: Work::default(),
@@ -105,7 +102,7 @@ impl Driver {
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.is_interrupted() {
             match ready!(self.poll_step(cx))? {
-                // Behind what is left of the events before it.
+                // After the remaining events that precede it.
                 Some(event) => self.events.push_back(event),
                 None => return Poll::Ready(Ok(None)),
             }
@@ -134,7 +131,7 @@ impl Driver {
 
     /// Performs actions until one of them has an outcome.
     pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
-        if !self.is_running && self.turn.is_busy() {
+        if self.run.is_none() && self.turn.is_busy() {
             self.begin_run();
         }
         loop {
@@ -155,7 +152,7 @@ impl Driver {
                 steer.enter(&mut self.turn);
             }
             // After a cut the run is over, and only its end is left to be told.
-            if self.is_running && self.stops_at_checkpoint() {
+            if self.run.is_some() && self.stops_at_checkpoint() {
                 return Poll::Ready(Ok(None));
             }
             // While an answer arrives nothing is to be done but to read it.
@@ -276,7 +273,7 @@ impl Driver {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
                 self.work.answer = Some(answer);
-                // An answer that takes the place of another is told once.
+                // An answer that replaces another is reported once.
                 return Ok((!mem::take(&mut self.replaces)).then_some(AgentEvent::AnswerStart));
             }
             Done::Review(change) => {
@@ -425,8 +422,7 @@ impl Driver {
         if let Some(interrupt) = &self.interrupt {
             interrupt.begin_run();
         }
-        self.is_running = true;
-        self.run = Run::new(self.settings.config.max_run_time);
+        self.run = Some(Run::new(self.settings.config.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
         (self.metadata.finish_reason, self.metadata.usage) = (None, None);
@@ -436,8 +432,7 @@ impl Driver {
         if let Some(interrupt) = &self.interrupt {
             interrupt.end_run();
         }
-        self.is_running = false;
-        self.run = Run::default();
+        self.run = None;
         if let Some(trace) = self.trace.take() {
             trace.end(reason.as_ref(), self.turn.rounds());
         }
@@ -446,7 +441,7 @@ impl Driver {
 
     /// True if the run is interrupted and the interrupt was not handled yet.
     fn is_interrupted(&self) -> bool {
-        self.is_running && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
+        self.run.is_some() && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
     }
 
     /// Returns why the run is cut, as far as that is known without waiting.
@@ -454,12 +449,12 @@ impl Driver {
         if self.is_interrupted() {
             return Some(Cut::Interrupted);
         }
-        (self.is_running && self.run.is_over(cx)).then_some(Cut::TimeUp)
+        self.run.as_mut()?.is_over(cx).then_some(Cut::TimeUp)
     }
 
     /// Waits for a cut.
     pub(crate) fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        if self.is_running
+        if self.run.is_some()
             && let Some(interrupt) = &self.interrupt
             && interrupt.poll_interrupted(cx).is_ready()
         {
@@ -472,8 +467,7 @@ impl Driver {
     fn cut(&mut self, cut: Cut) {
         let answer = self.stop_work();
         self.forget_events();
-        self.is_running = false;
-        self.run = Run::default();
+        self.run = None;
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),

@@ -80,8 +80,8 @@ impl Driver {
     #[inline(never)]
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
         let mut batch = Batch::new();
-        if self.is_running {
-            batch = batch.run(self.run.executor());
+        if let Some(run) = &mut self.run {
+            batch = batch.run(run.executor());
             if let Some(interrupt) = &self.interrupt {
                 batch = batch.cancel(interrupt.for_tools());
             }

@@ -8,8 +8,7 @@ use oa_executor::Run as ExecutorRun;
 use oa_types::FinishReason;
 use tokio::time::{Sleep, sleep};
 
-/// The bounds of a run, and the executor's share in it; empty while nothing runs.
-#[derive(Default)]
+/// A run: from a prompt, or its continuation, to the end of its turn.
 pub(crate) struct Run {
     deadline: Option<Pin<Box<Sleep>>>,
     /// The executor's counters for its caps, once it has run.
