@@ -1,4 +1,4 @@
-//! The address of a server, without what else its URL has.
+//! The host and port of a server.
 
 /// A host and a port, as `server.address` and `server.port` have them in spans and metrics.
 ///
@@ -20,7 +20,7 @@ pub struct ServerAddress {
 impl ServerAddress {
     /// Returns the address in a base URL; `None` if there is none.
     ///
-    /// A password before the host and the path are no part of it.
+    /// It contains neither the credentials nor the path of the URL.
     #[must_use]
     pub fn of(base_url: &str) -> Option<Self> {
         let uri: http::Uri = base_url.parse().ok()?;

@@ -25,7 +25,7 @@ const SERVERS: [(Provider, &str, &str); 4] = [
     (Provider::Vllm, "https://docs.vllm.ai", "`vllm serve Qwen/Qwen3-4B`"),
 ];
 
-/// Returns advice for somebody without a server: how to start the one that is meant, or one of those that there are.
+/// Returns advice for a user without a server: how to start the given one, or any of those that we know.
 pub(crate) fn no_server(provider: Option<Provider>) -> String {
     let is_meant = |(server, ..): &&(Provider, &str, &str)| provider == Some(*server);
     let meant = SERVERS.iter().filter(is_meant).count() > 0;

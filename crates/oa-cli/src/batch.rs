@@ -56,7 +56,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             _ = tokio::signal::ctrl_c() => {
                 bar.finish_and_clear();
                 drop(batch);
-                // Replies are in the log before they are told here.
+                // A reply is in the log before it counts as progress.
                 let done = BatchLog::open(beside(&args.output, "log")).await?.replies();
                 let why = format!("stopped: {done} of {count} replies are in the log");
                 // What is complete is in the log.

@@ -45,13 +45,13 @@ async fn serve(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Returns the tools of the program and those that the servers of others have at the moment.
+/// Returns the program's own tools and those that the configured servers offer now.
 fn offered(list: &[Arc<dyn Tool>], mcp: Option<&Connected>) -> Result<Registry> {
     let tools = list.iter().cloned().chain(mcp.iter().flat_map(|mcp| mcp.tools()));
     Registry::from_tools(tools).map_err(|error| Failure::usage(with_causes(&error)))
 }
 
-/// Passes on the lists of others as they change. Never returns.
+/// Tells our client when the lists of its servers change. Never returns.
 async fn follow(list: &[Arc<dyn Tool>], mcp: Option<&Connected>, handle: &ToolServerHandle) {
     let Some(servers) = mcp else { return std::future::pending().await };
     loop {

@@ -510,9 +510,9 @@ impl Client {
         self.steer.clone()
     }
 
-    /// Takes back the steered messages that the model has not read, in order. Without it they enter the next turn.
+    /// Takes back the steered messages that the model has not read, in order. Otherwise they enter the next turn.
     ///
-    /// One whose prompt hooks are running stays.
+    /// A message whose prompt hooks are running is not taken back.
     pub fn take_steered(&mut self) -> Vec<Message> {
         let mut messages = self.driver.turn.take_steered();
         messages.extend(self.steer.take());

@@ -16,7 +16,7 @@ use crate::error::{self, Result};
 /// ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a turn in
 /// progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has entered stays:
 /// if the request after it fails, the prompt before it stays, too, and sending that prompt again is a retry.
-/// [`Client::take_steered`](crate::Client::take_steered) takes those back that still wait.
+/// [`Client::take_steered`](crate::Client::take_steered) takes back the messages that are still waiting.
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]

@@ -134,7 +134,7 @@ mod spans {
         pub(super) fn request(&mut self, settings: &Settings) {
             let request = &settings.chat.parameters;
             let endpoint = settings.endpoint().filter(|_| !self.turn.is_disabled());
-            // A URL may have a password, and a path is no part of an address.
+            // A URL may contain a password, so spans get the host and the port alone.
             let server = endpoint.and_then(|endpoint| ServerAddress::of(endpoint.base_url()));
             self.chat = info_span!(
                 parent: &self.turn,

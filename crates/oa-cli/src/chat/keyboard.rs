@@ -80,10 +80,11 @@ impl Drop for RawMode {
     }
 }
 
-/// Begins to listen for the signals that tell the program to end. The future then brings the terminal back and ends it.
+/// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal, and
+/// exits.
 ///
-/// The listening begins here and not in the future, which a busy machine may poll for the first time long after the terminal
-/// was taken.
+/// The handlers are registered here and not in the future, because a busy machine may poll it for the first time long after
+/// the terminal was put into raw mode.
 pub(super) fn restore_at_termination(
     keyboard: std::sync::Arc<Keyboard>,
 ) -> Result<impl Future<Output = ()> + Send + 'static> {
@@ -102,7 +103,7 @@ pub(super) fn restore_at_termination(
                 _ = terminate.recv() => kinds.0,
                 _ = hang_up.recv() => kinds.1,
             };
-            // Whatever would still be drawn stays away.
+            // While we hold the lock, nobody else draws.
             let _still = std::io::stdout().lock();
             keyboard.give_back();
             std::process::exit(128 + kind.as_raw_value());
