@@ -111,7 +111,6 @@ async fn structured(server: &Server) -> (usize, usize) {
 
 /// Tokens of prompts and answers, against those of the server's own tokenizer.
 async fn usage(server: &Server) -> (usize, usize) {
-    let mut right = 0;
     for (seed, &(_, prompt, _)) in (0..SEEDS).zip(PROMPTS.iter().step_by(4)) {
         let options = built(options(server, seed).max_tokens(24).provider(Provider::LlamaCpp));
         let answer = ask(&options, prompt).await.expect("an answer");
@@ -120,11 +119,10 @@ async fn usage(server: &Server) -> (usize, usize) {
         assert_eq!(usage.prompt_tokens, Some(counted), "{prompt}");
         let counted = count_text_tokens(&options, &answer.text()).await.expect("a count");
         let written = usage.completion_tokens.expect("usage");
-        // One more for the end; text may be split in another way than it was generated, more so with some seeds.
-        assert!(written.abs_diff(counted) <= 12, "{written} and {counted}: {answer:?}");
-        right += usize::from(written.abs_diff(counted) <= 4);
+        // One more for the end; text may be split in another way than it was generated.
+        assert!(written.abs_diff(counted) <= 4, "{written} and {counted}: {answer:?}");
     }
-    (right, SEEDS as usize)
+    (SEEDS as usize, SEEDS as usize)
 }
 
 /// An interrupted answer of any length leaves the slot to the next request.
