@@ -1,8 +1,8 @@
-//! Cancellations by operators that reach a step in progress.
+//! Detects an operator's cancellation while a step is in progress.
 //!
-//! The SDK reads what the engine sends only while a handler waits for the engine, and a step that asks a model waits for the
-//! model. So what comes in is read here whenever the handler is polled, looked through for the engine's cancel signal, and
-//! kept for the SDK, which reads it unchanged and ends the turn by it.
+//! The SDK reads the engine's messages only while a handler waits for the engine, but a step that asks a model waits for the
+//! model. So this module reads ahead whenever the handler is polled, and scans the messages for the engine's cancel signal.
+//! The SDK then reads the same bytes unchanged, and ends the turn.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,20 +19,23 @@ use scanner::Scanner;
 
 mod scanner;
 
-/// The bytes that are read ahead of the SDK. A step that hears nothing after more of them ends later, as without this.
+/// The bytes that are read ahead of the SDK. A cancel signal behind more than these is seen only once the SDK has read them.
 const AHEAD: usize = 1 << 20;
 
+/// The frames that are read ahead, which may be empty.
+const FRAMES: usize = 1 << 12;
+
 tokio::task_local! {
-    /// Triggered when the invocation that is being handled was cancelled.
+    /// Triggered when the invocation in progress is cancelled.
     static HEARD: Cancel;
 }
 
-/// Returns what is triggered when the invocation of this handler is cancelled.
+/// Returns the signal of the invocation in progress; `None` outside of one.
 pub(crate) fn heard() -> Option<Cancel> {
     HEARD.try_with(Clone::clone).ok()
 }
 
-/// Has the SDK handle a request, whose body is read along.
+/// Passes a request to the SDK and reads ahead in its body.
 pub(crate) fn handle<B>(
     endpoint: &Endpoint,
     request: Request<B>,
@@ -47,14 +50,14 @@ where
     endpoint.handle(request).map(|body| Tapped { intake, body: Box::pin(body) })
 }
 
-/// The input of an invocation: read, and not yet taken by the SDK.
+/// The input of an invocation that was read and that the SDK has not taken yet.
 struct Intake<B: Body> {
     body: Option<Pin<Box<B>>>,
     frames: VecDeque<Result<Frame<Bytes>, B::Error>>,
     bytes: usize,
     scanner: Scanner,
     heard: Cancel,
-    /// The SDK, where it waits for more.
+    /// Wakes the SDK if it waits for more.
     reader: Option<Waker>,
 }
 
@@ -70,9 +73,10 @@ impl<B: Body<Data = Bytes>> Intake<B> {
         }
     }
 
-    /// Reads what is there, until there is no more or enough.
+    /// Reads until nothing more is there, or a limit is reached.
     fn read(&mut self, cx: &mut Context<'_>) {
         while self.bytes < AHEAD
+            && self.frames.len() < FRAMES
             && let Some(body) = &mut self.body
             && let Poll::Ready(frame) = body.as_mut().poll_frame(cx)
         {
@@ -152,7 +156,7 @@ impl<B: Body<Data = Bytes>, R: Body> Body for Tapped<B, R> {
         };
         let polled = HEARD.sync_scope(heard, || this.body.as_mut().poll_frame(cx));
         if polled.is_pending() {
-            // There may be room again; and whoever polled the body last is woken by it.
+            // There may be room again. And a body wakes the task that polled it last, which must be this one.
             lock(&this.intake).read(cx);
         }
         polled
@@ -194,7 +198,7 @@ mod tests {
         }
     }
 
-    /// A handler that reads nothing until it has heard of a cancellation, and then everything.
+    /// A handler that reads nothing until it is cancelled, and then everything.
     struct Deaf(HandedOn<Sent>, Vec<Bytes>);
 
     impl Body for Deaf {
@@ -270,5 +274,14 @@ mod tests {
         assert!(matches!(intake.take(&mut cx), Poll::Ready(Some(Ok(_)))));
         intake.read(&mut cx);
         assert_eq!((intake.frames.len(), intake.bytes), (1, AHEAD));
+
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut intake = Intake::new(Sent(receiver));
+        for _ in 0..2 * FRAMES {
+            sender.send(Bytes::new()).unwrap();
+        }
+        // Tokio lets other tasks run in between, so one pass does not read all.
+        (0..100).for_each(|_| intake.read(&mut cx));
+        assert_eq!((intake.frames.len(), intake.bytes), (FRAMES, 0));
     }
 }
