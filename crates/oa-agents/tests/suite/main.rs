@@ -2,5 +2,7 @@
 
 mod budgets;
 mod keys;
+mod middleware;
 mod nested;
 mod progress;
+mod services;

@@ -1,5 +1,6 @@
 //! The router through its public interface: servers in memory on paused time, and a few on sockets.
 
+mod agents;
 mod balance;
 mod breaker;
 mod caps;

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod cost;
+mod error_bodies;
 mod error_record;
 mod finish;
 mod history;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use oa_agents::AgentService;
+use oa_client::{Client, ErrorKind};
 use oa_testkit::{MemoryServer, Reply, Script};
-use open_agent::{AgentService, Client, ErrorKind, Message};
+use oa_types::Message;
 use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, ServiceExt};
 

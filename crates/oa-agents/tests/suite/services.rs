@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use oa_agents::{AgentService, AgentStream, AgentTool};
+use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
 use oa_testkit::{MemoryServer, Reply, Script};
-use open_agent::{
-    AgentEvent, AgentOptions, AgentService, AgentStream, AgentTool, Client, ContentBlock,
-    ErrorKind, FinishReason, Message, json, tool,
-};
+use oa_tools::tool;
+use oa_types::{ContentBlock, FinishReason, Message};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
@@ -37,7 +38,7 @@ async fn each_prompt_to_a_service_is_a_conversation_of_its_own() {
     );
     let before = vec![
         Message::user("Hello."),
-        Message::assistant(vec![open_agent::TextBlock::new("Hi.").into()]),
+        Message::assistant(vec![oa_types::TextBlock::new("Hi.").into()]),
     ];
     let mut agent =
         AgentService::new(manual(&server).build().unwrap()).with_history(before.clone());

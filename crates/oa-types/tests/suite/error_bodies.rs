@@ -10,7 +10,8 @@ use serde_json::Value;
 fn every_error_body_shows_the_words_of_its_server() {
     let mut count = 0;
     for folder in ["own", "live"] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(folder);
         let index = fs::read_to_string(folder.join("errors.json")).unwrap();
         for entry in serde_json::from_str::<Vec<Value>>(&index).unwrap() {
             let file = entry["file"].as_str().unwrap();

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use oa_chat::{Endpoint, Provider, RetryConfig, ToolMode};
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query};
+use oa_router::{BreakerConfig, Health, Policy, Router, RouterBuilder, Server};
 use oa_testkit::{MemoryServer, Reply, Script, Strict};
-use open_agent::router::{BreakerConfig, Health, Policy, Router, RouterBuilder, Server};
-use open_agent::{
-    AgentEvent, AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, FinishReason,
-    Provider, RetryConfig, ToolMode, json, query,
-};
+use oa_types::FinishReason;
+use serde_json::json;
 use tokio::time::Instant;
 
 use suite::talk::{client, echo, interrupt_after, read_on, stalling, talk, told};
