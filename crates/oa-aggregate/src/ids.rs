@@ -1,3 +1,7 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use oa_types::{ContentBlock, Message};
+
 /// A generator of ids for calls without one: nine letters and digits, the only form that every server accepts (QUIRKS
 /// rows 12 and 91).
 #[derive(Clone, Debug)]
@@ -54,6 +58,25 @@ impl Iterator for MadeUpIds {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (usize::MAX, None)
     }
+}
+
+/// Replaces the id of a new call if a call in the conversation has it: results, approvals and viewers name a call by its
+/// id, and some servers count anew in each answer.
+///
+/// The new id depends only on the old one and on the conversation.
+pub fn replace_used_id(id: &mut String, history: &[Message]) {
+    let calls =
+        history.iter().flat_map(|message| &message.content).filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(&call.id),
+            _ => None,
+        });
+    if !calls.clone().any(|used| used == id) {
+        return;
+    }
+    let used: Vec<String> = calls.cloned().collect();
+    let mut hasher = DefaultHasher::new();
+    (&*id, used.len()).hash(&mut hasher);
+    *id = MadeUpIds::new(hasher.finish(), used).next_id();
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One prompt and its conversation.
 
 use oa_chat::TimeoutKind;
-use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result};
+use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result, TurnText};
 use oa_types::{Message, MessageRole};
 
 use crate::scheduler::AttemptOutcome;
@@ -20,10 +20,13 @@ impl Attempt {
     /// Asks, or asks again: the client takes the same prompt after a failure as a retry, so hooks and tools that have
     /// run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
-        let earlier = self.text();
+        let (mut text, mut turn) = self.text();
         self.client.send_message(self.prompt.clone()).await?;
         let mut reply = self.client.collect_reply().await?;
-        reply.text.insert_str(0, &earlier);
+        turn.begin_answer();
+        text.push_str(turn.before(&reply.text));
+        text.push_str(&reply.text);
+        reply.text = text;
         Ok(reply)
     }
 
@@ -38,9 +41,15 @@ impl Attempt {
     }
 
     /// Returns the text of the answers that ended before a failure.
-    fn text(&self) -> String {
+    fn text(&self) -> (String, TurnText) {
+        let (mut text, mut turn) = (String::new(), TurnText::default());
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
-        self.client.history().iter().filter(is_answer).map(Message::text).collect()
+        for answer in self.client.history().iter().filter(is_answer).map(Message::text) {
+            turn.begin_answer();
+            text.push_str(turn.before(&answer));
+            text.push_str(&answer);
+        }
+        (text, turn)
     }
 }
 

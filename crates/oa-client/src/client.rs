@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
-use oa_events::{AgentEvent, Reply};
+use oa_events::{AgentEvent, Reply, TurnText};
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
 use oa_transport::RequestBody;
@@ -274,10 +274,15 @@ impl Client {
     ///
     /// As [`ask`](Self::ask).
     pub async fn collect_reply(&mut self) -> Result<Reply> {
-        let mut text = String::new();
-        while let Some(block) = self.receive().await? {
-            if let ContentBlock::Text(block) = block {
-                text.push_str(&block.text);
+        let (mut text, mut turn) = (String::new(), TurnText::default());
+        while let Some(event) = self.next_event().await? {
+            match event {
+                AgentEvent::AnswerStart => turn.begin_answer(),
+                AgentEvent::Block(ContentBlock::Text(block)) => {
+                    text.push_str(turn.before(&block.text));
+                    text.push_str(&block.text);
+                }
+                _ => {}
             }
         }
         let mut reply = Reply::new(text, self.finish_reason().cloned().unwrap_or_default());

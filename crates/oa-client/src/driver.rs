@@ -20,6 +20,7 @@ use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
 use crate::cache_miss::CacheMissCheck;
+use crate::call_ids::{rename_calls, rename_event};
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
@@ -213,7 +214,8 @@ impl Driver {
                 }
                 Some(_) | None => {
                     let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
-                        Poll::Ready(Some(event)) => {
+                        Poll::Ready(Some(mut event)) => {
+                            rename_event(&mut event, self.turn.history());
                             self.note_delta(&event);
                             return Poll::Ready(Ok(Some(event)));
                         }
@@ -313,6 +315,7 @@ impl Driver {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
+        rename_calls(&mut message, self.turn.history());
         self.work.closing = closing.map(Box::new);
         if let Some(usage) = &mut message.usage {
             self.settings.config.price(usage);

@@ -53,6 +53,7 @@ mod structured;
 
 mod answer_review;
 mod cache_miss;
+mod call_ids;
 mod checkpoint;
 mod decision;
 mod driver;
@@ -83,7 +84,7 @@ pub use crate::steer::SteerHandle;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
-pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta};
+pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta, TurnText};
 pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.

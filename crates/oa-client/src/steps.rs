@@ -15,11 +15,12 @@ use oa_turn::{
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
     Spent, StepCall, StopOutcome,
 };
-use oa_types::{ContentBlock, Outcome, ToolUseBlock};
+use oa_types::{ContentBlock, Message, Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::answer_review;
+use crate::call_ids::{rename_calls, rename_event};
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::hooks;
 use crate::nested::RunningBatch;
@@ -185,7 +186,7 @@ impl AgentSteps {
     }
 
     /// Reads an answer to its end.
-    async fn read(&self, mut answer: AnswerStream) -> AskOutcome {
+    async fn read(&self, mut answer: AnswerStream, history: &[Message]) -> AskOutcome {
         self.tell_refusals(&mut answer);
         self.tell(AgentEvent::AnswerStart);
         let shows_text = !self.settings.config.turn.final_text_only;
@@ -202,7 +203,8 @@ impl AgentSteps {
                     return AskOutcome::Cut { by: CutBy::User, partial, spent };
                 }
                 Some(None) => break,
-                Some(Some(event)) => {
+                Some(Some(mut event)) => {
+                    rename_event(&mut event, history);
                     has_begun |=
                         !matches!(event, AgentEvent::Problem(_) | AgentEvent::PromptProgress(_));
                     self.tell(event);
@@ -212,6 +214,7 @@ impl AgentSteps {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut answer);
         let Concluded { mut message, failure, closing, .. } = answer.conclude();
+        rename_calls(&mut message, history);
         if let Some(closing) = closing {
             self.unless_cancelled(closing).await;
         }
@@ -276,7 +279,7 @@ impl Perform for AgentSteps {
         }
         let answer = self.settings.backend.ask(self.request(&step));
         Ok(match self.unless_cancelled(answer).await {
-            Some(Ok(answer)) => self.read(answer).await,
+            Some(Ok(answer)) => self.read(answer, &step.history).await,
             Some(Err(error)) => failed(&error, false, Answer::new(Vec::new())),
             None => {
                 AskOutcome::Cut { by: CutBy::User, partial: Vec::new(), spent: Spent::default() }

@@ -18,9 +18,11 @@
 
 mod event;
 mod reply;
+mod turn_text;
 
 pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::reply::Reply;
+pub use crate::turn_text::TurnText;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

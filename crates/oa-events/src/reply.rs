@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// All text of the turn, from every round.
+    /// All text of the turn, from every round, joined by [`TurnText`](crate::TurnText).
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use open_agent::events::TurnText;
 use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
 use tokio::sync::mpsc;
 
@@ -141,8 +142,7 @@ trait Answer {
 struct Plain {
     /// True if the text so far does not end a line.
     is_mid_line: bool,
-    /// True if a call came since the last text, or another answer began.
-    is_apart: bool,
+    turn: TurnText,
 }
 
 impl Answer for Plain {
@@ -150,22 +150,18 @@ impl Answer for Plain {
         match event {
             AgentEvent::Block(ContentBlock::Text(text)) if !text.text.is_empty() => {
                 let mut out = stdout().lock();
-                if std::mem::take(&mut self.is_apart) && self.is_mid_line {
-                    out.write_all(b"\n")?;
-                }
+                out.write_all(self.turn.before(&text.text).as_bytes())?;
                 out.write_all(open_agent::redact::printable(&text.text).as_bytes())?;
                 out.flush()?;
                 self.is_mid_line = !text.text.ends_with('\n');
             }
-            AgentEvent::AnswerStart => self.is_apart = true,
+            AgentEvent::AnswerStart => self.turn.begin_answer(),
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
-                self.is_apart = true;
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
                 tell(&format!("{sign} {call} → {}", result_text(&result.result)));
             }
             AgentEvent::CallDenied(denied) => {
-                self.is_apart = true;
                 let call = call_text(&denied.tool_name, &denied.input);
                 tell(&format!("✗ {call} denied: {}", denied.reason));
             }

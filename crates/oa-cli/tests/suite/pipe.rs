@@ -31,7 +31,10 @@ fn an_answer_in_a_pipe_is_plain_text() {
 fn arguments_come_before_the_input() {
     let home = Home::new();
     let output = home.run(&["chat", "--stand-in", "count", "these:"], "one two");
-    assert_eq!(text(&output.stdout), "I count the words of your prompt.\nThe tool says: 4 words\n");
+    assert_eq!(
+        text(&output.stdout),
+        "I count the words of your prompt.\n\nThe tool says: 4 words\n"
+    );
     assert_eq!(
         text(&output.stderr),
         "✓ count_words(text: \"count these:\\n\\none two\") → 4 words\n"

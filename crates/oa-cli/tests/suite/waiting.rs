@@ -70,7 +70,7 @@ fn without_a_person_a_call_that_waits_runs_only_if_the_mode_allows_it() {
     let output = home.run(&[&chat[..], &["--mode", "all"]].concat(), "And now?");
     assert_eq!(
         text(&output.stdout),
-        "The tool says: kept, until the program ends\nYou said: And now?\n",
+        "The tool says: kept, until the program ends\n\nYou said: And now?\n",
         "{output:?}"
     );
 

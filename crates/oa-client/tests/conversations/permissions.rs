@@ -145,10 +145,7 @@ async fn rules_are_about_any_category_of_tools() {
 #[tokio::test]
 async fn a_plan_is_made_first_and_carried_out_when_the_mode_changes() {
     let write = || Reply::new().call_with_id("w", "write_file", json!({"path": "b"}));
-    let server = MemoryServer::new(
-        Script::from([write(), Reply::text("I would write b."), write(), Reply::text("Done.")])
-            .strict_by(oa_testkit::Strict::new().allow_repeated_ids()),
-    );
+    let server = strict([write(), Reply::text("I would write b."), write(), Reply::text("Done.")]);
     let log = Log::default();
     let rules = options(&server, &log).tool_rule(ToolRule::allow("*"));
     let mut client = client(rules.permission_mode(PermissionMode::Plan));

@@ -294,16 +294,27 @@ async fn a_call_without_an_id_gets_nine_letters_and_digits_which_stay() {
 }
 
 #[tokio::test]
-async fn a_server_that_numbers_calls_anew_in_each_answer_gets_its_own_ids_back() {
-    // The strictest server would also require ids to differ from those of earlier answers; today they are sent
-    // unchanged.
+async fn a_server_that_numbers_calls_anew_in_each_answer_gets_distinct_ids_back() {
     let call = |say: &str| Reply::new().call_with_id("call_0", "echo", json!({"say": say}));
-    let script = Script::from([call("one"), call("two"), Reply::text("Done.")]);
-    let server = MemoryServer::new(script.strict_by(Strict::new().allow_repeated_ids()));
+    let server = strict([call("one"), call("two"), Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(echo()));
-    let seen = talk(&mut client, "Go.").await;
-    assert_eq!((&*seen[1], &*seen[3]), (r#"call_0="one""#, r#"call_0="two""#));
-    assert_eq!(told(client.history())[4], r#"tool: call_0="two""#);
+    client.send("Go.").await.expect("the server answers");
+    let (mut begun, mut ended) = (Vec::new(), Vec::new());
+    while let Some(event) = client.next_event().await.expect("the turn goes on") {
+        match event {
+            AgentEvent::ToolUseDelta(delta) => begun.extend(delta.id),
+            AgentEvent::Tool(ToolEvent::CallComplete(result)) => ended.push(result.call_id.clone()),
+            _ => {}
+        }
+    }
+    assert_eq!(begun.len(), 2);
+    assert_eq!(begun[0], "call_0");
+    assert_ne!(begun[1], "call_0", "viewers would take it for the call before");
+    assert_eq!(ended, begun, "a call has one id from its first event on");
+    let sent = server.requests()[2].clone();
+    let sent: Vec<_> =
+        sent.messages().iter().filter_map(|it| it["tool_call_id"].as_str()).collect();
+    assert_eq!(sent, begun);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use oa_events::AgentEvent;
+use oa_events::{AgentEvent, TurnText};
 use oa_executor::ToolEvent;
 use oa_sse::Frame;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
@@ -28,12 +28,27 @@ pub(crate) struct Chunks {
     id: String,
     includes_usage: bool,
     usage: Usage,
+    joined: Joined,
+}
+
+/// The texts of the rounds as one. Nothing else in a completion tells where a round ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Joined {
+    content: TurnText,
+    reasoning: TurnText,
+}
+
+impl Joined {
+    fn begin_answer(&mut self) {
+        self.content.begin_answer();
+        self.reasoning.begin_answer();
+    }
 }
 
 impl Chunks {
     pub(crate) fn new(head: Head, includes_usage: bool) -> Self {
-        let (id, usage) = (String::new(), Usage::default());
-        Self { head, id, includes_usage, usage }
+        let (id, usage, joined) = (String::new(), Usage::default(), Joined::default());
+        Self { head, id, includes_usage, usage, joined }
     }
 
     fn chunk(&self, delta: Value, finish_reason: Option<&str>, out: &mut Vec<u8>) {
@@ -62,11 +77,16 @@ impl RunWriter for Chunks {
     }
 
     fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
-        let name = match kind {
-            Kind::Reasoning => "reasoning_content",
-            Kind::Text => "content",
+        let (name, joined) = match kind {
+            Kind::Reasoning => ("reasoning_content", &mut self.joined.reasoning),
+            Kind::Text => ("content", &mut self.joined.content),
         };
-        self.chunk(json!({name: text}), None, out);
+        let before = joined.before(text);
+        self.chunk(json!({name: format!("{before}{text}")}), None, out);
+    }
+
+    fn answer_starts(&mut self, _: &mut Vec<u8>) {
+        self.joined.begin_answer();
     }
 
     fn answer_ends(&mut self, answer: &AssistantMessage, _: &mut Vec<u8>) {
@@ -121,6 +141,7 @@ pub(crate) struct Whole {
     id: String,
     content: String,
     reasoning: String,
+    joined: Joined,
     usage: Usage,
     has_run_tools: bool,
 }
@@ -142,6 +163,7 @@ impl Whole {
             id: String::new(),
             content: String::new(),
             reasoning: String::new(),
+            joined: Joined::default(),
             usage: Usage::default(),
             has_run_tools: false,
         }
@@ -180,8 +202,13 @@ impl Whole {
                     self.usage.add(usage);
                 }
             }
-            AgentEvent::Block(ContentBlock::Text(block)) => self.content.push_str(&block.text),
+            AgentEvent::AnswerStart => self.joined.begin_answer(),
+            AgentEvent::Block(ContentBlock::Text(block)) => {
+                self.content.push_str(self.joined.content.before(&block.text));
+                self.content.push_str(&block.text);
+            }
             AgentEvent::Block(ContentBlock::Thinking(block)) => {
+                self.reasoning.push_str(self.joined.reasoning.before(&block.thinking));
                 self.reasoning.push_str(&block.thinking);
             }
             AgentEvent::Tool(ToolEvent::CallStart(_)) => self.has_run_tools = true,

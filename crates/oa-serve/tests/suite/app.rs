@@ -31,6 +31,8 @@ fn reply(asked: &Asked) -> Reply {
     let prompt = prompt.and_then(|message| message["content"].as_str()).unwrap_or_default();
     let last = &messages[messages.len() - 1];
     let result = (last["role"] == "tool").then(|| last["content"].to_string());
+    let rounds = messages.iter().rev().take_while(|message| message["role"] != "user");
+    let rounds = rounds.filter(|message| message["role"] == "tool").count();
     // Prompts without an answer between them are sent as one.
     let word = prompt.lines().last().and_then(|line| line.split(' ').next());
     match (word.unwrap_or_default(), result) {
@@ -42,6 +44,16 @@ fn reply(asked: &Asked) -> Reply {
         ("[delete]" | "[pick]" | "[both]", Some(result)) => {
             Reply::text(format!("Result: {result}"))
         }
+        // A server that counts calls anew in each answer.
+        ("[deletes]", _) if rounds < 2 => {
+            let path = ["a.txt", "b.txt"][rounds];
+            Reply::text("Next.").call_with_id("call_0", "delete_file", json!({"path": path}))
+        }
+        ("[picks]", _) if rounds < 2 => {
+            let palette = ["warm", "cold"][rounds];
+            Reply::text("Next.").call_with_id("call_0", "pick_color", json!({"palette": palette}))
+        }
+        ("[deletes]" | "[picks]", Some(result)) => Reply::text(format!("Result: {result}")),
         // What the model was sent.
         ("[body]", _) => Reply::text(String::from_utf8_lossy(asked.body())),
         ("[plan]", None) => Reply::new().call("add_step", json!({"step": "sow"})),

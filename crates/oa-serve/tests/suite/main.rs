@@ -9,5 +9,6 @@ mod front_tools;
 mod kept;
 mod load;
 mod openai;
+mod repeated_ids;
 mod shutdown;
 mod slow_requests;

@@ -4,10 +4,26 @@ use super::*;
 use crate::encoder::Encoder;
 use crate::log::EventId;
 use crate::run_stream::RunStream;
-use crate::tests::sample_turn::{encode, everything, lines, text_of, turn};
+use crate::tests::sample_turn::{encode, everything, lines, turn};
 
 fn head() -> Head {
     Head { model: "agent".to_owned(), created: 1 }
+}
+
+/// Returns the text of a turn, with its answers apart.
+fn joined(events: &[ConversationEvent]) -> String {
+    let (mut text, mut turn) = (String::new(), TurnText::default());
+    for event in events {
+        match event {
+            ConversationEvent::Agent(AgentEvent::AnswerStart) => turn.begin_answer(),
+            ConversationEvent::Agent(AgentEvent::Block(ContentBlock::Text(block))) => {
+                text.push_str(turn.before(&block.text));
+                text.push_str(&block.text);
+            }
+            _ => {}
+        }
+    }
+    text
 }
 
 #[test]
@@ -35,7 +51,7 @@ proptest! {
         prop_assert_eq!(reasons.count(), usize::from(!failed));
         let deltas = sent.iter().map(|chunk| &chunk["choices"][0]["delta"]);
         let text: String = deltas.filter_map(|delta| delta["content"].as_str()).collect();
-        prop_assert_eq!(&text, &text_of(&events));
+        prop_assert_eq!(&text, &joined(&events));
 
         let mut whole = Whole::new(head());
         let mut outcome = None;

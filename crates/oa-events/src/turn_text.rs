@@ -1,0 +1,106 @@
+/// Joins the text of a turn's answers as [`Reply::text`](crate::Reply::text) has it: with a blank line between two of
+/// them, unless the text before ends with white space or the one after begins with it.
+///
+/// It says what to write before each piece, so a text that is streamed is the same as one that is collected, however it
+/// is cut into pieces.
+///
+/// ```
+/// use oa_events::TurnText;
+///
+/// let (mut turn, mut text) = (TurnText::default(), String::new());
+/// for answer in [["Let me ", "look."], ["The answer ", "is 42."]] {
+///     turn.begin_answer();
+///     for piece in answer {
+///         text.push_str(turn.before(piece));
+///         text.push_str(piece);
+///     }
+/// }
+/// assert_eq!(text, "Let me look.\n\nThe answer is 42.");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TurnText {
+    /// True until the first text of an answer.
+    begins: bool,
+    /// The last character that is no line break, and the number of line breaks after it.
+    last: Option<char>,
+    breaks: usize,
+}
+
+impl TurnText {
+    /// Notes that an answer begins, after [`AgentEvent::AnswerStart`](crate::AgentEvent::AnswerStart).
+    pub fn begin_answer(&mut self) {
+        self.begins = true;
+    }
+
+    /// Takes the next piece of text, and returns what to write before it.
+    pub fn before(&mut self, piece: &str) -> &'static str {
+        if piece.is_empty() {
+            return "";
+        }
+        let is_apart = !self.begins || piece.starts_with(char::is_whitespace);
+        let separator = match (self.breaks, self.last) {
+            _ if is_apart => "",
+            (0, Some(last)) if !last.is_whitespace() => "\n\n",
+            (1, _) => "\n",
+            _ => "",
+        };
+        self.begins = false;
+        let words = piece.trim_end_matches('\n');
+        if let Some(last) = words.chars().next_back() {
+            (self.last, self.breaks) = (Some(last), 0);
+        }
+        self.breaks += piece.len() - words.len();
+        separator
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Joins answers, each cut into pieces of some characters.
+    fn joined(answers: &[impl AsRef<str>], size: usize) -> String {
+        let (mut turn, mut text) = (TurnText::default(), String::new());
+        for answer in answers {
+            turn.begin_answer();
+            let characters: Vec<char> = answer.as_ref().chars().collect();
+            for piece in characters.chunks(size) {
+                let piece: String = piece.iter().collect();
+                text.push_str(turn.before(&piece));
+                text.push_str(&piece);
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn answers_are_apart_and_white_space_of_the_model_stays() {
+        let cases = [
+            (&["Let me look.", "It is 42."][..], "Let me look.\n\nIt is 42."),
+            (&["", "Alone.", ""], "Alone."),
+            (&["First. ", "Then. ", "Done."], "First. Then. Done."),
+            (&["Look:\n", "It is 42."], "Look:\n\nIt is 42."),
+            (&["Look:\n\n", "It is 42."], "Look:\n\nIt is 42."),
+            (&["Let me look.", "\n\nIt is 42."], "Let me look.\n\nIt is 42."),
+            (&["One.", "", "Two."], "One.\n\nTwo."),
+        ];
+        for (answers, expected) in cases {
+            assert_eq!(joined(answers, 100), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(answers in prop::collection::vec("[ab \n]{0,5}", 0..5), size in 1..4_usize) {
+            prop_assert_eq!(joined(&answers, size), joined(&answers, 100));
+        }
+
+        /// Without what was put between them, the answers are as they were.
+        #[test]
+        fn nothing_is_lost(answers in prop::collection::vec("[ab]{0,5}", 0..5)) {
+            prop_assert_eq!(joined(&answers, 2).replace('\n', ""), answers.concat());
+        }
+    }
+}
