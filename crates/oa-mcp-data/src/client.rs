@@ -16,17 +16,21 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod content;
 mod envelope;
 mod journal;
+mod limits;
 mod message;
 mod sessions;
 mod splitter;
 
+pub use content::{failure, tool_result};
 pub use envelope::{
     Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, complete, enclose, level_place,
     of_subscription,
 };
 pub use journal::{Journal, News};
+pub use limits::ServerLimits;
 pub use message::{
     INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
     excerpt, notice, read, unavailable,

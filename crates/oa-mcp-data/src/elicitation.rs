@@ -47,13 +47,14 @@ pub enum ElicitationMode {
 #[non_exhaustive]
 pub enum ElicitationAnswer {
     /// The person agrees: the content of the form, or any value for a URL. Content that does not match the form is not
-    /// sent; the server gets an error instead.
+    /// sent; the server gets an error instead, or, in version 2026-07-28, [`Cancel`](Self::Cancel).
     Accept(Value),
     /// The person closed the question without a decision.
     Cancel,
     /// The person says no.
     Decline,
-    /// Nobody was asked, for this reason: the server gets an error of the protocol.
+    /// Nobody was asked, for this reason: the server gets an error of the protocol, or, in version 2026-07-28, which has none
+    /// for it, [`Decline`](Self::Decline).
     Refuse(String),
 }
 

@@ -189,6 +189,34 @@ impl Host {
             _ => Err(HostRefusal::new(NO_METHOD, "this client does not offer it")),
         }
     }
+
+    /// Has a question of a round answered, where the protocol has no errors: a question to the person that is refused here
+    /// is declined, and one whose answer does not match its form is canceled. Then the second value says why.
+    ///
+    /// # Errors
+    ///
+    /// The refusal of a model. Nothing can stand in its place, so the server cannot go on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops that of the callback.
+    pub async fn answer_in_round(
+        &self,
+        asked: HostRequest,
+        cx: ToolContext,
+    ) -> Result<(Value, Option<String>), HostRefusal> {
+        let (HostRequest::Elicitation(question), Some(ask)) = (&asked, &self.offers.on_elicitation)
+        else {
+            return self.answer(asked, cx).await.map(|answer| (answer, None));
+        };
+        let answer = ask(question.clone(), cx).await;
+        let is_refused = matches!(answer, ElicitationAnswer::Refuse(_));
+        let action = if is_refused { "decline" } else { "cancel" };
+        Ok(match question.answer(answer) {
+            Ok(answer) => (answer, None),
+            Err(why) => (json!({ "action": action }), Some(why)),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Reads and writes the data of MCP for an agent: pure functions, without I/O, a clock or a connection.
 //!
 //! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
-//! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`].
+//! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks them in
+//!   place of a result.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
 //! - [`client`]: the messages of a server for its clients.
 //! - [`CallClock`]: when a call has taken too long.
@@ -37,6 +38,7 @@ mod elicitation;
 mod hello;
 mod host;
 mod root;
+mod rounds;
 mod sampling;
 
 mod message;
@@ -48,6 +50,7 @@ mod resource;
 mod clock;
 mod cut;
 mod notice;
+mod variables;
 
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::cut::cut;
@@ -66,8 +69,10 @@ pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
 pub use crate::resource::{Resource, ResourceContent, ResourceData};
 pub use crate::result::read_result;
 pub use crate::root::Root;
+pub use crate::rounds::{CallReply, InputRequest, Round, RoundError, RoundLimits, Rounds};
 pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
+pub use crate::variables::fill_variables;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -1,3 +1,4 @@
+use oa_mcp_data::fill_variables;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -80,7 +81,7 @@ fn read(
     entry: Entry,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<McpServer, Error> {
-    let fill = |text: &str| filled(text, variable);
+    let fill = |text: &str| fill_variables(text, variable).map_err(Error::config);
     let pairs = |map: Map<String, Value>| -> Result<Vec<(String, String)>, Error> {
         map.into_iter()
             .map(|(name, value)| match value {
@@ -122,45 +123,9 @@ fn read(
     }
 }
 
-/// Replaces `${NAME}`. What is put in is not read again.
-fn filled(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((inside, after)) = after.split_once('}') else { break };
-        let (name, default) = match inside.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let value = variable(name).or_else(|| default.map(str::to_owned));
-        let value =
-            value.ok_or_else(|| Error::config(format!("the variable {name} is not set")))?;
-        filled.push_str(before);
-        filled.push_str(&value);
-        rest = after;
-    }
-    filled.push_str(rest);
-    Ok(filled)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(text: &str) -> String {
-        let variable = |name: &str| (name == "KEY").then(|| "${KEY}-sk-canary".to_owned());
-        filled(text, &variable).unwrap_or_else(|error| error.to_string())
-    }
-
-    #[test]
-    fn variables_are_filled_in_once_and_by_name() {
-        assert_eq!(check("Bearer ${KEY}"), "Bearer ${KEY}-sk-canary");
-        assert_eq!(check("${env:KEY}/${KEY}"), "${KEY}-sk-canary/${KEY}-sk-canary");
-        assert_eq!(check("${OTHER:-none}"), "none");
-        assert_eq!(check("${OTHER}"), "the variable OTHER is not set");
-        assert_eq!(check("$KEY ${KEY"), "$KEY ${KEY");
-    }
 
     #[test]
     fn mistakes_name_the_server() {

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use oa_mcp_data::{Hello, Patience, Pins, UnconfirmedTool};
+use oa_mcp_data::{
+    CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
+};
 use oa_redact::Secrets;
 use oa_tools::ToolContext;
 use serde_json::{Value, json};
@@ -15,8 +17,9 @@ use crate::approval::Approval;
 use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::ignored::{Ignored, Ignoring};
+use crate::limits::Limits;
 use crate::server::McpServer;
-use crate::session::Session;
+use crate::session::{Session, Timer};
 
 /// The time in which restarts are counted.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
@@ -37,6 +40,8 @@ pub struct Connection {
     secrets: Secrets,
     live: Mutex<Live>,
     permits: Semaphore,
+    /// The questions that are open at once, in the version that asks in the place of a result.
+    questions: Semaphore,
     silent: AtomicU32,
     is_closed: AtomicBool,
     tools: watch::Sender<Arc<[Arc<Description>]>>,
@@ -63,6 +68,7 @@ impl Connection {
             secrets: server.secrets(),
             live: Mutex::default(),
             permits: Semaphore::new(server.limits.calls.max(1)),
+            questions: Semaphore::new(server.limits.questions.max(1)),
             silent: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
             tools: watch::Sender::new(Arc::default()),
@@ -212,17 +218,84 @@ impl Connection {
         self.send("tools/call", params, Some(cx.clone())).await
     }
 
+    /// Sends a request, and sends it again with the answers as long as the server asks something before its result.
     pub(crate) async fn send(
         &self,
         method: &'static str,
-        params: Value,
+        mut params: Value,
         cx: Option<ToolContext>,
     ) -> Result<Value, Error> {
         let _permit = self.permits.acquire().await.map_err(|_| crate::link::Link::closed())?;
+        let Limits { rounds, questions, state_bytes, .. } = self.server.limits;
+        let mut rounds = Rounds::new(RoundLimits { rounds, questions, state_bytes });
+        let mut timer = Timer::new(self.patience());
+        let (mut session, mut reply) =
+            self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
+        loop {
+            let asked = match reply {
+                CallReply::Complete(result) => return Ok(result),
+                CallReply::Asks(asked) => asked,
+            };
+            let round = rounds.begin(asked, &session.link.host).map_err(|error| match error {
+                RoundError::Limit(why) => Error::limit(why),
+                RoundError::Protocol(why) => Error::protocol(why),
+            })?;
+            // A request of the program is no call of a tool.
+            let about = cx.clone().unwrap_or_else(|| ToolContext::new(method, method));
+            tokio::select! {
+                biased;
+                () = about.cancel().cancelled() => return Err(Session::interrupted()),
+                done = self.answer(&session, round, &about, &mut params) => done?,
+            }
+            (session, reply) = self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
+            if !session.hello.is_stateless() {
+                return Err(Error::protocol(
+                    "the server speaks another version since it has asked",
+                ));
+            }
+        }
+    }
+
+    /// Has the questions of a round answered, one after the other.
+    async fn answer(
+        &self,
+        session: &Session,
+        mut round: Round,
+        cx: &ToolContext,
+        params: &mut Value,
+    ) -> Result<(), Error> {
+        while let Some(question) = round.next_question() {
+            let _permit =
+                self.questions.acquire().await.map_err(|_| crate::link::Link::closed())?;
+            let answered = session.link.host.answer_in_round(question, cx.clone()).await;
+            let (answer, warning) = answered.map_err(|refusal| {
+                let why = session.link.secrets.excerpt(&refusal.message, 300);
+                let why = format!("the server asks a model, which was refused: {why}");
+                Error::new(ErrorKind::Refused, why)
+            })?;
+            if let Some(why) = warning {
+                let why = session.link.secrets.excerpt(&why, 300);
+                session.link.warn(format!("a question of the server was not answered: {why}"));
+            }
+            round.answer(answer);
+        }
+        tokio::time::sleep(round.wait()).await;
+        round.finish(params);
+        Ok(())
+    }
+
+    /// Sends a request once, or twice if the server has not taken it. Returns the session in which that was.
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: &Value,
+        cx: Option<&ToolContext>,
+        timer: &mut Timer,
+    ) -> Result<(Arc<Session>, CallReply), Error> {
         let mut is_first = true;
         loop {
             let session = self.session().await?;
-            let answer = session.request(method, params.clone(), cx.clone(), self.patience()).await;
+            let answer = session.request(method, params.clone(), cx.cloned(), timer).await;
             match &answer {
                 // It never reached the server.
                 Err(error) if error.is_untaken() && is_first => {
@@ -237,7 +310,7 @@ impl Connection {
                 }
                 _ => self.silent.store(0, Ordering::Relaxed),
             }
-            return answer;
+            return answer.map(|reply| (session, reply));
         }
     }
 

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Limit,
     /// The server's answer is no valid answer.
     Protocol,
+    /// The server asked a model before it would go on, and was refused.
+    Refused,
     /// The server answered with an error of its own.
     Rejected,
     /// The server did not answer in time.

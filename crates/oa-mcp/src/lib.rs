@@ -41,7 +41,7 @@
 //!
 //! A server is offered nothing of ours that was not set: it may ask the person only with
 //! [`on_elicitation`](McpServer::on_elicitation), a model only with [`on_sampling`](McpServer::on_sampling), both only
-//! while one of its tools runs, and knows of no folder but those of [`root`](McpServer::root).
+//! while it does something for us, and knows of no folder but those of [`root`](McpServer::root).
 //!
 //! # Logs
 //!
@@ -95,9 +95,9 @@ pub use crate::tool_server::ToolServer;
 #[cfg(feature = "server-http")]
 pub use crate::tool_server::http::{HttpBody, HttpService};
 #[cfg(feature = "server")]
-pub use crate::tool_server::limits::ServerLimits;
-#[cfg(feature = "server")]
 pub use crate::tool_server::live::ToolServerHandle;
+#[cfg(feature = "server")]
+pub use oa_mcp_data::client::ServerLimits;
 pub use oa_mcp_data::{
     Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Pins, Prompt, PromptArgument,
     Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm, UnconfirmedTool,

@@ -1,6 +1,7 @@
 //! Resources and prompts of a server, for the program.
 
 use oa_mcp_data::{FilledPrompt, Pages, Prompt, Resource, ResourceContent};
+use oa_tools::ToolContext;
 use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
@@ -171,8 +172,13 @@ impl Connection {
     }
 
     /// Reads a resource for a model, as the result of a tool.
-    pub(crate) async fn read_for_model(&self, uri: &Value) -> Result<Value, Error> {
-        let mut result = self.send("resources/read", json!({ "uri": uri }), None).await?;
+    pub(crate) async fn read_for_model(
+        &self,
+        uri: &Value,
+        cx: &ToolContext,
+    ) -> Result<Value, Error> {
+        let params = json!({ "uri": uri });
+        let mut result = self.send("resources/read", params, Some(cx.clone())).await?;
         let Some(Value::Array(contents)) = result.get_mut("contents").map(Value::take) else {
             return Err(self.no("contents of a resource", &result));
         };

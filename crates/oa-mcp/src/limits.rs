@@ -29,7 +29,13 @@ pub struct Limits {
     /// The number of calls of one server that run at once: 16. The others wait.
     pub calls: usize,
     /// The number of questions of the server that are open at once: 4. Further ones are refused.
+    ///
+    /// In version 2026-07-28 further ones wait, and a result with more of them ends the call.
     pub questions: usize,
+    /// The number of times that the server may ask before it answers a call of version 2026-07-28: 10.
+    pub rounds: usize,
+    /// The longest state in bytes that it may have sent back to it then: 1 MiB. A longer one ends the call.
+    pub state_bytes: usize,
     /// The most tokens of an answer that a server asks a model for: 4,096.
     pub sampling_tokens: u32,
     /// The number of lines of output that are no messages: 100. The next one closes the connection.
@@ -58,6 +64,8 @@ impl Default for Limits {
             instruction_bytes: 16 * 1024,
             calls: 16,
             questions: 4,
+            rounds: 10,
+            state_bytes: 1024 * 1024,
             sampling_tokens: 4_096,
             garbage_lines: 100,
             stderr_bytes: 64 * 1024,

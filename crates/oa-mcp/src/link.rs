@@ -156,7 +156,8 @@ impl Ticket {
         Self(Arc::new(Mutex::new(Some(call))))
     }
 
-    fn take(&self) -> Option<Call> {
+    /// Takes the call, unless it has been sent.
+    pub(crate) fn take(&self) -> Option<Call> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -231,7 +232,11 @@ impl Link {
         if is_stateless && matches!(of, Kind::Request(_)) {
             json["params"] = self.enclosed(json["params"].take());
         }
-        self.queue(&json, of, written)
+        self.queue(&json, of, written).inspect_err(|error| {
+            if let Kind::Request(id) = of {
+                self.fail(id, error.clone().untaken(true));
+            }
+        })
     }
 
     fn open(&self, id: i64, call: Call) -> Result<(), Error> {
@@ -280,7 +285,6 @@ impl Link {
     }
 
     /// Ends a request with an error.
-    #[cfg(feature = "http")]
     pub(crate) fn fail(&self, id: i64, error: Error) {
         let (call, begins) = {
             let mut state = self.lock();
@@ -352,10 +356,7 @@ impl Link {
         };
         let mut state = self.lock();
         if let Some(call) = state.calls.remove(&id) {
-            let is_stateless = state.beginning.is_stateless();
             drop(state);
-            let answer =
-                answer.and_then(|result| if is_stateless { finished(result) } else { Ok(result) });
             let _ = call.reply.send(answer);
             self.settle(id);
         } else if state.beginning.waits == Some(id) {
@@ -488,17 +489,6 @@ impl Link {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns a result of the version without a handshake, if it is one and no question.
-fn finished(result: Value) -> Result<Value, Error> {
-    match result.get("resultType").and_then(Value::as_str) {
-        None | Some("complete") => Ok(result),
-        Some("input_required") => {
-            Err(Error::protocol("the server asks for more input, which is not offered to it"))
-        }
-        Some(_) => Err(Error::protocol("the result is of an unknown kind")),
     }
 }
 

@@ -8,7 +8,7 @@ use oa_mcp_data::{Pages, tool_hash};
 use crate::connection::Connection;
 use crate::description::Description;
 use crate::error::Error;
-use crate::session::Session;
+use crate::session::{Session, Timer};
 
 impl Connection {
     /// Reads the list of tools, and takes those that are approved.
@@ -21,7 +21,9 @@ impl Connection {
         if session.hello.has_tools {
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
-                let page = session.request("tools/list", params, None, self.patience()).await?;
+                let mut timer = Timer::new(self.patience());
+                let asked = session.request("tools/list", params, None, &mut timer).await?;
+                let page = asked.complete().map_err(Error::protocol)?;
                 for tool in pages.take(page, self.secrets()).map_err(Error::protocol)? {
                     match Description::read(&tool, server) {
                         Ok(Some(read)) if tools.len() == limits.tools => {

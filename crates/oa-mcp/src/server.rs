@@ -109,8 +109,7 @@ impl McpServer {
     /// Speaks version 2026-07-28 from the start, in which each request stands for itself: there is no handshake, and over HTTP
     /// no session that a server could forget.
     ///
-    /// Without it, a server is asked for the newest version with a handshake, and for this one if it refuses that. A server of
-    /// this version cannot ask the person or the model: nothing is offered to it.
+    /// Without it, a server is asked for the newest version with a handshake, and for this one if it refuses that.
     pub fn stateless(mut self) -> Self {
         self.is_stateless = true;
         self
@@ -312,7 +311,8 @@ impl McpServer {
     }
 
     /// Lets the server ask the person while one of its tools runs, and sets who answers. Without it, such questions are
-    /// refused.
+    /// refused. In version 2026-07-28 it may also ask before it gives a prompt or a resource; the program's own requests for
+    /// these have a context without a state.
     ///
     /// The callback gets the question and the context of the call. Meanwhile the times of calls stand still. An
     /// interrupt of the call, or the server taking the question back, drops the callback's future. A call asks one
@@ -342,8 +342,9 @@ impl McpServer {
     /// Lets the server ask a model while one of its tools runs, and sets which one answers. Without it, such requests
     /// are refused.
     ///
-    /// The callback gets the request and the context of the call; an error is told to the server. For everything else
-    /// see [`on_elicitation`](Self::on_elicitation). `McpHost` of `oa-agents` has the model of an agent answer, by its
+    /// The callback gets the request and the context of the call; an error is told to the server. In version 2026-07-28, which
+    /// has no words for that, an error ends the call with kind [`Refused`](crate::ErrorKind::Refused). For everything else see
+    /// [`on_elicitation`](Self::on_elicitation). `McpHost` of `oa-agents` has the model of an agent answer, by its
     /// permissions and from its budgets.
     pub fn on_sampling<F, R>(mut self, sample: F) -> Self
     where

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use oa_mcp_data::{
-    CallClock, Expired, Hello, Host, HostRefusal, Patience, QuestionLimits, REFUSED,
+    CallClock, CallReply, Expired, Hello, Host, HostRefusal, Patience, QuestionLimits, REFUSED,
 };
 use oa_tools::ToolContext;
 use rmcp::handler::client::ClientHandler;
@@ -110,15 +110,33 @@ impl Session {
         !self.link.closing.is_cancelled()
     }
 
-    /// Sends a request and waits for the JSON of its result.
+    /// Sends a request and waits for the JSON of its result, or for what the server asks in its place.
     ///
-    /// Dropping the future tells the server that nobody waits any more.
+    /// The timer runs meanwhile. Dropping the future tells the server that nobody waits any more.
     pub(crate) async fn request(
         &self,
         method: &'static str,
         params: Value,
         cx: Option<ToolContext>,
-        patience: Patience,
+        timer: &mut Timer,
+    ) -> Result<CallReply, Error> {
+        timer.go_on();
+        let answer = self.exchange(method, params, cx, timer).await;
+        timer.pause();
+        match answer {
+            Ok(result) if self.hello.is_stateless() => {
+                CallReply::read(method, result).map_err(Error::protocol)
+            }
+            answer => answer.map(CallReply::Complete),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: Value,
+        cx: Option<ToolContext>,
+        timer: &mut Timer,
     ) -> Result<Value, Error> {
         let (reply, mut answer) = oneshot::channel();
         let beat = Arc::new(Notify::new());
@@ -148,17 +166,18 @@ impl Session {
         };
         let mut open =
             Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };
-        let start = Instant::now();
-        let mut clock = CallClock::new(patience, Duration::ZERO);
+        let Timer { patience, start, clock } = timer;
         let mut asking = self.link.asking.subscribe();
-        clock.set_paused(*asking.borrow_and_update() > 0, Duration::ZERO);
+        clock.set_paused(*asking.borrow_and_update() > 0, start.elapsed());
         let cancelled = async {
             match &cancel {
                 Some(cancel) => cancel.cancelled().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(cancelled);
+        let ended = self.link.ended.cancelled();
+        tokio::pin!(cancelled, ended);
+        let mut has_ended = false;
         loop {
             let deadline = clock.deadline();
             tokio::select! {
@@ -167,9 +186,16 @@ impl Session {
                     open.id = None;
                     return answer.unwrap_or_else(|_| Err(gone()));
                 }
+                () = &mut ended, if !has_ended => {
+                    // What `rmcp` was to send as it ended is answered by nobody.
+                    if ticket.take().is_some() {
+                        return Err(gone());
+                    }
+                    has_ended = true;
+                }
                 () = &mut cancelled => {
                     open.reason = "interrupted";
-                    return Err(Error::new(ErrorKind::Closed, "the call was interrupted"));
+                    return Err(Self::interrupted());
                 }
                 () = beat.notified() => clock.beat(start.elapsed()),
                 Ok(()) = asking.changed() => {
@@ -177,7 +203,7 @@ impl Session {
                     clock.set_paused(is_asking, start.elapsed());
                 }
                 () = questions.answer() => {}
-                () = at(start, deadline), if deadline.is_some() => {
+                () = at(*start, deadline), if deadline.is_some() => {
                     open.reason = "timeout";
                     let message = match deadline {
                         Some((_, Expired::Silence)) => {
@@ -189,6 +215,10 @@ impl Session {
                 }
             }
         }
+    }
+
+    pub(crate) fn interrupted() -> Error {
+        Error::new(ErrorKind::Closed, "the call was interrupted")
     }
 
     /// Ends the connection without waiting for it.
@@ -209,6 +239,32 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.hang_up();
+    }
+}
+
+/// The time of a call, over all of its requests.
+pub(crate) struct Timer {
+    patience: Patience,
+    start: Instant,
+    clock: CallClock,
+}
+
+impl Timer {
+    /// Creates a timer that stands still.
+    pub(crate) fn new(patience: Patience) -> Self {
+        let mut clock = CallClock::new(patience, Duration::ZERO);
+        clock.set_paused(true, Duration::ZERO);
+        Self { patience, start: Instant::now(), clock }
+    }
+
+    fn go_on(&mut self) {
+        let now = self.start.elapsed();
+        self.clock.set_paused(false, now);
+        self.clock.beat(now);
+    }
+
+    fn pause(&mut self) {
+        self.clock.set_paused(true, self.start.elapsed());
     }
 }
 

@@ -57,7 +57,7 @@ impl Running {
         let mut lines =
             Lines::new(BufReader::with_capacity(64 * 1024, stdout), link.limits.message_bytes);
         let mut status = None;
-        let mut rest = None;
+        let (mut rest, mut is_deaf) = (None, false);
         let reason = loop {
             tokio::select! {
                 biased;
@@ -84,7 +84,18 @@ impl Running {
                     status = exit.ok();
                     rest = Some(Instant::now() + REST);
                 }
-                () = at(rest) => break Some(self.death(status, &link).await),
+                // It reads no more. As it has perhaps ended, that is said first.
+                _ = &mut self.writer, if !is_deaf => {
+                    is_deaf = true;
+                    rest = Some(Instant::now() + REST);
+                }
+                () = at(rest) => {
+                    status = status.or_else(|| self.child.try_wait().ok().flatten());
+                    break Some(match status {
+                        None if is_deaf => Error::new(ErrorKind::Closed, "the server closed its input"),
+                        status => self.death(status, &link).await,
+                    });
+                }
             }
         };
         link.end(reason.unwrap_or_else(Link::closed));
@@ -133,7 +144,6 @@ async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>, li
         }
         let mut bytes = message.bytes;
         bytes.push(b'\n');
-        // Who does not read is found out by the reader.
         if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
             return;
         }

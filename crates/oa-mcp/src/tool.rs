@@ -46,7 +46,7 @@ impl Tool for McpTool {
             let connection = &*self.connection;
             let called = match self.description.of {
                 Origin::ListResources => connection.list_for_model().await,
-                Origin::ReadResource => connection.read_for_model(&input["uri"]).await,
+                Origin::ReadResource => connection.read_for_model(&input["uri"], &cx).await,
                 Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
             };
             match called {

@@ -7,19 +7,18 @@ use std::io;
 use std::sync::Arc;
 
 use oa_hooks::{Permission, PermissionRequest};
+use oa_mcp_data::client::ServerLimits;
 use oa_tools::{Registry, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::tool_server::call::{Connection, Permit, Runner};
 use crate::tool_server::catalog::About;
-use crate::tool_server::limits::ServerLimits;
 use crate::tool_server::live::{Live, ToolServerHandle};
 
 mod call;
 mod catalog;
 #[cfg(feature = "server-http")]
 pub(crate) mod http;
-pub(crate) mod limits;
 pub(crate) mod live;
 mod output;
 mod protocol;

@@ -5,4 +5,5 @@
 
 mod changes;
 mod questions;
+mod rounds;
 mod support;

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::support::{agent, calls, client, connect, model, result, server};
 
-fn painter() -> MemoryServer {
+pub(crate) fn painter() -> MemoryServer {
     model(Reply::text("Blue.").usage(80, 20))
 }
 
-fn host(model: &MemoryServer, hooks: Hooks) -> McpHost {
+pub(crate) fn host(model: &MemoryServer, hooks: Hooks) -> McpHost {
     let model = model.clone();
     let options = move || {
         AgentOptions::builder().model("small").transport(model.clone()).hooks(hooks.clone())
@@ -25,7 +25,7 @@ fn host(model: &MemoryServer, hooks: Hooks) -> McpHost {
 }
 
 /// Has an agent call the server's tool, which asks. Returns the client after its turn, and the events.
-async fn turn(
+pub(crate) async fn turn(
     server: McpServer,
     what: &str,
     change: impl FnOnce(AgentOptionsBuilder) -> AgentOptionsBuilder,

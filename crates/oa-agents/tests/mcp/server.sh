@@ -1,5 +1,6 @@
 #!/bin/sh
-# A server of MCP for the tests, of one line a message. $1 is a file that gets a line for each cancellation.
+# A server of MCP for the tests, of one line a message. $1 is a file that gets a line for each cancellation. With $2, it
+# has no handshake, and asks in the place of a result.
 more=
 number() { printf '%s' "$1" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p'; }
 result() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
@@ -11,7 +12,21 @@ ask() {
 }
 while IFS= read -r line; do
   id=$(number "$line")
-  case $line in
+  case $2$line in
+  rounds*'"method":"initialize"'*)
+    printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+  rounds*'"method":"server/discover"'*)
+    result "$id" '{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
+  rounds*'"method":"tools/call"'*'"inputResponses"'*)
+    case $line in
+    *'"decline"'*) text "$id" "the person declines" ;;
+    *'"color"'*) text "$id" "the person says $(printf '%s' "$line" | sed -n 's/.*"color":"\([^"]*\)".*/\1/p')" ;;
+    *) text "$id" "the model says $(printf '%s' "$line" | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')" ;;
+    esac ;;
+  rounds*'"method":"tools/call"'*'"model"'*)
+    result "$id" '{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"Which color?"}}],"systemPrompt":"You paint.","maxTokens":50}}}}' ;;
+  rounds*'"method":"tools/call"'*'"person"'*)
+    result "$id" '{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Which color?","requestedSchema":{"type":"object","properties":{"color":{"type":"string"}}}}}}}' ;;
   *'"method":"initialize"'*)
     result "$id" '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"1"}}' ;;
   *'"method":"tools/list"'*)

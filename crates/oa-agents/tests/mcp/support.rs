@@ -18,6 +18,11 @@ pub(crate) fn server() -> (McpServer, PathBuf) {
     (McpServer::stdio("s", script).arg(notes.to_string_lossy()).required(), notes)
 }
 
+/// The server as one of the version without a handshake, which asks in the place of a result.
+pub(crate) fn server_of_rounds() -> McpServer {
+    server().0.arg("rounds")
+}
+
 pub(crate) async fn connect(server: McpServer) -> Connected {
     let connected = Servers::new().add(server).connect().await;
     connected.unwrap_or_else(|error| panic!("{error}"))

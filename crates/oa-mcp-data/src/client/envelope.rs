@@ -170,10 +170,15 @@ pub fn of_subscription(mut params: Value, id: &Value) -> Value {
     params
 }
 
-/// Makes parameters those of a request of the version without a handshake, by a client that offers nothing. `level` is the
-/// one from which on it wants log lines.
+/// Makes parameters those of a request of the version without a handshake, by a client that offers `capabilities`. `level`
+/// is the one from which on it wants log lines.
 #[must_use]
-pub fn enclose(mut params: Value, client: &Value, level: Option<&str>) -> Value {
+pub fn enclose(
+    mut params: Value,
+    client: &Value,
+    capabilities: &Value,
+    level: Option<&str>,
+) -> Value {
     if params.is_null() {
         params = json!({});
     }
@@ -184,7 +189,7 @@ pub fn enclose(mut params: Value, client: &Value, level: Option<&str>) -> Value 
     }
     meta[VERSION] = STATELESS.into();
     meta[CLIENT] = client.clone();
-    meta[CAPABILITIES] = json!({});
+    meta[CAPABILITIES] = capabilities.clone();
     if let Some(level) = level {
         meta[LOG_LEVEL] = level.into();
     }
@@ -287,14 +292,15 @@ mod tests {
         let client = json!({ "name": "test", "version": "0" });
         for name in ["echo", "Hello, 世界", " padded ", "=?base64?eA==?=", "a\nb", ""] {
             let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
-            let params = enclose(params, &client, Some("info"));
+            let params = enclose(params, &client, &json!({ "roots": {} }), Some("info"));
             assert_eq!(params["_meta"]["progressToken"], 1);
+            assert_eq!(params["_meta"][CAPABILITIES], json!({ "roots": {} }));
             let mirrors = Mirrors::of("tools/call", &params);
             let origin = Origin::Post(&mirrors);
             let read = Envelope::read(&json!(1), "tools/call", &params, origin);
             assert_eq!(read, Envelope::Stateless { level: Some(1) }, "{name:?} {mirrors:?}");
         }
-        let params = enclose(Value::Null, &client, None);
+        let params = enclose(Value::Null, &client, &json!({}), None);
         let mirrors = Mirrors::of("tools/list", &params);
         assert_eq!(mirrors.name, None);
         let read = Envelope::read(&json!(1), "tools/list", &params, Origin::Post(&mirrors));
@@ -302,8 +308,9 @@ mod tests {
         let uri = json!({ "uri": "file:///a", "name": "b" });
         assert_eq!(Mirrors::of("resources/read", &uri).name.as_deref(), Some("file:///a"));
         // What is no object has no room for it.
-        assert_eq!(enclose(json!([1]), &client, None), json!([1]));
-        assert_eq!(enclose(json!({ "_meta": 1 }), &client, None)["_meta"][VERSION], STATELESS);
+        assert_eq!(enclose(json!([1]), &client, &json!({}), None), json!([1]));
+        let enclosed = enclose(json!({ "_meta": 1 }), &client, &json!({}), None);
+        assert_eq!(enclosed["_meta"][VERSION], STATELESS);
     }
 
     #[test]

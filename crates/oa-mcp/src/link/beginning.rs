@@ -4,7 +4,7 @@
 //! a handshake, so that it need not know.
 
 use oa_mcp_data::Hello;
-use oa_mcp_data::client::{STATELESS, VERSIONS, enclose};
+use oa_mcp_data::client::{VERSIONS, enclose};
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ impl Link {
     pub(super) fn enclosed(&self, params: Value) -> Value {
         let us = json!({ "name": "open-agent", "version": env!("CARGO_PKG_VERSION") });
         // Without a level, a server of this version sends no log lines.
-        enclose(params, &us, self.on_log.as_ref().map(|_| "debug"))
+        enclose(params, &us, &self.host.capabilities(), self.on_log.as_ref().map(|_| "debug"))
     }
 
     /// Takes the answer to the request that began the conversation.
@@ -65,11 +65,6 @@ impl Link {
                 let handshake = handshake(id, version);
                 (state.beginning.waits, state.beginning.hello) = (None, Some(hello));
                 drop(state);
-                if is_stateless && self.host.capabilities() != json!({}) {
-                    self.warn(format!(
-                        "the server speaks version {STATELESS}, in which it cannot ask the person or the model here"
-                    ));
-                }
                 match handshake {
                     Ok(message) => drop(self.forward.send(message)),
                     Err(error) => {

@@ -13,7 +13,7 @@ impl Link {
     /// Answers a request of the server, or hands it to the call that it belongs to.
     pub(super) fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
         let wanted = match self.is_stateless() && method != "ping" {
-            // Nothing was offered to it.
+            // It asks in the place of a result.
             true => {
                 Wanted::Refused(HostRefusal::new(NO_METHOD, "this version has no such requests"))
             }

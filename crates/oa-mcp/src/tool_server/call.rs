@@ -5,17 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use oa_contain::{Contained, contain};
 use oa_executor::{Batch, ExecutorOptions, Placement, ToolEvent, TruncationPolicy};
 use oa_hooks::{History, Permission, PermissionRequest};
+use oa_mcp_data::client::{Origin, ServerLimits, failure};
 use oa_tools::{ArgumentError, Cancel, State};
 use oa_types::{Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::tool_server::catalog::{About, Catalog};
-use crate::tool_server::limits::ServerLimits;
 use crate::tool_server::live::Live;
-use crate::tool_server::output::{Output, failure};
+use crate::tool_server::output::Output;
 use crate::tool_server::protocol::{Call, Protocol, Step, Subscription, Ticket};
-use oa_mcp_data::client::Origin;
 
 /// The emissions of one call that wait to be sent. When there are more, the oldest are dropped.
 const EMISSIONS: usize = 4_096;

@@ -2,19 +2,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use oa_mcp_data::client::{
+    Envelope, INVALID_PARAMS, INVALID_REQUEST, Incoming, LEVELS, METHOD_NOT_FOUND, News, Origin,
+    ServerLimits, VERSIONS, answer, answer_with, complete, error, excerpt, level_place, notice,
+    of_subscription, read, unavailable,
+};
 use oa_tools::{Cancel, LogLevel};
 use serde_json::{Value, json};
 
 use crate::tool_server::catalog::{Catalog, Offer};
-use crate::tool_server::limits::ServerLimits;
-use oa_mcp_data::client::News;
-use oa_mcp_data::client::{
-    Envelope, LEVELS, Origin, VERSIONS, complete, level_place, of_subscription,
-};
-use oa_mcp_data::client::{
-    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
-    excerpt, notice, read, unavailable,
-};
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 /// The memory that a JSON value takes beside its text, and so does a name in an object.

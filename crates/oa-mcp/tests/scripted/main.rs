@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 mod library;
 mod questions;
+mod rounds;
 
 fn main() {
     let mode = std::env::args().nth(1).unwrap_or_default();
@@ -275,6 +276,7 @@ impl Server {
                 let version = of("protocolVersion").as_str().unwrap_or_default();
                 say(id, &format!("{version} {}", of("clientCapabilities")));
             }
+            what if rounds::is_one(what) => rounds::run(what, id, params),
             what if questions::is_one(what) => questions::run(what, id, lines),
             "refuse" => refuse(id, -32602, "steps must be positive"),
             "last cancel" => say(id, &self.last_cancel.to_string()),

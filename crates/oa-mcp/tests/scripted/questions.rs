@@ -74,7 +74,7 @@ pub(crate) fn form() -> Request {
     ("elicitation/create", json!({ "message": "Who are you?", "requestedSchema": schema }))
 }
 
-fn sampling() -> Request {
+pub(crate) fn sampling() -> Request {
     let content = json!({ "type": "text", "text": "A haiku, please." });
     let params = json!({
         "messages": [{ "role": "user", "content": content }],

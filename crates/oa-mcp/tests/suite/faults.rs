@@ -1,12 +1,15 @@
 //! The faults of a server and their outcomes: the table in the crate's guide page, row by row.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use oa_mcp::{ErrorKind, McpServer, Servers};
 use oa_tools::ToolContext;
 use serde_json::json;
 
-use crate::support::{CANARY, call, call_with, connect, listening, scripted, tool, with_limits};
+use crate::support::{
+    CANARY, call, call_with, connect, listening, scripted, soak, tool, with_limits,
+};
 
 #[tokio::test]
 async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
@@ -70,6 +73,50 @@ async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
     let echo = tool(&connected, "s__echo").unwrap();
     assert_eq!(echo.execute(json!({ "text": "back" })).await.unwrap(), json!("back"));
     connected.close().await;
+}
+
+/// It lives, and its output is open.
+#[tokio::test]
+async fn a_server_that_closes_its_input_is_started_again() {
+    let hello = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}"#;
+    let script = format!(
+        r#"answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')" "$1"; }}
+while IFS= read -r line; do case $line in
+  *initialize\"*) answer '{hello}' ;;
+  *tools/list*) answer '{{"tools":[{{"name":"do","inputSchema":{{"type":"object"}}}}]}}' ;;
+  *deaf*) exec 0<&-; answer '{{"content":[{{"type":"text","text":"deaf"}}]}}'; exec sleep 300 ;;
+  *tools/call*) answer '{{"content":[{{"type":"text","text":"heard"}}]}}' ;;
+esac; done"#
+    );
+    let server = McpServer::stdio("s", "sh").args(["-c", &script]).required();
+    let server = server.limits(with_limits(|limits| limits.close_time = Duration::from_millis(50)));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "first").await, Ok(json!("heard")));
+    assert_eq!(call(&connected, "deaf").await, Ok(json!("deaf")));
+    assert_eq!(call(&connected, "second").await, Err("s: the server closed its input".to_owned()));
+    assert_eq!(call(&connected, "third").await, Ok(json!("heard")));
+    connected.close().await;
+}
+
+/// A call that begins as the server dies ends with it, and does not wait for its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_that_begin_as_the_server_dies_end_at_once() {
+    let server = scripted("plain").call_timeout(Duration::from_secs(600));
+    let limits = with_limits(|limits| {
+        (limits.restarts, limits.restart_delay) = (usize::MAX, Duration::ZERO);
+    });
+    let server = server.limits(limits);
+    let connected = Arc::new(connect(server).await.unwrap());
+    for _ in 0..soak(20) {
+        let mut calls = tokio::task::JoinSet::new();
+        for place in 0..12 {
+            let connected = Arc::clone(&connected);
+            let what = if place == 0 { "die" } else { "string id" };
+            calls.spawn(async move { call(&connected, what).await });
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(60), calls.join_all()).await;
+        assert!(ended.is_ok(), "a call waits for nothing");
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ mod logs;
 mod processes;
 mod questions;
 mod resumptions;
+mod rounds;
 mod starts;
 mod stateless;
 mod support;

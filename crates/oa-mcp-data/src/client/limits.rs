@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-/// Bounds on what a client can make a [`ToolServer`](crate::ToolServer) hold, and for how long.
+/// Bounds on what a client can make a `ToolServer` of `oa-mcp` hold, and for how long.
 ///
 /// ```
-/// use oa_mcp::ServerLimits;
+/// use oa_mcp_data::client::ServerLimits;
 ///
 /// let mut limits = ServerLimits::default();
 /// limits.calls = 8;
