@@ -3,14 +3,15 @@ use std::path::{Path, PathBuf};
 use crate::Unavailable;
 use crate::npm::Npm;
 
-/// The reference server, the official client of the versions with a handshake, and that of 2026-07-28.
-const PACKAGES: [&str; 3] = [
+/// The reference server, the official client of the versions with a handshake, and client and server of 2026-07-28.
+const PACKAGES: [&str; 4] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/sdk@1.32.2",
     "@modelcontextprotocol/client@2.4.0",
+    "@modelcontextprotocol/server@2.4.0",
 ];
 
-/// The reference server of the Model Context Protocol and its official TypeScript clients, from npm. They are installed
+/// The reference server of the Model Context Protocol and its official TypeScript SDKs, from npm. They are installed
 /// below `target` at first use.
 #[derive(Clone, Debug)]
 pub struct McpPackages {

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use oa_mcp::ElicitationAnswer;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -84,6 +85,13 @@ async fn no_key_argument_or_result_is_logged() {
     );
     assert_eq!(call(&connected, "log").await, Ok(json!("logged")));
     assert!(call(&connected, "die").await.is_err());
+    connected.close().await;
+    // Answers to questions go another way.
+    let person = scripted("stateless")
+        .on_elicitation(|_, _| async { ElicitationAnswer::Accept(json!({ "name": SPOKEN })) });
+    let connected = connect(person).await.unwrap();
+    let heard = call(&connected, "round form").await.unwrap();
+    assert!(heard.as_str().unwrap().contains(SPOKEN), "{heard}");
     connected.close().await;
     let seen = SEEN.lock().unwrap();
     assert!(seen.lines > 5, "the library logs: {} lines", seen.lines);

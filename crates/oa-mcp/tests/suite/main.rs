@@ -11,6 +11,7 @@ mod library;
 mod limits;
 mod lists;
 mod logs;
+mod official;
 // They are looked up in `/proc`.
 #[cfg(target_os = "linux")]
 mod processes;
