@@ -53,6 +53,7 @@ type Rule = fn(&Tree<'_>) -> Result<Vec<Finding>>;
 const RULES: &[(&str, Rule)] = &[
     ("layers", graph::layers),
     ("external-crates", graph::external_crates),
+    ("crates-of-features", graph::crates_of_features),
     ("pure-layers", graph::pure_layers),
     ("circles", circles::circles),
     ("clashes", clashes::clashes),

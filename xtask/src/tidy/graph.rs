@@ -6,10 +6,11 @@ use super::Finding;
 use super::tree::Tree;
 use crate::Result;
 use crate::command::Run;
-use crate::layers::{FORBIDDEN_IN_PURE, Features, PURE, Place, ROWS, Row};
+use crate::layers::{ALONE, FORBIDDEN_IN_PURE, Features, PURE, Place, ROWS, Row};
 use crate::workspace::{Kind, Package, Workspace};
 
 const TABLE: &str = "xtask/src/layers.rs";
+const FACADE: &str = "open-agent";
 
 /// A crate depends only on lower layers, and only where the table says so.
 pub(super) fn layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
@@ -74,14 +75,36 @@ pub(super) fn external_crates(tree: &Tree<'_>) -> Result<Vec<Finding>> {
             let graph = Graph::of(package, Some(limit.features), workspace)?;
             let (count, most) = (graph.external.len(), limit.most);
             let features = match limit.features {
-                Features::AllButTls => "all features but TLS",
-                Features::Default => "default features",
+                Features::AllButTls => "all features but TLS".to_owned(),
+                Features::Default => "default features".to_owned(),
+                Features::DefaultAnd(feature) => format!("default features and {feature}"),
+                Features::Without(feature) => format!("all features but TLS and {feature}"),
             };
             println!("{}, {features}: {count} external crates, {most} allowed", row.name);
             if count > most {
                 let message = format!("{count} external crates with {features}, {most} allowed");
                 findings.push(Finding::file(&path, message));
             }
+        }
+    }
+    Ok(findings)
+}
+
+/// A feature of the facade brings few crates that nothing else brings.
+pub(super) fn crates_of_features(tree: &Tree<'_>) -> Result<Vec<Finding>> {
+    let workspace = tree.workspace;
+    let package =
+        workspace.package(FACADE).ok_or_else(|| format!("no crate is called {FACADE}"))?;
+    let all = Graph::of(package, Some(Features::AllButTls), workspace)?;
+    let mut findings = Vec::new();
+    for (feature, most) in ALONE {
+        let without = Graph::of(package, Some(Features::Without(feature)), workspace)?;
+        let count = all.external.difference(&without.external).count();
+        println!("{FACADE}, feature {feature}: {count} external crates of its own, {most} allowed");
+        if count == 0 || count > *most {
+            let path = workspace.relative(&package.dir.join("Cargo.toml"));
+            let message = format!("{feature} brings {count} crates of its own, {most} allowed");
+            findings.push(Finding::file(&path, message));
         }
     }
     Ok(findings)
@@ -136,9 +159,15 @@ impl Graph {
         let run = match features {
             None => run.arg("--all-features"),
             Some(Features::Default) => run,
+            Some(Features::DefaultAnd(feature)) => run.args(["--features", feature]),
             Some(Features::AllButTls) => run
                 .args(["--no-default-features", "--features"])
                 .arg(features_without_tls(package).join(",")),
+            Some(Features::Without(feature)) => {
+                let mut features = features_without_tls(package);
+                features.retain(|name| *name != feature);
+                run.args(["--no-default-features", "--features"]).arg(features.join(","))
+            }
         };
         let is_ours = |name: &str| workspace.package(name).is_some();
         Ok(Self::read(&run.output()?, is_ours))
