@@ -218,12 +218,30 @@ impl Connection {
         self.send("tools/call", params, Some(cx.clone())).await
     }
 
-    /// Sends a request, and sends it again with the answers as long as the server asks something before its result.
     pub(crate) async fn send(
+        &self,
+        method: &'static str,
+        params: Value,
+        cx: Option<ToolContext>,
+    ) -> Result<Value, Error> {
+        // A request of the program is no call of a tool.
+        let about = cx.clone().unwrap_or_else(|| ToolContext::new(method, method));
+        let cancelled = about.cancel().cancelled();
+        tokio::select! {
+            biased;
+            // First, so that a request which is open tells the server why.
+            answer = self.converse(method, params, cx, &about) => answer,
+            () = cancelled => Err(Session::interrupted()),
+        }
+    }
+
+    /// Sends a request, and sends it again with the answers as long as the server asks something before its result.
+    async fn converse(
         &self,
         method: &'static str,
         mut params: Value,
         cx: Option<ToolContext>,
+        about: &ToolContext,
     ) -> Result<Value, Error> {
         let _permit = self.permits.acquire().await.map_err(|_| crate::link::Link::closed())?;
         let Limits { rounds, questions, state_bytes, .. } = self.server.limits;
@@ -240,13 +258,7 @@ impl Connection {
                 RoundError::Limit(why) => Error::limit(why),
                 RoundError::Protocol(why) => Error::protocol(why),
             })?;
-            // A request of the program is no call of a tool.
-            let about = cx.clone().unwrap_or_else(|| ToolContext::new(method, method));
-            tokio::select! {
-                biased;
-                () = about.cancel().cancelled() => return Err(Session::interrupted()),
-                done = self.answer(&session, round, &about, &mut params) => done?,
-            }
+            self.answer(&session, round, about, &mut params).await?;
             (session, reply) = self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
             if !session.hello.is_stateless() {
                 return Err(Error::protocol(
@@ -300,7 +312,7 @@ impl Connection {
                 // It never reached the server.
                 Err(error) if error.is_untaken() && is_first => {
                     is_first = false;
-                    session.hang_up();
+                    session.link.retire();
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -321,7 +333,7 @@ impl Connection {
             return Err(crate::link::Link::closed());
         }
         if let Some(session) = &live.session
-            && session.is_open()
+            && session.link.is_usable()
         {
             return Ok(Arc::clone(session));
         }

@@ -200,11 +200,11 @@ impl Carrier {
         if let Err(error) = posted {
             // Only a request has somebody who waits.
             if let Kind::Request(id) = message.of {
-                let is_untaken = error.is_untaken();
-                self.link.fail(id, error.clone());
-                if is_untaken {
-                    self.link.end(error);
+                if error.is_untaken() {
+                    // Other requests of the session hear it themselves, and are repeated, too.
+                    self.link.retire();
                 }
+                self.link.fail(id, error);
             } else if message.of == Kind::Initialized {
                 self.link.end(error);
             }

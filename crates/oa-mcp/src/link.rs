@@ -47,6 +47,8 @@ pub(crate) struct Link {
     pub(crate) changes: watch::Sender<u64>,
     /// The number of questions of the server that wait for their answer.
     pub(crate) asking: watch::Sender<usize>,
+    /// No more requests are to begin here.
+    is_retired: AtomicBool,
     /// Asks the transport to close the connection.
     pub(crate) closing: Cancel,
     /// Nothing more comes.
@@ -181,6 +183,7 @@ impl Link {
             forward,
             changes: watch::Sender::new(0),
             asking: watch::Sender::new(0),
+            is_retired: AtomicBool::new(false),
             closing: Cancel::new(),
             ended: Cancel::new(),
         }
@@ -476,6 +479,16 @@ impl Link {
         }
         self.closing.cancel();
         self.ended.cancel();
+    }
+
+    /// Has the next request begin on another connection; those that are open go on here.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Returns true if a request may begin here.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_retired.load(Ordering::Acquire) && !self.closing.is_cancelled()
     }
 
     /// Returns why the connection has ended.

@@ -106,10 +106,6 @@ impl Session {
         Ok(Self { link, hello, peer, _service: service, carrier: Mutex::new(Some(carrier)) })
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        !self.link.closing.is_cancelled()
-    }
-
     /// Sends a request and waits for the JSON of its result, or for what the server asks in its place.
     ///
     /// The timer runs meanwhile. Dropping the future tells the server that nobody waits any more.

@@ -114,6 +114,25 @@ async fn an_interrupt_and_a_drop_reach_the_server() {
 }
 
 #[tokio::test]
+async fn an_interrupt_ends_a_call_that_waits_for_its_server() {
+    let mut limits = oa_mcp::Limits::default();
+    limits.restart_delay = Duration::from_secs(50);
+    let connected = connect(scripted("plain").limits(limits)).await.unwrap();
+    assert!(call(&connected, "die").await.is_err());
+    let cancel = Cancel::new();
+    let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
+    let waits = call_with(&connected, json!({ "what": "string id" }), cx);
+    let interrupt = async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    };
+    let ended =
+        tokio::time::timeout(Duration::from_secs(20), async { tokio::join!(waits, interrupt).0 });
+    assert_eq!(ended.await, Ok(Err("s: the call was interrupted".to_owned())));
+    connected.close().await;
+}
+
+#[tokio::test]
 async fn errors_of_the_protocol_are_words_for_the_model() {
     let connected = connect(scripted("plain")).await.unwrap();
     assert_eq!(

@@ -390,6 +390,39 @@ async fn a_session_that_is_forgotten_is_begun_anew_and_the_call_repeated_once() 
     connected.close().await;
 }
 
+/// Calls that run at once, as those of one answer do.
+#[tokio::test]
+async fn calls_of_a_session_that_is_forgotten_are_all_repeated() {
+    let sessions = Arc::new(Mutex::new(0));
+    let (server, seen) = serve(move |asked| {
+        let mut sessions = sessions.lock().unwrap();
+        if asked.body["method"] == "initialize" {
+            *sessions += 1;
+            let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "web", "version": "1" } });
+            let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": hello }).to_string();
+            let length = body.len();
+            return Some(Answer::Bytes(format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s{sessions}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )));
+        }
+        let is_old = asked.header("mcp-session-id") != Some("s2");
+        let is_call = asked.body["method"] == "tools/call";
+        (is_old && is_call).then(|| status("404 Not Found", "text/plain", ""))
+    })
+    .await;
+    let connected = Arc::new(connect(server).await.unwrap());
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        let connected = Arc::clone(&connected);
+        calls.spawn(async move { call(&connected, &n.to_string()).await.is_ok() });
+    }
+    assert_eq!(calls.join_all().await, [true; 8]);
+    let seen = seen.lock().unwrap();
+    let count = |what: &str| seen.iter().filter(|line| line.starts_with(what)).count();
+    assert_eq!(count("POST initialize"), 2);
+    assert!(count("POST tools/call") <= 16, "{seen:?}");
+}
+
 #[tokio::test]
 async fn a_call_that_is_dropped_ends_its_response_and_is_cancelled() {
     let (server, seen) =
