@@ -79,6 +79,7 @@ const DOCTOR_EXAMPLES: &str = "\
 Exit status: 0 if everything works, 1 if something does not.
 
 Examples:
+  oa doctor --stand-in          see a report without a model server
   oa doctor --model qwen3:8b
   oa doctor --json > report.json";
 
@@ -100,6 +101,7 @@ Only this machine is served, unless a token is set: `token` in the configuration
 Examples:
   oa serve --stand-in                     look at it without a model server
   oa serve --tools files:.                an agent that reads the files here
+  oa serve --listen 9000                  on another port
   OPEN_AGENT_TOKEN=$(openssl rand -hex 16) oa serve --listen 0.0.0.0:8787";
 
 #[cfg(feature = "mcp")]
@@ -278,8 +280,8 @@ pub(crate) struct BatchArgs {
 #[cfg(feature = "serve")]
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on; port 0 is any that is free.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
+    /// The address to listen on, or a port of this machine alone; port 0 is any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", aliases = ["port", "address", "bind", "host"])]
     pub(crate) listen: String,
     /// The name of the agent, as front ends show it.
     #[arg(long, default_value = "oa")]

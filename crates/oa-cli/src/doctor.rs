@@ -3,28 +3,51 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use open_agent::{Doctor, Probe, Verdict};
+use open_agent::{AgentOptions, Doctor, Probe, Verdict};
 
+#[cfg(not(feature = "serve"))]
 use crate::advice;
 use crate::agent::{self, Person};
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{shows_progress, write_line};
+use crate::output::{shows_progress, tell, write_line};
 use crate::runtime::runtime;
 use crate::settings::Settings;
+#[cfg(feature = "serve")]
+use crate::stand_in;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
-    if settings.is_on("stand_in") {
-        let why = "the stand-in is a few rules in this program: there is no server to examine";
-        return Err(Failure::usage(why).advise(&advice::no_server(None)));
-    }
     runtime()?.block_on(examine(args, settings))
 }
 
+/// Returns the stand-in as a server: its answers go through requests and streams like those of any other.
+#[cfg(feature = "serve")]
+fn stand_in(settings: &Settings) -> Result<AgentOptions> {
+    use open_agent::serve::AgentServer;
+
+    let model = settings.text("model").unwrap_or(stand_in::NAME);
+    let agent = AgentOptions::builder().model(model).chat_service(stand_in::StandIn);
+    // The tools that a probe offers are its own: the probe answers their calls.
+    let server = AgentServer::new(agent.auto_execute_tools(true).build()?).name(model).router();
+    let address = "http://127.0.0.1/v1";
+    Ok(AgentOptions::builder().model(model).base_url(address).transport(server).build()?)
+}
+
+#[cfg(not(feature = "serve"))]
+fn stand_in(_: &Settings) -> Result<AgentOptions> {
+    let why = "this program was built without `serve`, so the stand-in is no server to examine";
+    Err(Failure::usage(why).advise(&advice::no_server(None)))
+}
+
 async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
-    let agent = agent::build(settings, Person::Nobody).await?;
-    let mut doctor = Doctor::new(&agent.options)?;
+    let options = if settings.is_on("stand_in") {
+        tell("the stand-in is a few rules and no language model: see how a report looks");
+        stand_in(settings)?
+    } else {
+        agent::build(settings, Person::Nobody).await?.options
+    };
+    let mut doctor = Doctor::new(&options)?;
     let bar = if shows_progress() {
         ProgressBar::new(Probe::ALL.len() as u64)
     } else {

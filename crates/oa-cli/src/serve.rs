@@ -1,6 +1,7 @@
 //! `oa serve`.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
@@ -11,6 +12,9 @@ use crate::failure::{Failure, Result};
 use crate::output::tell;
 use crate::places;
 use crate::settings::Settings;
+
+/// The port without one.
+const PORT: u16 = 8787;
 
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
@@ -25,10 +29,11 @@ pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
-    let listener = TcpListener::bind(&args.listen).await;
+    let address = address(&args.listen);
+    let listener = TcpListener::bind(&address).await;
     let listener = listener.map_err(|error| {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
-        let failure = Failure::from(error).at(&args.listen);
+        let failure = Failure::from(error).at(&address);
         if is_taken {
             failure.advise("Take another: --listen 127.0.0.1:0 is any free port.")
         } else {
@@ -67,6 +72,18 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// Returns an address with a port: a port alone is one of this machine, and an address alone has the usual port.
+fn address(listen: &str) -> String {
+    if listen.parse::<u16>().is_ok() {
+        return format!("127.0.0.1:{listen}");
+    }
+    match listen.parse::<IpAddr>() {
+        Ok(ip) => SocketAddr::new(ip, PORT).to_string(),
+        Err(_) if !listen.contains(':') => format!("{listen}:{PORT}"),
+        Err(_) => listen.to_owned(),
+    }
+}
+
 /// Begins to listen for Ctrl-C, and on Unix for the signal to terminate. The future waits for one of them.
 fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
@@ -87,4 +104,23 @@ fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
             std::future::pending::<()>().await;
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn a_port_or_an_address_alone_is_enough() {
+        for (given, expected) in [
+            ("9000", "127.0.0.1:9000"),
+            ("0.0.0.0", "0.0.0.0:8787"),
+            ("::1", "[::1]:8787"),
+            ("localhost", "localhost:8787"),
+            ("[::1]:9000", "[::1]:9000"),
+            ("localhost:9000", "localhost:9000"),
+        ] {
+            assert_eq!(address(given), expected);
+        }
+    }
 }

@@ -10,9 +10,7 @@ pub(crate) fn rename_calls(answer: &mut AssistantMessage, history: &[Message]) {
         match block {
             ContentBlock::ToolUse(call) => replace_used_id(&mut call.id, history),
             ContentBlock::ToolUseError(error) => {
-                if let Some(id) = &mut error.id {
-                    replace_used_id(id, history);
-                }
+                error.id.iter_mut().for_each(|id| replace_used_id(id, history));
             }
             _ => {}
         }
@@ -22,10 +20,8 @@ pub(crate) fn rename_calls(answer: &mut AssistantMessage, history: &[Message]) {
 /// Gives a call that begins an id of its own.
 #[inline]
 pub(crate) fn rename_event(event: &mut AgentEvent, history: &[Message]) {
-    if let AgentEvent::ToolUseDelta(delta) = event
-        && let Some(id) = &mut delta.id
-    {
-        replace_used_id(id, history);
+    if let AgentEvent::ToolUseDelta(delta) = event {
+        delta.id.iter_mut().for_each(|id| replace_used_id(id, history));
     }
 }
 

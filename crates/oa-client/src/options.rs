@@ -161,6 +161,14 @@ impl AgentOptions {
         &self.0.config.tools
     }
 
+    /// Returns the tools that the next request offers: with those that each
+    /// [source](crate::AgentOptionsBuilder::tool_source) has now.
+    #[must_use]
+    pub fn next_tools(&self) -> Registry {
+        let refreshed = self.0.refreshed().ok().flatten();
+        refreshed.as_ref().unwrap_or(&self.0).config.tools.clone()
+    }
+
     /// Returns a tool by name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {

@@ -256,7 +256,8 @@ fn go_on(
 /// Returns the agent with the tools that the front end runs. None of them takes the place of one that runs here, and the
 /// agent's own external tools stay only if the front end declares them.
 fn with_tools(agent: &AgentOptions, tools: Vec<FnTool>) -> Result<AgentOptions, Refusal> {
-    let own = agent.tools().iter().filter(|tool| !tool.is_external()).cloned();
+    let now = agent.next_tools();
+    let own = now.iter().filter(|tool| !tool.is_external()).cloned();
     let mut all: Vec<Arc<dyn Tool>> = own.collect();
     for tool in tools {
         if all.iter().all(|other| other.name() != tool.name()) {

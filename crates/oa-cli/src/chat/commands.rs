@@ -216,7 +216,7 @@ impl Conversation {
 
     fn tools(&self) -> Vec<Line> {
         let indent = [Span::new("  ", Style::PLAIN)];
-        let tools = self.client.options().tools();
+        let tools = self.client.options().next_tools();
         let lines = tools.iter().flat_map(|tool| {
             let kind = tool.category().unwrap_or("other");
             let about = format!("  {kind}  {}", excerpt(tool.description(), ABOUT));
@@ -246,7 +246,7 @@ impl Conversation {
         let history = estimate_tokens(self.client.history()) as u64;
         let system = options.system_prompt().map_or(0, |text| text.len().div_ceil(4) as u64);
         let tools: usize = options
-            .tools()
+            .next_tools()
             .iter()
             .map(|tool| tool.description().len() + tool.input_schema().to_string().len())
             .sum();

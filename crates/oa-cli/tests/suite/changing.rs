@@ -94,6 +94,35 @@ fn changes_are_passed_on_to_clients() {
     assert_eq!(said["content"][0]["text"], "said by better_read_file");
 }
 
+/// `/tools` lists what the next request offers, also if no request was sent since the change.
+#[test]
+fn the_list_of_tools_is_that_of_the_next_request() {
+    let home = Home::new();
+    with_server(&home);
+    let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
+    let terminal = Terminal::start(&home, &chat);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/tools\r");
+    terminal.wait_for("shelf__read_file");
+    terminal.wait_for_prompt();
+    terminal.type_keys("read p0\r");
+    terminal.wait_for("The tool says: said by read_file");
+    terminal.wait_for_prompt();
+    // The list is read again after a moment of quiet.
+    let began = std::time::Instant::now();
+    for number in 1.. {
+        // The command behind it, which there is not, shows that the list is there.
+        terminal.type_keys(&format!("/tools\r/n{number}\r"));
+        terminal.wait_for(&format!("/n{number}"));
+        terminal.wait_for_prompt();
+        if terminal.text().contains("shelf__better_read_file") {
+            break;
+        }
+        assert!(began.elapsed().as_secs() < 60, "the list stays: {}", terminal.text());
+    }
+    assert!(!terminal.text().contains("✓ shelf__better_read_file"), "no request was sent for it");
+}
+
 /// A chat that runs offers the model the tools of the moment.
 #[test]
 fn a_running_chat_has_the_tools_of_the_moment() {

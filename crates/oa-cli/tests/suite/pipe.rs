@@ -64,7 +64,6 @@ fn mistakes_have_status_2_and_say_what_to_do() {
         (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
         (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),
         (&["chat", "--config", "none.toml"], "x", "none.toml: No such file"),
-        (&["doctor", "--stand-in"], "", "there is no server to examine"),
     ] {
         let output = home.run(arguments, input);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
@@ -93,4 +92,31 @@ fn tools_read_files_and_nothing_outside() {
     assert!(text(&output.stdout).contains(r#"The tool says: {"text":"rain"}"#), "{output:?}");
     let output = home.run(&chat, "read ../secret.txt");
     assert!(text(&output.stdout).contains("outside of the folder"), "{output:?}");
+}
+
+/// Without a server, people see how a report looks. The rules call no tools, and the report says so.
+#[cfg(feature = "serve")]
+#[test]
+fn the_doctor_examines_the_stand_in() {
+    let home = Home::new();
+    let output = home.run(&["doctor", "--stand-in"], "");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = text(&output.stdout);
+    let verdict = |probe: &str| {
+        let line = report.lines().find_map(|line| line.strip_prefix(probe));
+        line.and_then(|line| line.split_whitespace().next()).unwrap_or("missing")
+    };
+    for (probe, wanted) in [
+        ("reach", "ok"),
+        ("models", "ok"),
+        ("streaming", "ok"),
+        ("usage", "ok"),
+        ("auto calls", "fail"),
+        ("tool results", "ok"),
+        ("unknown model", "ok"),
+    ] {
+        assert_eq!(verdict(probe), wanted, "{probe}: {report}");
+    }
+    let told = text(&output.stderr);
+    assert!(told.contains("a few rules and no language model"), "{told}");
 }

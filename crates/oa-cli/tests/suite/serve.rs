@@ -19,6 +19,10 @@ fn an_address_that_is_taken_is_told_with_a_way_out() {
     let told = text(&output.stderr);
     assert!(told.starts_with(&format!("oa: {address}: Address already in use")), "{told}");
     assert!(told.contains("--listen 127.0.0.1:0"), "{told}");
+    // The flag of other programs is understood, and a port alone is one of this machine.
+    let port = address.rsplit(':').next().unwrap_or_default();
+    let output = home.run(&["serve", "--stand-in", "--port", port], "");
+    assert_eq!(text(&output.stderr), told);
 }
 
 /// A server in a process of its own.

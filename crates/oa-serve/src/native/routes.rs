@@ -68,7 +68,8 @@ async fn nothing_here() -> NativeError {
 
 async fn agent(State(served): State<Served>) -> Json<Value> {
     let agent = served.conversations.agent();
-    let tools = agent.tools().iter().map(|tool| {
+    let tools = agent.next_tools();
+    let tools = tools.iter().map(|tool| {
         json!({
             "name": tool.name(),
             "description": tool.description(),

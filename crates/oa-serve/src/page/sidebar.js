@@ -14,6 +14,7 @@ export class Sidebar {
   #next = null;
   #current = null;
   #editing = null;
+  #reads = 0; // counts readings, so that a late answer does not replace a newer one
   #handlers;
 
   /** Handlers: `renamed(id, title)`, `deleted(id)`, `failed(error)`, `chosen()`. */
@@ -26,8 +27,11 @@ export class Sidebar {
 
   /** Reads the first page again; pages that were opened below it stay. */
   async refresh() {
+    this.#reads += 1;
+    const read = this.#reads;
     try {
       const page = await api.conversations();
+      if (read !== this.#reads) return;
       const fresh = new Set(page.conversations.map((one) => one.id));
       const isPaged = this.#conversations.length > page.conversations.length && page.next;
       const rest = isPaged ? this.#conversations.filter((one) => !fresh.has(one.id)) : [];
@@ -112,6 +116,7 @@ export class Sidebar {
           await api.rename(one.id, title);
           one.title = title;
           this.#handlers.renamed(one.id, title);
+          this.refresh();
         } catch (error) {
           this.#handlers.failed(error);
         }
@@ -143,12 +148,14 @@ export class Sidebar {
         return;
       }
     }
+    // It may have left the list in the meantime.
     const index = this.#conversations.findIndex((other) => other.id === one.id);
-    this.#conversations.splice(index, 1);
+    this.#conversations = this.#conversations.filter((other) => other.id !== one.id);
     this.#show();
-    const neighbor = this.#conversations[Math.min(index, this.#conversations.length - 1)];
+    const neighbor = this.#conversations[Math.min(Math.max(index, 0), this.#conversations.length - 1)];
     if (neighbor) this.#focusOn(neighbor.id, "a");
     this.#handlers.deleted(one.id);
+    this.refresh();
   }
 }
 

@@ -17,7 +17,8 @@ async function conversations(window) {
   await window.ask("The second one");
   await window.showList();
   const list = page.getByRole("navigation", { name: "Conversations" });
-  await list.getByRole("link", { name: /The first one/ }).waitFor();
+  // The list is read again when a run begins and when it ends.
+  for (const title of [/The first one/, /The second one/]) await list.getByRole("link", { name: title }).waitFor();
   assert.equal(await list.getByRole("listitem").count(), 2);
   assert.equal(await list.getByRole("link", { name: /The second one/ }).getAttribute("aria-current"), "page");
   await window.check("list");
@@ -71,6 +72,41 @@ async function working(window) {
   await open();
   await window.idle();
   await window.text("and the second half.").waitFor();
+}
+
+/** The list that is read when a run begins arrives after the one that is read at its end. */
+async function late(window) {
+  const { page } = window;
+  await clear();
+  await page.reload();
+  await page.getByRole("heading", { name: "Ask Helper" }).waitFor();
+  let read, release, isHeld = false;
+  const wasRead = new Promise((resolve) => (read = resolve));
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route(/\/api\/conversations(\?.*)?$/, async (route) => {
+    if (route.request().method() !== "GET" || isHeld) return route.continue();
+    const response = await route.fetch();
+    const { conversations } = await response.json();
+    if (isHeld || !conversations.some((one) => one.running)) return route.fulfill({ response });
+    isHeld = true;
+    read();
+    await released;
+    return route.fulfill({ response, headers: { ...response.headers(), "x-late": "yes" } });
+  });
+  await window.send("[gate] please");
+  await wasRead;
+  await open();
+  await window.idle();
+  await window.showList();
+  const row = page.getByRole("navigation", { name: "Conversations" }).getByRole("listitem");
+  await row.getByText("now").waitFor();
+  const arrived = page.waitForResponse((response) => response.headers()["x-late"] === "yes");
+  release();
+  await (await arrived).finished();
+  // The page has read it once a request that it sends now is answered.
+  await page.evaluate(() => fetch("icon.svg").then((response) => response.text()));
+  assert.equal(await row.getByText("working").count(), 0);
+  assert.equal(await row.count(), 1);
 }
 
 /** A conversation without a pointer, where each stop shows its focus. */
@@ -177,6 +213,7 @@ async function unknown(window) {
 export const scenarios = [
   ["several conversations", conversations],
   ["another conversation works meanwhile", working],
+  ["a late list", late],
   ["the keyboard alone", keyboard],
   ["names for screen readers", names],
   ["older conversations", older],

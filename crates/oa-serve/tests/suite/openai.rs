@@ -1,6 +1,10 @@
 //! Completions: parameters that act or are refused, and the model for housekeeping.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::http::StatusCode;
+use oa_tools::{Tool, ToolSource, tool};
 use serde_json::{Value, json};
 
 use crate::app::{App, agent};
@@ -98,4 +102,39 @@ async fn the_model_for_housekeeping_has_neither_tools_nor_the_prompt_of_the_agen
     // Without one there is no second model.
     let (_, models) = App::new(|server| server).get("/v1/models").await;
     assert_eq!(models["data"].as_array().map(Vec::len), Some(1));
+}
+
+/// A server of tools whose list changes.
+struct Shelf(Arc<AtomicBool>);
+
+impl ToolSource for Shelf {
+    fn revision(&self) -> u64 {
+        self.0.load(Ordering::SeqCst).into()
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let name = if self.0.load(Ordering::SeqCst) { "look_again" } else { "look" };
+        vec![Arc::new(tool(name, "Looks").build(|_| async { Ok(json!("seen")) }))]
+    }
+}
+
+/// Also where the front end declares tools of its own, and where the page lists them.
+#[tokio::test]
+async fn tools_of_a_source_are_those_of_the_moment() {
+    let has_changed = Arc::new(AtomicBool::new(false));
+    let app = App::of(agent().tool_source(Shelf(Arc::clone(&has_changed))), |server| server);
+    for (change, here, gone) in [(false, "look", "look_again"), (true, "look_again", "look")] {
+        has_changed.store(change, Ordering::SeqCst);
+        let tools = json!([{"type": "function", "function": {"name": "pick", "parameters": {}}}]);
+        let request = sent(&app, json!({"tools": tools})).await;
+        let (_, about) = app.get("/api/agent").await;
+        let sent: Vec<_> = request["tools"].as_array().into_iter().flatten().collect();
+        let sent: Vec<_> = sent.iter().map(|tool| &tool["function"]["name"]).collect();
+        let listed: Vec<_> = about["tools"].as_array().into_iter().flatten().collect();
+        let listed: Vec<_> = listed.iter().map(|tool| &tool["name"]).collect();
+        assert!(sent.contains(&&json!("pick")));
+        for names in [sent, listed] {
+            assert!(names.contains(&&json!(here)) && !names.contains(&&json!(gone)), "{names:?}");
+        }
+    }
 }
