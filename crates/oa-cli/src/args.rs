@@ -126,7 +126,10 @@ Examples:
 /// The settings that act on a command. The others are flags of it as well, since a configuration file has them for all
 /// commands, but its help leaves them out.
 const USED: &[(&str, &[&str])] = &[
-    ("doctor", &["model", "base_url", "servers", "provider", "temperature", "max_tokens"]),
+    (
+        "doctor",
+        &["model", "base_url", "servers", "provider", "temperature", "max_tokens", "stand_in"],
+    ),
     ("mcp", &["tools", "mcp"]),
     ("models", &["base_url", "servers", "provider"]),
 ];
