@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use oa_mcp_data::{
     CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
 };
 use oa_redact::Secrets;
-use oa_tools::ToolContext;
+use oa_tools::{Cancel, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ pub struct Connection {
     /// The questions that are open at once, in the version that asks in the place of a result.
     questions: Semaphore,
     silent: AtomicU32,
-    is_closed: AtomicBool,
+    closed: Cancel,
     tools: watch::Sender<Arc<[Arc<Description>]>>,
     /// Counts the changes of the list.
     revision: AtomicU64,
@@ -70,7 +70,7 @@ impl Connection {
             permits: Semaphore::new(server.limits.calls.max(1)),
             questions: Semaphore::new(server.limits.questions.max(1)),
             silent: AtomicU32::new(0),
-            is_closed: AtomicBool::new(false),
+            closed: Cancel::new(),
             tools: watch::Sender::new(Arc::default()),
             revision: AtomicU64::new(0),
             warnings: std::sync::Mutex::default(),
@@ -329,7 +329,7 @@ impl Connection {
     /// Returns the open session; starts the server again if it has died.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, Error> {
         let mut live = self.live.lock().await;
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.closed.is_cancelled() {
             return Err(crate::link::Link::closed());
         }
         if let Some(session) = &live.session
@@ -350,10 +350,18 @@ impl Connection {
             self.keep_warnings(dead.link.warnings());
         }
         live.restarts.push_back(now);
-        if self.server.is_program() {
-            tokio::time::sleep(delay).await;
-        }
-        let opened = Session::open(&self.server, Arc::clone(&self.ignored)).await;
+        let opening = async {
+            if self.server.is_program() {
+                tokio::time::sleep(delay).await;
+            }
+            Session::open(&self.server, Arc::clone(&self.ignored)).await
+        };
+        let opened = tokio::select! {
+            biased;
+            // Whoever closes waits for what is held here.
+            () = self.closed.cancelled() => Err(crate::link::Link::closed()),
+            opened = opening => opened,
+        };
         let session = opened.map_err(|error| error.untaken(false))?;
         let session = Arc::new(session);
         live.session = Some(Arc::clone(&session));
@@ -406,7 +414,7 @@ impl Connection {
 
     /// Closes the connection for good, and waits until nothing of it is left.
     pub(crate) async fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.closed.cancel();
         let session = self.live.lock().await.session.take();
         if let Some(session) = session {
             self.keep_warnings(session.link.warnings());

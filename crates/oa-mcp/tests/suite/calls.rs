@@ -133,6 +133,24 @@ async fn an_interrupt_ends_a_call_that_waits_for_its_server() {
 }
 
 #[tokio::test]
+async fn closing_waits_for_no_server_that_is_being_started() {
+    let mut limits = oa_mcp::Limits::default();
+    limits.restart_delay = Duration::from_secs(50);
+    let connected = connect(scripted("plain").limits(limits)).await.unwrap();
+    assert!(call(&connected, "die").await.is_err());
+    let tool = tool(&connected, "s__do").unwrap();
+    let waits = tool.execute(json!({ "what": "string id" }));
+    let close = async {
+        tokio::task::yield_now().await;
+        connected.close().await;
+    };
+    let both = async { tokio::join!(waits, close).0 };
+    let ended = tokio::time::timeout(Duration::from_secs(20), both).await;
+    let error = ended.expect("it closes").unwrap_err();
+    assert!(error.to_string().contains("the connection is closed"), "{error}");
+}
+
+#[tokio::test]
 async fn errors_of_the_protocol_are_words_for_the_model() {
     let connected = connect(scripted("plain")).await.unwrap();
     assert_eq!(

@@ -149,6 +149,31 @@ async fn approvals_outlive_workers() {
     assert_eq!(site.call("s", "approve", Some(approve)).await.status, 404);
 }
 
+/// An approval outlives all workers and the server at once, and so does what was recorded before it.
+#[tokio::test]
+async fn approvals_outlive_workers_and_server() {
+    let _alone = ALONE.lock().await;
+    let Some(mut site) = Site::start(2, json!({})).await else { return };
+    let danger = json!({ "name": "danger", "input": { "ms": 1 } });
+    site.begin("s", &json!({ "rounds": [[work(1)], [danger, work(2)]] })).await;
+    let is_pending = |status: &Value| status["pending"][0]["tool"] == "danger";
+    let status = site.until_status("s", is_pending).await;
+    let id = status["pending"][0]["id"].clone();
+    site.kill_workers();
+    site.server.kill().unwrap();
+    site.server.start_again().unwrap();
+    site.add_worker();
+    assert_eq!(site.until_status("s", is_pending).await["pending"][0]["id"], id);
+    let approve = json!({ "id": id });
+    assert_eq!(site.call("s", "approve", Some(approve.clone())).await.status, 200);
+    let history = site.end("s", 7).await;
+    check_effects(&site.effects(), &results(&history));
+    assert_eq!(site.call("s", "approve", Some(approve)).await.status, 404);
+    let effects = site.effects();
+    let asked = effects.iter().filter(|line| !line["asked"].is_null()).count();
+    assert_eq!(asked, 3, "no answer that was recorded is asked for again: {effects:?}");
+}
+
 /// A worker that is asked to end does so in good order, and the turn goes on with another one.
 #[tokio::test]
 async fn a_worker_ends_in_good_order() {
