@@ -268,3 +268,37 @@ async fn completions_are_not_stored_and_sessions_in_memory_are_bounded() {
     let ids: std::collections::BTreeSet<_> = ids.collect();
     assert_eq!(ids, ["chat-2", "chat-3", "chat-4"].into());
 }
+
+/// A request ends what runs in its conversation, so of several at once one is answered, and all of them end.
+#[tokio::test]
+async fn of_several_requests_to_one_conversation_one_is_answered() {
+    let app = App::new(|server| server);
+    let chat = json!({"id": "c", "messages": [user("[slow]")]});
+    let message = json!({"id": "u", "role": "user", "content": "[slow]"});
+    let run = json!({"threadId": "t", "runId": "r", "messages": [message]});
+    for (path, body, end, id) in
+        [("/api/chat", &chat, "finish", "chat-c"), ("/ag-ui", &run, "RUN_FINISHED", "thread-t")]
+    {
+        let (first, second, third) =
+            tokio::join!(app.frames(path, body), app.frames(path, body), app.frames(path, body));
+        let is_answer = |frames: &&Vec<Value>| {
+            let reason = of(frames, end).last().map(|end| match path {
+                "/api/chat" => end["finishReason"].clone(),
+                _ => end["metadata"]["finishReason"].clone(),
+            });
+            reason.is_some_and(|reason| reason == "stop")
+        };
+        let all = [first, second, third];
+        let answered: Vec<_> = all.iter().filter(is_answer).collect();
+        assert_eq!(answered.len(), 1, "{path}: {all:?}");
+        let words = answered[0].iter().filter_map(|it| it["delta"].as_str());
+        assert_eq!(words.collect::<String>(), "one two three four");
+        let path = format!("/api/conversations/{id}");
+        let (_, now) = app.get(&path).await;
+        assert_eq!(now["running"], false);
+        let messages = now["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        let [prompt, answer] = messages else { panic!("one exchange: {now}") };
+        assert_eq!((&prompt["role"], &answer["role"]), (&json!("user"), &json!("assistant")));
+        assert_eq!(answer["content"][0]["text"], "one two three four");
+    }
+}
