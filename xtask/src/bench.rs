@@ -17,24 +17,25 @@ use crate::Result;
 use crate::workspace::Workspace;
 use figures::{Figure, Figures};
 use measure::{Lab, Measured};
-use programs::PROGRAMS;
 
 /// Where the results go, from the root of the repository.
 const FOLDER: &str = "xtask/peers/results";
 const FIGURES: &str = "figures.txt";
 const MACHINE: &str = "machine.txt";
 
-pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew to time it, or --page, which \
-     measures nothing and writes the page and the charts anew";
+pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew to time it, and packages of \
+     `xtask/peers`, which are then measured alone; or --page, which measures nothing and writes the page and the charts anew";
 
 pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
     let folder = workspace.root.join(FOLDER);
-    let builds = match options {
-        [] => false,
-        ["--builds"] => true,
-        ["--page"] => return write_all(&folder, &Figures::read(&folder.join(FIGURES))?),
-        _ => return Err(USAGE.to_owned()),
+    if options == ["--page"] {
+        return write_all(&folder, &Figures::read(&folder.join(FIGURES))?);
+    }
+    let (builds, packages) = match options {
+        ["--builds", packages @ ..] => (true, packages),
+        packages => (false, packages),
     };
+    let programs = programs::chosen(packages).ok_or(USAGE)?;
     let lab = Lab::new(workspace)?;
     let mut figures = Figures::read(&folder.join(FIGURES))?;
     let today = report::today();
@@ -46,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
         write_all(&folder, &figures)
     };
     write(&folder, MACHINE, &format!("{}\n", report::machine()))?;
-    for program in &PROGRAMS {
+    for program in &programs {
         if builds {
             lab.forget(program)?;
         }
@@ -57,12 +58,12 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
             keep(vec![Measured { program: program.name, what, value: seconds, note }])?;
         }
     }
-    for program in &PROGRAMS {
+    for program in &programs {
         let measured = lab.count(program)?;
         println!("{}", report::line(&measured));
         keep(measured)?;
     }
-    keep(lab.take_turns()?)?;
+    keep(lab.take_turns(&programs)?)?;
     println!("written to {FOLDER}");
     Ok(())
 }

@@ -39,9 +39,10 @@ cargo xtask COMMAND
 
   api [--write]           the public surface against the committed list
                             --write   writes the list anew
-  bench [--builds]        our client beside others: instructions, memory, size
+  bench [--builds] [..]   our client beside others: instructions, memory, size
                             --builds  also builds each program anew, to time it
                             --page    measures nothing, and writes the page anew
+                            PACKAGES of xtask/peers are measured alone
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails
