@@ -23,6 +23,7 @@ use crate::body::{AnyBody, BoxError};
 use crate::closing::Closing;
 use crate::deltas::{AnswerDelta, DeltaBody, Ending};
 use crate::destination::{Destination, secrets_of};
+use crate::erased::Erased;
 use crate::error::{Error, Result};
 use crate::negotiation::Refusal;
 use crate::pipeline::{Pipeline, PipelineOptions, reported};
@@ -51,7 +52,7 @@ const EMPTY: &str = "the server answered with a success status and an empty body
 ///
 /// Dropping it closes the connection, so the server stops.
 #[must_use = "an answer does nothing unless polled"]
-pub struct AnswerStream(Box<Arriving>);
+pub struct AnswerStream(Erased<Arriving>);
 
 struct Arriving {
     /// The server; `None` for an answer made from deltas.
@@ -161,7 +162,7 @@ impl AnswerStream {
     }
 
     fn of(body: Source, pipeline: Pipeline, watch: Watch) -> Self {
-        Self(Box::new(Arriving {
+        Self(Erased::new(Arriving {
             destination: None,
             options: None,
             body: Some(body),
@@ -382,7 +383,6 @@ impl AnswerStream {
     }
 
     /// Moves one piece of the body into the pipeline.
-    #[inline]
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
             self.0.reading = false;

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
+use oa_chat::Erased;
 use oa_events::{AgentEvent, Reply, TurnText};
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
@@ -81,7 +82,7 @@ pub use self::history::HistoryMut;
 /// # }
 /// ```
 pub struct Client {
-    driver: Box<Driver>,
+    driver: Erased<Driver>,
     options: AgentOptions,
     interrupt: InterruptHandle,
     steer: SteerHandle,

@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
+use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation, Erased};
 use oa_events::AgentEvent;
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::{OutputValidator, Validation};
@@ -62,10 +62,10 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Boxed, because it is large and its owner is moved.
-    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
+    /// Boxed, because it is large and its owner is moved; erased, so that no other crate compiles how it is dropped.
+    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Erased<Self> {
         let results = settings.result_store();
-        let mut this = Box::new(Self {
+        let mut this = Erased::new(Self {
             // In place: it is large.
             turn: Turn::new(turn),
             settings,
@@ -86,7 +86,8 @@ impl Driver {
             conversation: Conversation::new(),
             results,
         });
-        this.turn.set_external_tools(this.settings.config.external_tools());
+        let fresh = &mut *this;
+        fresh.turn.set_external_tools(fresh.settings.config.external_tools());
         this
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oa_chat::Erased;
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_events::AgentEvent;
 use oa_executor::ResultStore;
@@ -82,7 +83,7 @@ impl Settings {
 
 /// A driver whose usage is recorded when it is dropped.
 struct Writer<'a> {
-    driver: Box<Driver>,
+    driver: Erased<Driver>,
     used: &'a SharedUsage,
 }
 

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use oa_chat::Erased;
 use oa_context::PromptCut;
 use oa_events::AgentEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
@@ -26,11 +27,11 @@ use crate::error::Result;
 /// server stops.
 #[must_use = "streams do nothing unless polled"]
 pub struct BlockStream {
-    driver: Box<Driver>,
+    driver: Erased<Driver>,
 }
 
 impl BlockStream {
-    pub(crate) fn new(driver: Box<Driver>) -> Self {
+    pub(crate) fn new(driver: Erased<Driver>) -> Self {
         Self { driver }
     }
 

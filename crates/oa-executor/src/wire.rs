@@ -12,6 +12,8 @@ impl ToolEvent {
     /// Returns the event as JSON: `{"type": "tool_progress", "call_id": "...", ...}`.
     ///
     /// [Full results](crate::ExecutionResult::full_result) of truncated calls are not included.
+    // These are inlined so that only crates that call them compile the code of all these types.
+    #[inline]
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("values with text keys always serialize")
@@ -22,6 +24,7 @@ impl ToolEvent {
     /// # Errors
     ///
     /// `InvalidInput` if it is not a tool event.
+    #[inline]
     pub fn from_json(json: &[u8]) -> Result<Self, Error> {
         serde_json::from_slice(json).map_err(Error::unreadable)
     }
@@ -43,6 +46,7 @@ impl ToolEvent {
     /// assert_eq!(ToolEvent::from_sse(&frame).unwrap(), event);
     /// # Ok::<(), oa_sse::Error>(())
     /// ```
+    #[inline]
     pub fn write_sse(&self, out: &mut Vec<u8>) {
         let json = self.to_json();
         let frame = Frame::new(&json).event(self.event_type());
@@ -54,6 +58,7 @@ impl ToolEvent {
     /// # Errors
     ///
     /// `InvalidInput` if its data is not a tool event.
+    #[inline]
     pub fn from_sse(event: &oa_sse::Event<'_>) -> Result<Self, Error> {
         Self::from_json(event.raw_data())
     }

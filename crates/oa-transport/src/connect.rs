@@ -3,7 +3,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
@@ -131,7 +131,7 @@ where
         Box::pin(async move {
             poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
             let stream = connector.call(uri).await.map_err(Into::into)?;
-            Ok(Stream::Custom(Mutex::new(Box::new(stream))))
+            Ok(Stream::other(stream))
         })
     }
 }

@@ -23,13 +23,16 @@ use crate::stream::{Stream, Wire};
 /// reading task polls all of them: first the driver, then whatever waits for its bytes.
 pub(crate) struct Connection {
     /// `None` once it has finished. Dropping the driver early releases the socket.
-    driver: Option<http1::Connection<TokioIo<Wire>, RequestBody>>,
+    driver: Option<Driver>,
     sender: SendRequest<RequestBody>,
     /// The driver's error, if no pending request could receive it.
     failure: Option<hyper::Error>,
     relay: Arc<Relay>,
     waker: Waker,
 }
+
+/// hyper's half that moves bytes.
+type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send + Sync>>;
 
 /// hyper's result of a request.
 pub(crate) type Answered = Result<Response<Incoming>, hyper::Error>;
@@ -48,7 +51,7 @@ impl Connection {
         let (sender, driver) =
             http1::Builder::new().max_buf_size(MAX_BUFFER).handshake(TokioIo::new(wire)).await?;
         Ok(Box::new(Self {
-            driver: Some(driver),
+            driver: Some(Box::pin(driver)),
             sender,
             failure: None,
             waker: Waker::from(Arc::clone(&relay)),
@@ -152,7 +155,7 @@ impl Connection {
             return;
         };
         let mut cx = Context::from_waker(&self.waker);
-        if let Poll::Ready(end) = Pin::new(driver).poll(&mut cx) {
+        if let Poll::Ready(end) = driver.as_mut().poll(&mut cx) {
             self.failure = end.err();
             // Dropping the driver tells pending futures that nothing more will come.
             self.driver = None;

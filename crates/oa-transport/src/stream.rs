@@ -11,10 +11,14 @@ use crate::relay::Relay;
 /// A byte stream to a peer.
 pub(crate) enum Stream {
     Tcp(TcpStream),
-    #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::client::TlsStream<Self>>),
-    /// A custom connector's stream. The lock is never taken; it only makes the type `Sync`.
-    Custom(Mutex<Box<dyn Duplex>>),
+    /// An encrypted stream, or a custom connector's. The lock is never taken; it only makes the type `Sync`.
+    Other(Mutex<Box<dyn Duplex>>),
+}
+
+impl Stream {
+    pub(crate) fn other(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self::Other(Mutex::new(Box::new(stream)))
+    }
 }
 
 /// Both directions as one trait.
@@ -30,12 +34,7 @@ macro_rules! each {
                 let $inner = Pin::new(inner);
                 $call
             }
-            #[cfg(feature = "tls")]
-            Stream::Tls(inner) => {
-                let $inner = Pin::new(&mut **inner);
-                $call
-            }
-            Stream::Custom(inner) => {
+            Stream::Other(inner) => {
                 let $inner = Pin::new(inner.get_mut().unwrap_or_else(PoisonError::into_inner));
                 $call
             }
@@ -73,9 +72,7 @@ impl AsyncWrite for Stream {
     fn is_write_vectored(&self) -> bool {
         match self {
             Self::Tcp(stream) => stream.is_write_vectored(),
-            #[cfg(feature = "tls")]
-            Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Custom(stream) => {
+            Self::Other(stream) => {
                 stream.lock().unwrap_or_else(PoisonError::into_inner).is_write_vectored()
             }
         }

@@ -45,7 +45,7 @@ impl Tls {
             };
             Error::tls(peer, why, Some(error.into()))
         })?;
-        Ok(Stream::Tls(Box::new(stream)))
+        Ok(Stream::other(stream))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The conversation of structured output, and its result.
 
-use oa_chat::ToolMode;
+use oa_chat::{Erased, ToolMode};
 use oa_output::{
     FormatFallback, FormatRequest, OtherTools, OutputMode, OutputOptions, OutputValidator,
 };
@@ -30,7 +30,7 @@ pub struct Structured<T> {
 /// The driver of a conversation, or of a single prompt.
 pub(crate) enum DriverHandle<'a> {
     Borrowed(&'a mut Driver),
-    Owned(Box<Driver>),
+    Owned(Erased<Driver>),
 }
 
 impl std::ops::Deref for DriverHandle<'_> {
