@@ -1,6 +1,7 @@
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use oa_types::{ContentBlock, Message};
+use oa_types::{AssistantMessage, ContentBlock, Message};
 
 /// A generator of ids for calls without one: nine letters and digits, the only form that every server accepts (QUIRKS
 /// rows 12 and 91).
@@ -60,28 +61,134 @@ impl Iterator for MadeUpIds {
     }
 }
 
-/// Replaces the id of a new call if a call in the conversation has it: results, approvals and viewers name a call by its
-/// id, and some servers count anew in each answer.
-///
-/// The new id depends only on the old one and on the conversation.
-pub fn replace_used_id(id: &mut String, history: &[Message]) {
-    let calls =
-        history.iter().flat_map(|message| &message.content).filter_map(|block| match block {
-            ContentBlock::ToolUse(call) => Some(&call.id),
-            _ => None,
-        });
-    if !calls.clone().any(|used| used == id) {
-        return;
+/// The ids of a conversation's calls. A new call must not have one of them: results, approvals and viewers name a call
+/// by its id, and some servers count anew in each answer (QUIRKS row 11).
+#[derive(Clone, Debug, Default)]
+pub struct UsedIds {
+    ids: HashSet<String>,
+    /// Messages with this revision or a later one were not read yet.
+    next_revision: u64,
+}
+
+impl UsedIds {
+    /// Reads a whole conversation.
+    #[must_use]
+    pub fn of(history: &[Message]) -> Self {
+        let mut this = Self::default();
+        this.read(history);
+        this
     }
-    let used: Vec<String> = calls.cloned().collect();
-    let mut hasher = DefaultHasher::new();
-    (&*id, used.len()).hash(&mut hasher);
-    *id = MadeUpIds::new(hasher.finish(), used).next_id();
+
+    /// Reads the messages whose revision is later than those of all calls before, so that a conversation that grows is
+    /// read once. Ids of messages that are gone stay used, until none of the messages read before is left.
+    pub fn follow(&mut self, history: &[Message], revisions: &[u64]) {
+        let next = self.next_revision;
+        if revisions.iter().all(|revision| *revision >= next) {
+            self.ids.clear();
+        }
+        for (message, revision) in history.iter().zip(revisions) {
+            if *revision >= next {
+                self.read([message]);
+                self.next_revision = self.next_revision.max(revision.saturating_add(1));
+            }
+        }
+    }
+
+    fn read<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
+        let blocks = messages.into_iter().flat_map(|message| &message.content);
+        self.ids.extend(blocks.filter_map(id_of).map(str::to_owned));
+    }
+
+    /// Gives the calls of a new answer ids of their own.
+    pub fn replace_all(&self, answer: &mut AssistantMessage) {
+        for block in &mut answer.content {
+            match block {
+                ContentBlock::ToolUse(call) => self.replace(&mut call.id),
+                ContentBlock::ToolUseError(error) => {
+                    error.id.iter_mut().for_each(|id| self.replace(id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Replaces an id if it is used. The new id depends on nothing but the old one and the used ones.
+    pub fn replace(&self, id: &mut String) {
+        if !self.ids.contains(id) {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&*id, self.ids.len()).hash(&mut hasher);
+        let free = MadeUpIds::new(hasher.finish(), Vec::new()).find(|id| !self.ids.contains(id));
+        *id = free.expect("there are more ids than a conversation has calls");
+    }
+}
+
+fn id_of(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::ToolUse(call) => Some(&call.id),
+        ContentBlock::ToolUseError(error) => error.id.as_deref(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use oa_types::ToolUseBlock;
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
+
+    fn calls(ids: &[impl AsRef<str>]) -> Vec<ContentBlock> {
+        ids.iter().map(|id| ToolUseBlock::new(id.as_ref(), "f", json!({})).into()).collect()
+    }
+
+    proptest! {
+        /// A conversation never has two calls of one id, and ids that are free stay as they are.
+        #[test]
+        fn each_call_of_a_conversation_has_its_own_id(
+            answers in prop::collection::vec(prop::collection::btree_set("[a-c]", 0..3), 0..12),
+        ) {
+            let mut history: Vec<Message> = Vec::new();
+            let mut taken: Vec<String> = Vec::new();
+            for ids in answers {
+                let given: Vec<String> = ids.into_iter().collect();
+                let mut answer = AssistantMessage::new(calls(&given));
+                UsedIds::of(&history).replace_all(&mut answer);
+                for (id, given) in answer.content.iter().filter_map(id_of).zip(&given) {
+                    if taken.contains(given) {
+                        prop_assert_eq!(id.len(), 9);
+                    } else {
+                        prop_assert_eq!(id, given);
+                    }
+                    prop_assert!(!taken.iter().any(|taken| taken == id));
+                    taken.push(id.to_owned());
+                }
+                history.push(Message::assistant(answer.content));
+            }
+        }
+    }
+
+    #[test]
+    fn messages_are_read_once_and_changed_ones_again() {
+        let calls = |ids: &[&str]| Message::assistant(calls(ids));
+        let mut used = UsedIds::default();
+        let is_used = |used: &UsedIds, id: &str| {
+            let mut replaced = id.to_owned();
+            used.replace(&mut replaced);
+            replaced != id
+        };
+        used.follow(&[calls(&["a"]), calls(&["b"])], &[0, 1]);
+        assert!(is_used(&used, "a") && is_used(&used, "b") && !is_used(&used, "c"));
+        // The first was not changed, so it is not read again; the second was, and a third has come.
+        used.follow(&[calls(&["x"]), calls(&["c"]), calls(&["d"])], &[0, 2, 3]);
+        assert!(is_used(&used, "b") && is_used(&used, "c") && is_used(&used, "d"));
+        assert!(!is_used(&used, "x"));
+        // Another conversation.
+        used.follow(&[calls(&["y"])], &[4]);
+        assert!(is_used(&used, "y") && !is_used(&used, "a") && !is_used(&used, "d"));
+    }
 
     #[test]
     fn ids_are_the_same_one_by_one_and_in_a_row() {

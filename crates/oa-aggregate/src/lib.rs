@@ -95,7 +95,7 @@ pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, UnreadablePayload};
-pub use crate::ids::{MadeUpIds, replace_used_id};
+pub use crate::ids::{MadeUpIds, UsedIds};
 pub use crate::limits::Limits;
 pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

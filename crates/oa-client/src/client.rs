@@ -16,7 +16,6 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
-use oa_chat::Erased;
 use oa_events::{AgentEvent, Reply, TurnText};
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
@@ -26,7 +25,7 @@ use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, ModelName, ToolUseBlock, Usage,
 };
 
-use crate::driver::Driver;
+use crate::driver::{BoxedDriver, Driver};
 use crate::error::{self, Error, Result};
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
@@ -82,7 +81,7 @@ pub use self::history::HistoryMut;
 /// # }
 /// ```
 pub struct Client {
-    driver: Erased<Driver>,
+    driver: BoxedDriver,
     options: AgentOptions,
     interrupt: InterruptHandle,
     steer: SteerHandle,

@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use oa_aggregate::UsedIds;
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation, Erased};
 use oa_events::AgentEvent;
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
@@ -20,7 +21,7 @@ use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
 use crate::cache_miss::CacheMissCheck;
-use crate::call_ids::{rename_calls, rename_event};
+use crate::call_ids::replace_in;
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
@@ -59,11 +60,22 @@ pub(crate) struct Driver {
     pub(crate) checkpoints: Option<Box<Checkpoints>>,
     /// Full results, if the model may read them.
     pub(crate) results: Option<ResultStore>,
+    /// Present once an answer has come.
+    used_ids: Option<Box<UsedIds>>,
+}
+
+/// Boxed, because it is large and its owner is moved; erased, so that no other crate compiles how it is dropped.
+pub(crate) type BoxedDriver = Erased<Driver>;
+
+/// Returns the ids of the conversation's calls.
+fn used_ids<'a>(used: &'a mut Option<Box<UsedIds>>, turn: &Turn) -> &'a UsedIds {
+    let used = used.get_or_insert_default();
+    used.follow(turn.history(), turn.revisions());
+    used
 }
 
 impl Driver {
-    /// Boxed, because it is large and its owner is moved; erased, so that no other crate compiles how it is dropped.
-    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Erased<Self> {
+    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> BoxedDriver {
         let results = settings.result_store();
         let mut this = Erased::new(Self {
             // In place: it is large.
@@ -85,6 +97,7 @@ impl Driver {
             checkpoints: None,
             conversation: Conversation::new(),
             results,
+            used_ids: None,
         });
         let fresh = &mut *this;
         fresh.turn.set_external_tools(fresh.settings.config.external_tools());
@@ -216,7 +229,7 @@ impl Driver {
                 Some(_) | None => {
                     let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
                         Poll::Ready(Some(mut event)) => {
-                            rename_event(&mut event, self.turn.history());
+                            replace_in(&mut event, || used_ids(&mut self.used_ids, &self.turn));
                             self.note_delta(&event);
                             return Poll::Ready(Ok(Some(event)));
                         }
@@ -316,7 +329,7 @@ impl Driver {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
-        rename_calls(&mut message, self.turn.history());
+        used_ids(&mut self.used_ids, &self.turn).replace_all(&mut message);
         self.work.closing = closing.map(Box::new);
         if let Some(usage) = &mut message.usage {
             self.settings.config.price(usage);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use oa_chat::Erased;
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_events::AgentEvent;
 use oa_executor::ResultStore;
@@ -10,7 +9,7 @@ use oa_turn::{BudgetLeft, ShortenOutcome, ShortenStep, Spent, StepOutcome};
 use oa_types::Message;
 
 use crate::client::answer_text;
-use crate::driver::Driver;
+use crate::driver::{BoxedDriver, Driver};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::work::{Done, SharedUsage, ShortenedTurn, locked};
@@ -83,7 +82,7 @@ impl Settings {
 
 /// A driver whose usage is recorded when it is dropped.
 struct Writer<'a> {
-    driver: Erased<Driver>,
+    driver: BoxedDriver,
     used: &'a SharedUsage,
 }
 

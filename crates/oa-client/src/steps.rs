@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use oa_aggregate::UsedIds;
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
 use oa_events::AgentEvent;
 use oa_executor::{Batch, ResultStore, Run, ToolEvent};
@@ -15,12 +16,12 @@ use oa_turn::{
     ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
     Spent, StepCall, StopOutcome,
 };
-use oa_types::{ContentBlock, Message, Outcome, ToolUseBlock};
+use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::answer_review;
-use crate::call_ids::{rename_calls, rename_event};
+use crate::call_ids::replace_in;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::hooks;
 use crate::nested::RunningBatch;
@@ -186,7 +187,8 @@ impl AgentSteps {
     }
 
     /// Reads an answer to its end.
-    async fn read(&self, mut answer: AnswerStream, history: &[Message]) -> AskOutcome {
+    async fn read(&self, mut answer: AnswerStream, step: &AskStep) -> AskOutcome {
+        let used = UsedIds::of(&step.history);
         self.tell_refusals(&mut answer);
         self.tell(AgentEvent::AnswerStart);
         let shows_text = !self.settings.config.turn.final_text_only;
@@ -204,7 +206,7 @@ impl AgentSteps {
                 }
                 Some(None) => break,
                 Some(Some(mut event)) => {
-                    rename_event(&mut event, history);
+                    replace_in(&mut event, || &used);
                     has_begun |=
                         !matches!(event, AgentEvent::Problem(_) | AgentEvent::PromptProgress(_));
                     self.tell(event);
@@ -214,7 +216,7 @@ impl AgentSteps {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut answer);
         let Concluded { mut message, failure, closing, .. } = answer.conclude();
-        rename_calls(&mut message, history);
+        used.replace_all(&mut message);
         if let Some(closing) = closing {
             self.unless_cancelled(closing).await;
         }
@@ -279,7 +281,7 @@ impl Perform for AgentSteps {
         }
         let answer = self.settings.backend.ask(self.request(&step));
         Ok(match self.unless_cancelled(answer).await {
-            Some(Ok(answer)) => self.read(answer, &step.history).await,
+            Some(Ok(answer)) => self.read(answer, &step).await,
             Some(Err(error)) => failed(&error, false, Answer::new(Vec::new())),
             None => {
                 AskOutcome::Cut { by: CutBy::User, partial: Vec::new(), spent: Spent::default() }

@@ -4,12 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use oa_chat::Erased;
 use oa_context::PromptCut;
 use oa_events::AgentEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
-use crate::driver::Driver;
+use crate::driver::BoxedDriver;
 use crate::error::Result;
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
@@ -27,11 +26,11 @@ use crate::error::Result;
 /// server stops.
 #[must_use = "streams do nothing unless polled"]
 pub struct BlockStream {
-    driver: Erased<Driver>,
+    driver: BoxedDriver,
 }
 
 impl BlockStream {
-    pub(crate) fn new(driver: Erased<Driver>) -> Self {
+    pub(crate) fn new(driver: BoxedDriver) -> Self {
         Self { driver }
     }
 

@@ -1,13 +1,13 @@
 //! The conversation of structured output, and its result.
 
-use oa_chat::{Erased, ToolMode};
+use oa_chat::ToolMode;
 use oa_output::{
     FormatFallback, FormatRequest, OtherTools, OutputMode, OutputOptions, OutputValidator,
 };
 use oa_turn::Mode;
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
-use crate::driver::Driver;
+use crate::driver::{BoxedDriver, Driver};
 use crate::error::{self, Error, Result};
 use crate::settings::Settings;
 
@@ -30,7 +30,7 @@ pub struct Structured<T> {
 /// The driver of a conversation, or of a single prompt.
 pub(crate) enum DriverHandle<'a> {
     Borrowed(&'a mut Driver),
-    Owned(Erased<Driver>),
+    Owned(BoxedDriver),
 }
 
 impl std::ops::Deref for DriverHandle<'_> {
