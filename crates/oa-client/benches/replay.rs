@@ -164,8 +164,10 @@ impl Replay {
         let Answer { begin, .. } = answers::text(0);
         let first = answers::pieces(1);
         let begun = [answers::HEAD.into(), answers::chunks(&begin), answers::chunks(&first)];
+        // Locked while it writes: a client that has read this may have all streams released at once.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if stream.write_all(&begun.concat()).is_ok() {
-            self.held.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+            held.push(stream);
         }
     }
 

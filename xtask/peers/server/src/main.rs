@@ -93,8 +93,10 @@ impl Replay {
     fn hold(&self, mut stream: TcpStream) {
         let Answer { begin, .. } = answers::text(0);
         let begun = [answers::HEAD.into(), answers::chunks(&begin), answers::chunks(&answers::pieces(1))];
+        // Locked while it writes: a client that has read this may have all streams released at once.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if stream.write_all(&begun.concat()).is_ok() {
-            self.held.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+            held.push(stream);
         }
     }
 
