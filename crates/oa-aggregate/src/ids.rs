@@ -79,19 +79,30 @@ impl UsedIds {
         this
     }
 
-    /// Reads the messages whose revision is later than those of all calls before, so that a conversation that grows is
-    /// read once. Ids of messages that are gone stay used, until none of the messages read before is left.
-    pub fn follow(&mut self, history: &[Message], revisions: &[u64]) {
-        let next = self.next_revision;
-        if revisions.iter().all(|revision| *revision >= next) {
+    /// Reads the messages that are new or have changed since the last call, so that a conversation that grows is read
+    /// once. `revisions` has a number for each message, which grows with each change; `last` is that of the last change.
+    ///
+    /// Ids of messages that are gone stay used, until none of the messages read before is left.
+    pub fn follow(&mut self, history: &[Message], revisions: &[u64], last: u64) {
+        let first = self.next_revision;
+        if last < first {
+            return;
+        }
+        if revisions.iter().all(|revision| *revision >= first) {
             self.ids.clear();
         }
-        for (message, revision) in history.iter().zip(revisions) {
-            if *revision >= next {
+        // Nearly always the last few messages. If one of them is gone, all are searched for it.
+        let mut left = (last - first).saturating_add(1);
+        for (message, revision) in history.iter().zip(revisions).rev() {
+            if *revision >= first {
                 self.read([message]);
-                self.next_revision = self.next_revision.max(revision.saturating_add(1));
+                left -= 1;
+            }
+            if left == 0 {
+                break;
             }
         }
+        self.next_revision = last.saturating_add(1);
     }
 
     fn read<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
@@ -179,14 +190,14 @@ mod tests {
             used.replace(&mut replaced);
             replaced != id
         };
-        used.follow(&[calls(&["a"]), calls(&["b"])], &[0, 1]);
+        used.follow(&[calls(&["a"]), calls(&["b"])], &[1, 2], 2);
         assert!(is_used(&used, "a") && is_used(&used, "b") && !is_used(&used, "c"));
         // The first was not changed, so it is not read again; the second was, and a third has come.
-        used.follow(&[calls(&["x"]), calls(&["c"]), calls(&["d"])], &[0, 2, 3]);
+        used.follow(&[calls(&["x"]), calls(&["c"]), calls(&["d"])], &[1, 3, 4], 4);
         assert!(is_used(&used, "b") && is_used(&used, "c") && is_used(&used, "d"));
         assert!(!is_used(&used, "x"));
         // Another conversation.
-        used.follow(&[calls(&["y"])], &[4]);
+        used.follow(&[calls(&["y"])], &[6], 6);
         assert!(is_used(&used, "y") && !is_used(&used, "a") && !is_used(&used, "d"));
     }
 

@@ -70,7 +70,7 @@ pub(crate) type BoxedDriver = Erased<Driver>;
 /// Returns the ids of the conversation's calls.
 fn used_ids<'a>(used: &'a mut Option<Box<UsedIds>>, turn: &Turn) -> &'a UsedIds {
     let used = used.get_or_insert_default();
-    used.follow(turn.history(), turn.revisions());
+    used.follow(turn.history(), turn.revisions(), turn.last_revision());
     used
 }
 
