@@ -24,7 +24,7 @@ const FIGURES: &str = "figures.txt";
 const MACHINE: &str = "machine.txt";
 
 pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew to time it, and packages of \
-     `xtask/peers`, which are then measured alone; or --page, which measures nothing and writes the page and the charts anew";
+     `xtask/peers`, which are then counted and built alone; or --page, which measures nothing and writes the page and the charts anew";
 
 pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
     let folder = workspace.root.join(FOLDER);
@@ -63,7 +63,10 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
         println!("{}", report::line(&measured));
         keep(measured)?;
     }
-    keep(lab.take_turns(&programs)?)?;
+    // The time and memory of a program say something beside those of others only.
+    if packages.is_empty() {
+        keep(lab.take_turns()?)?;
+    }
     println!("written to {FOLDER}");
     Ok(())
 }

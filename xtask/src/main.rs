@@ -42,7 +42,7 @@ cargo xtask COMMAND
   bench [--builds] [..]   our client beside others: instructions, memory, size
                             --builds  also builds each program anew, to time it
                             --page    measures nothing, and writes the page anew
-                            PACKAGES of xtask/peers are measured alone
+                            PACKAGES of xtask/peers are counted and built alone
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails

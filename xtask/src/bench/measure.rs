@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::programs::Program;
+use super::programs::{PROGRAMS, Program};
 use crate::Result;
 use crate::workspace::Workspace;
 
@@ -125,18 +125,18 @@ impl Lab {
     }
 
     /// Measures times and memory: the programs take turns, and the medians count.
-    pub(super) fn take_turns(&self, programs: &[&'static Program]) -> Result<Vec<Measured>> {
-        let mut times = vec![Vec::new(); programs.len()];
-        let mut memories = vec![Vec::new(); programs.len()];
-        let mut streams = vec![STREAMS; programs.len()];
+    pub(super) fn take_turns(&self) -> Result<Vec<Measured>> {
+        let mut times = vec![Vec::new(); PROGRAMS.len()];
+        let mut memories = vec![Vec::new(); PROGRAMS.len()];
+        let mut streams = vec![STREAMS; PROGRAMS.len()];
         for _ in 0..TURNS {
-            for (place, program) in programs.iter().enumerate() {
+            for (place, program) in PROGRAMS.iter().enumerate() {
                 let task = ["ask", &form_of(BURSTS), "1", &TIMED_REQUESTS.to_string()];
                 times[place].push(self.told(program, &task)? / 1e3 / TIMED_REQUESTS as f64);
             }
         }
         for _ in 0..3 {
-            for (place, program) in programs.iter().enumerate() {
+            for (place, program) in PROGRAMS.iter().enumerate() {
                 let held = |streams: usize| {
                     self.told(program, &["streams", &form_of(HELD), &streams.to_string()])
                 };
@@ -153,7 +153,7 @@ impl Lab {
             }
         }
         let mut all = Vec::new();
-        for (place, program) in programs.iter().enumerate() {
+        for (place, program) in PROGRAMS.iter().enumerate() {
             let time = median(std::mem::take(&mut times[place]));
             all.extend(time.map(|time| Measured::new(program, "request time", time)));
             let memory = median(std::mem::take(&mut memories[place]));
