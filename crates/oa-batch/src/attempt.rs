@@ -24,8 +24,7 @@ impl Attempt {
         self.client.send_message(self.prompt.clone()).await?;
         let mut reply = self.client.collect_reply().await?;
         turn.begin_answer();
-        text.push_str(turn.before(&reply.text));
-        text.push_str(&reply.text);
+        turn.push(&mut text, &reply.text);
         reply.text = text;
         Ok(reply)
     }
@@ -40,14 +39,13 @@ impl Attempt {
         self.client.turn_metadata().total_usage.total().unwrap_or_default()
     }
 
-    /// Returns the text of the answers that ended before a failure.
+    /// Returns the text of the answers that ended before a failure, and what joins it with the next.
     fn text(&self) -> (String, TurnText) {
         let (mut text, mut turn) = (String::new(), TurnText::default());
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
         for answer in self.client.history().iter().filter(is_answer).map(Message::text) {
             turn.begin_answer();
-            text.push_str(turn.before(&answer));
-            text.push_str(&answer);
+            turn.push(&mut text, &answer);
         }
         (text, turn)
     }

@@ -312,15 +312,15 @@ impl AnswerStream {
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
     ) -> Poll<Option<T>> {
         loop {
-            if self.0.scan.is_some() {
-                if let Some(picked) = self.0.next_scanned(&mut pick) {
+            let this = &mut *self.0;
+            if this.scan.is_some() {
+                if let Some(picked) = this.next_scanned(&mut pick) {
                     return Poll::Ready(Some(picked));
                 }
-                if self.end_scan() {
+                if this.end_scan() {
                     continue;
                 }
             }
-            let this = &mut *self.0;
             while let Some(delta) = this.pipeline.next_delta() {
                 match delta {
                     Delta::Text(text) | Delta::Refusal(text) => this.text += text.len(),
@@ -343,111 +343,24 @@ impl AnswerStream {
                     return Poll::Ready(picked);
                 }
             }
-            if !self.0.reading {
+            if !this.reading {
                 return Poll::Ready(None);
             }
-            if let Some(again) = &mut self.0.again {
+            if let Some(again) = &mut this.again {
                 match ready!(again.as_mut().poll(cx)) {
                     Ok(mut answer) => {
-                        answer.0.refusals.splice(0..0, self.take_refusals());
-                        let credited = self.0.beginning.credited.take();
+                        answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
+                        let credited = this.beginning.credited.take();
                         let beginning = &mut answer.0.beginning;
                         beginning.credited = beginning.credited.take().or(credited);
                         *self = answer;
                     }
-                    Err(error) => self.stop(Some(error)),
+                    Err(error) => this.stop(Some(error)),
                 }
                 continue;
             }
-            ready!(self.poll_read(cx));
+            ready!(this.poll_read(cx));
         }
-    }
-
-    /// Ends the scan at the end of the text, and ends reading if the rest is not needed. Returns `true` if there may
-    /// be more.
-    fn end_scan(&mut self) -> bool {
-        let this = &mut *self.0;
-        let Some(scan) = &mut this.scan else { return false };
-        if this.reading && scan.is_done() {
-            this.body = None;
-            self.end(None);
-            return true;
-        }
-        if this.reading || scan.is_finished() {
-            return false;
-        }
-        let aggregator = this.pipeline.aggregator();
-        let is_whole = aggregator.is_complete() && !aggregator.finish_reason().is_length();
-        scan.finish(this.failure.is_some() || !is_whole);
-        true
-    }
-
-    /// Moves one piece of the body into the pipeline.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
-            self.0.reading = false;
-            return Poll::Ready(());
-        };
-        let end = match ready!(body.poll_piece(watch, cx)) {
-            Piece::Bytes(bytes) => {
-                watch.note_bytes();
-                let payloads = pipeline.payloads();
-                let progress = pipeline.push(bytes);
-                body.charge(pipeline.payloads() - payloads);
-                if let Some(within) = pipeline.patience() {
-                    watch.expect_end(within);
-                }
-                match progress {
-                    Ok(StreamStatus::Done) => Ok(()),
-                    Ok(_) => return Poll::Ready(()),
-                    Err(error) => Err(Error::pipeline(error, pipeline.received())),
-                }
-            }
-            Piece::End => {
-                self.0.body = None;
-                Ok(())
-            }
-            Piece::Broken(error) => self.0.broken(error),
-            Piece::Expired(kind) => self.0.expired(kind),
-        };
-        self.end(end.err());
-        Poll::Ready(())
-    }
-
-    /// Ends reading, unless the answer is retried.
-    fn end(&mut self, failure: Option<Error>) {
-        // What the server itself said counts for more than how its connection ended after that.
-        let pipeline = &self.0.pipeline;
-        let failure = reported(pipeline.problems())
-            .map(|error| {
-                Error::in_stream(
-                    error,
-                    pipeline.received(),
-                    secrets_of(self.0.destination.as_ref()),
-                )
-            })
-            .or(failure);
-        let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
-        let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
-        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
-        let error = error.masked(secrets_of(self.0.destination.as_ref()));
-        self.0.tell_end(None, Some(&error), false);
-        match early_end(error) {
-            Ok(again) => (self.0.again, self.0.body) = (Some(again), None),
-            Err(error) => self.stop(Some(error)),
-        }
-    }
-
-    /// Ends reading.
-    fn stop(&mut self, failure: Option<Error>) {
-        let this = &mut *self.0;
-        this.again = None;
-        let held_back = this.pipeline.finish();
-        let held_back =
-            held_back.err().map(|error| Error::pipeline(error, this.pipeline.received()));
-        this.failure = failure.or(held_back);
-        this.reading = false;
-        this.whole = Some(this.watch.elapsed());
     }
 
     /// Builds the message and checks that it is an answer. Call it after [`poll_with`](Self::poll_with) has returned
@@ -499,6 +412,87 @@ impl AnswerStream {
 }
 
 impl Arriving {
+    /// Ends the scan at the end of the text, and ends reading if the rest is not needed. Returns `true` if there may
+    /// be more.
+    fn end_scan(&mut self) -> bool {
+        let Some(scan) = &mut self.scan else { return false };
+        if self.reading && scan.is_done() {
+            self.body = None;
+            self.end(None);
+            return true;
+        }
+        if self.reading || scan.is_finished() {
+            return false;
+        }
+        let aggregator = self.pipeline.aggregator();
+        let is_whole = aggregator.is_complete() && !aggregator.finish_reason().is_length();
+        scan.finish(self.failure.is_some() || !is_whole);
+        true
+    }
+
+    /// Moves one piece of the body into the pipeline.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { body: Some(body), pipeline, watch, .. } = self else {
+            self.reading = false;
+            return Poll::Ready(());
+        };
+        let end = match ready!(body.poll_piece(watch, cx)) {
+            Piece::Bytes(bytes) => {
+                watch.note_bytes();
+                let payloads = pipeline.payloads();
+                let progress = pipeline.push(bytes);
+                body.charge(pipeline.payloads() - payloads);
+                if let Some(within) = pipeline.patience() {
+                    watch.expect_end(within);
+                }
+                match progress {
+                    Ok(StreamStatus::Done) => Ok(()),
+                    Ok(_) => return Poll::Ready(()),
+                    Err(error) => Err(Error::pipeline(error, pipeline.received())),
+                }
+            }
+            Piece::End => {
+                self.body = None;
+                Ok(())
+            }
+            Piece::Broken(error) => self.broken(error),
+            Piece::Expired(kind) => self.expired(kind),
+        };
+        self.end(end.err());
+        Poll::Ready(())
+    }
+
+    /// Ends reading, unless the answer is retried.
+    fn end(&mut self, failure: Option<Error>) {
+        // What the server itself said counts for more than how its connection ended after that.
+        let pipeline = &self.pipeline;
+        let failure = reported(pipeline.problems())
+            .map(|error| {
+                Error::in_stream(error, pipeline.received(), secrets_of(self.destination.as_ref()))
+            })
+            .or(failure);
+        let Some(early_end) = self.beginning.early_end.take() else { return self.stop(failure) };
+        let nothing = || (self.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
+        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
+        let error = error.masked(secrets_of(self.destination.as_ref()));
+        self.tell_end(None, Some(&error), false);
+        match early_end(error) {
+            Ok(again) => (self.again, self.body) = (Some(again), None),
+            Err(error) => self.stop(Some(error)),
+        }
+    }
+
+    /// Ends reading.
+    fn stop(&mut self, failure: Option<Error>) {
+        self.again = None;
+        let held_back = self.pipeline.finish();
+        let held_back =
+            held_back.err().map(|error| Error::pipeline(error, self.pipeline.received()));
+        self.failure = failure.or(held_back);
+        self.reading = false;
+        self.whole = Some(self.watch.elapsed());
+    }
+
     /// Handles a broken connection: an error, unless the answer is complete.
     #[cold]
     fn broken(&mut self, error: BoxError) -> Result<()> {

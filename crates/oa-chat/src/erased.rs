@@ -4,9 +4,9 @@ use std::ops::{Deref, DerefMut};
 /// A box that does not tell other crates how its contents are dropped.
 ///
 /// The compiler writes the code that drops a value into every crate, and every part of a crate, that drops one. For a
-/// connection, a parser or a whole agent, that is a megabyte of copies in a program, and seconds of each build. Through
-/// this box they are dropped by a call, to code that exists once: in the crate that made it. Reading a value costs such
-/// a call, too, so code in a loop takes its reference once.
+/// connection, a parser or a whole agent, those copies are hundreds of kilobytes of a program, and seconds of each build.
+/// The contents of this box are dropped by a call to code that exists once, in the crate that made the box. Reading them
+/// costs such a call, too, so code in a loop takes its reference once.
 pub struct Erased<T>(Box<dyn Held<T>>);
 
 trait Held<T>: Send {

@@ -278,10 +278,7 @@ impl Client {
         while let Some(event) = self.next_event().await? {
             match event {
                 AgentEvent::AnswerStart => turn.begin_answer(),
-                AgentEvent::Block(ContentBlock::Text(block)) => {
-                    text.push_str(turn.before(&block.text));
-                    text.push_str(&block.text);
-                }
+                AgentEvent::Block(ContentBlock::Text(block)) => turn.push(&mut text, &block.text),
                 _ => {}
             }
         }

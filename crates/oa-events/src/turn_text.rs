@@ -1,8 +1,8 @@
 /// Joins the text of a turn's answers as [`Reply::text`](crate::Reply::text) has it: with a blank line between two of
 /// them, unless the text before ends with white space or the one after begins with it.
 ///
-/// It says what to write before each piece, so a text that is streamed is the same as one that is collected, however it
-/// is cut into pieces.
+/// [`before`](Self::before) says what to write before each piece, so a text that is streamed is the same as one that is
+/// collected by [`push`](Self::push), however it is cut into pieces.
 ///
 /// ```
 /// use oa_events::TurnText;
@@ -11,8 +11,7 @@
 /// for answer in [["Let me ", "look."], ["The answer ", "is 42."]] {
 ///     turn.begin_answer();
 ///     for piece in answer {
-///         text.push_str(turn.before(piece));
-///         text.push_str(piece);
+///         turn.push(&mut text, piece);
 ///     }
 /// }
 /// assert_eq!(text, "Let me look.\n\nThe answer is 42.");
@@ -30,6 +29,12 @@ impl TurnText {
     /// Notes that an answer begins, after [`AgentEvent::AnswerStart`](crate::AgentEvent::AnswerStart).
     pub fn begin_answer(&mut self) {
         self.begins = true;
+    }
+
+    /// Appends the next piece to the text so far.
+    pub fn push(&mut self, text: &mut String, piece: &str) {
+        text.push_str(self.before(piece));
+        text.push_str(piece);
     }
 
     /// Takes the next piece of text, and returns what to write before it.
@@ -68,8 +73,7 @@ mod tests {
             let characters: Vec<char> = answer.as_ref().chars().collect();
             for piece in characters.chunks(size) {
                 let piece: String = piece.iter().collect();
-                text.push_str(turn.before(&piece));
-                text.push_str(&piece);
+                turn.push(&mut text, &piece);
             }
         }
         text

@@ -94,20 +94,31 @@ fn changes_are_passed_on_to_clients() {
     assert_eq!(said["content"][0]["text"], "said by better_read_file");
 }
 
+/// Starts a chat with the tools of the server.
+fn chat_with_server(home: &Home) -> Terminal {
+    with_server(home);
+    let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
+    let terminal = Terminal::start(home, &chat);
+    terminal.wait_for_prompt();
+    terminal
+}
+
+/// Calls the tool whose call changes the list.
+fn use_the_old_tool(terminal: &Terminal) {
+    terminal.type_keys("read p0\r");
+    terminal.wait_for("The tool says: said by read_file");
+    terminal.wait_for_prompt();
+}
+
 /// `/tools` lists what the next request offers, also if no request was sent since the change.
 #[test]
 fn the_list_of_tools_is_that_of_the_next_request() {
     let home = Home::new();
-    with_server(&home);
-    let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
-    let terminal = Terminal::start(&home, &chat);
-    terminal.wait_for_prompt();
+    let terminal = chat_with_server(&home);
     terminal.type_keys("/tools\r");
     terminal.wait_for("shelf__read_file");
     terminal.wait_for_prompt();
-    terminal.type_keys("read p0\r");
-    terminal.wait_for("The tool says: said by read_file");
-    terminal.wait_for_prompt();
+    use_the_old_tool(&terminal);
     // The list is read again after a moment of quiet.
     let began = std::time::Instant::now();
     for number in 1.. {
@@ -127,13 +138,8 @@ fn the_list_of_tools_is_that_of_the_next_request() {
 #[test]
 fn a_running_chat_has_the_tools_of_the_moment() {
     let home = Home::new();
-    with_server(&home);
-    let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
-    let terminal = Terminal::start(&home, &chat);
-    terminal.wait_for_prompt();
-    terminal.type_keys("read p0\r");
-    terminal.wait_for("The tool says: said by read_file");
-    terminal.wait_for_prompt();
+    let terminal = chat_with_server(&home);
+    use_the_old_tool(&terminal);
     // The list is read again after a moment of quiet; until then, the call of the old tool fails.
     let began = std::time::Instant::now();
     for number in 1.. {

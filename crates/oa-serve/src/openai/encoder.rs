@@ -204,12 +204,10 @@ impl Whole {
             }
             AgentEvent::AnswerStart => self.joined.begin_answer(),
             AgentEvent::Block(ContentBlock::Text(block)) => {
-                self.content.push_str(self.joined.content.before(&block.text));
-                self.content.push_str(&block.text);
+                self.joined.content.push(&mut self.content, &block.text);
             }
             AgentEvent::Block(ContentBlock::Thinking(block)) => {
-                self.reasoning.push_str(self.joined.reasoning.before(&block.thinking));
-                self.reasoning.push_str(&block.thinking);
+                self.joined.reasoning.push(&mut self.reasoning, &block.thinking);
             }
             AgentEvent::Tool(ToolEvent::CallStart(_)) => self.has_run_tools = true,
             _ => {}

@@ -17,8 +17,7 @@ fn joined(events: &[ConversationEvent]) -> String {
         match event {
             ConversationEvent::Agent(AgentEvent::AnswerStart) => turn.begin_answer(),
             ConversationEvent::Agent(AgentEvent::Block(ContentBlock::Text(block))) => {
-                text.push_str(turn.before(&block.text));
-                text.push_str(&block.text);
+                turn.push(&mut text, &block.text);
             }
             _ => {}
         }
