@@ -1,5 +1,5 @@
 use std::error::Error as StdError;
-use std::fmt;
+use std::{fmt, iter};
 
 use serde_json::{Map, Value};
 
@@ -29,10 +29,12 @@ const NAMED: usize = 20;
 /// completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after 16
 /// passes, or are too large to traverse, are not completed at all.
 ///
-/// Checking covers `type`, `enum`, `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`,
-/// `anyOf`, `oneOf` (any match passes) and `$ref` within the schema. Keywords next to a `$ref` apply as well
-/// (JSON Schema 2020-12), and their `default` takes precedence over the target's. Other keywords (lengths,
-/// patterns, ranges) only inform the model. `null` in place of all arguments counts as an empty object.
+/// Checking covers `type` (and OpenAPI's `nullable`), `enum`, `const`, `required`, `properties`,
+/// `additionalProperties`, `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf` (any match passes) and `$ref` within
+/// the schema. Keywords next to a `$ref` apply as well (JSON Schema 2020-12), and their `default` takes precedence
+/// over the target's. Other keywords (lengths, patterns, ranges) only inform the model; next to
+/// `patternProperties`, which members are additional is unknown, so they pass. `null` in place of all arguments
+/// counts as an empty object.
 ///
 /// # Errors
 ///
@@ -212,8 +214,8 @@ impl<'a> Check<'a> {
         }
         match value {
             Value::Array(items) => {
-                if let Some(schema) = find(schema, "items") {
-                    items.iter_mut().for_each(|item| self.fill(schema, item, depth - 1));
+                for (item, schema) in items.iter_mut().zip(item_schemas(schema)) {
+                    self.fill(schema, item, depth - 1);
                 }
             }
             Value::Number(number) => {
@@ -237,10 +239,14 @@ impl<'a> Check<'a> {
         members: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let Some(properties) = find(schema, "properties").and_then(Value::as_object) else {
-            return;
-        };
-        for (name, property) in properties {
+        let properties = find(schema, "properties").and_then(Value::as_object);
+        if let Some(additional) = additional(schema).filter(|of| of.is_object()) {
+            let is_known = |name: &str| properties.is_some_and(|of| find(of, name).is_some());
+            for (_, member) in members.iter_mut().filter(|(name, _)| !is_known(name)) {
+                self.fill(additional, member, depth - 1);
+            }
+        }
+        for (name, property) in properties.into_iter().flatten() {
             if find(members, name).is_some_and(Value::is_null)
                 && !list(schema, "required").iter().any(|required| required == name)
                 && !self.fits(property, &Value::Null, depth - 1)
@@ -279,6 +285,7 @@ impl<'a> Check<'a> {
     ) {
         if let Some(of) = find(schema, "type")
             && !is_of(of, value)
+            && !(value.is_null() && find(schema, "nullable") == Some(&Value::Bool(true)))
         {
             return self
                 .problem(path, || format!("expected {}, found {}", words(of), found(value)));
@@ -305,10 +312,8 @@ impl<'a> Check<'a> {
         }
         match value {
             Value::Array(items) => {
-                if let Some(schema) = find(schema, "items") {
-                    for (index, item) in items.iter().enumerate() {
-                        self.value(schema, item, &Path::Item(path, index), depth - 1);
-                    }
+                for (index, (item, schema)) in items.iter().zip(item_schemas(schema)).enumerate() {
+                    self.value(schema, item, &Path::Item(path, index), depth - 1);
                 }
             }
             Value::Object(members) => self.members(schema, members, path, depth),
@@ -336,7 +341,7 @@ impl<'a> Check<'a> {
         }
         for (name, member) in members {
             let path = Path::Member(path, name);
-            match (properties.and_then(|of| find(of, name)), find(schema, "additionalProperties")) {
+            match (properties.and_then(|of| find(of, name)), additional(schema)) {
                 (Some(schema), _) => self.value(schema, member, &path, depth - 1),
                 (None, Some(Value::Bool(false))) => self.problem(&path, || {
                     let names = properties.into_iter().flat_map(Map::keys);
@@ -438,6 +443,22 @@ fn list<'a>(schema: &'a Map<String, Value>, word: &str) -> &'a [Value] {
     find(schema, word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
+/// Returns the schemas of a list's items, by position. The first ones may have their own: `prefixItems`, or a list as
+/// `items` in older drafts.
+fn item_schemas(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let (first, rest) = match find(schema, "items") {
+        Some(Value::Array(first)) => (&**first, find(schema, "additionalItems")),
+        rest => (list(schema, "prefixItems"), rest),
+    };
+    first.iter().chain(rest.into_iter().flat_map(iter::repeat))
+}
+
+/// Returns the schema of members that are not among the properties, if it is known which these are.
+fn additional(schema: &Map<String, Value>) -> Option<&Value> {
+    let patterns = find(schema, "patternProperties").and_then(Value::as_object);
+    find(schema, "additionalProperties").filter(|_| patterns.is_none_or(Map::is_empty))
+}
+
 /// Returns true if a value has the given type or one of several. Unknown types accept everything.
 fn is_of(of: &Value, value: &Value) -> bool {
     match of {
@@ -472,7 +493,8 @@ fn wants_integer(of: &Value) -> bool {
 
 /// Compares values; `3` equals `3.0`.
 fn is_same(one: &Value, other: &Value) -> bool {
-    one == other || one.is_number() && one.as_f64() == other.as_f64()
+    // Two large whole numbers may be the same only as floats.
+    one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
 }
 
 /// Formats a type or list of types.

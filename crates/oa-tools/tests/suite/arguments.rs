@@ -225,8 +225,53 @@ fn additional_members_have_a_schema_or_none() {
     assert_snapshot!(refused(&of_numbers, json!({ "a": "x" })), @r#"`a`: expected number, found string "x""#);
     let none = json!({ "type": "object", "additionalProperties": false });
     assert_snapshot!(refused(&none, json!({ "a": 1 })), @"`a`: unknown parameter");
+    // A pattern may name it.
+    let named = json!({
+        "patternProperties": { "^x-": { "type": "string" } }, "additionalProperties": false,
+    });
+    check(&named, json!({ "x-a": "1" }), &json!({ "x-a": "1" }));
     let forbidden = properties(json!({ "a": false }));
     assert_snapshot!(refused(&forbidden, json!({ "a": 1 })), @"`a`: no value is allowed here");
+}
+
+#[test]
+fn the_first_items_may_have_schemas_of_their_own() {
+    let integer = json!({ "type": "integer" });
+    let string = json!({ "type": "string" });
+    for schema in [
+        json!({ "prefixItems": [string, integer], "items": false }),
+        json!({ "prefixItems": [string], "items": integer }),
+        json!({ "items": [string, integer], "additionalItems": false }),
+    ] {
+        check(&schema, json!(["a", 2.0]), &json!(["a", 2]));
+        check(&schema, json!(["a"]), &json!(["a"]));
+        assert_eq!(refused(&schema, json!([1])), "`[0]`: expected string, found number 1");
+    }
+    let pair = json!({ "prefixItems": [string, integer], "items": false });
+    assert_snapshot!(refused(&pair, json!(["a", 1, 2])), @"`[2]`: no value is allowed here");
+}
+
+#[test]
+fn null_is_a_value_where_openapi_says_so() {
+    let schema = json!({
+        "properties": { "a": { "type": "string", "nullable": true }, "b": { "type": "string" } },
+        "required": ["a"],
+    });
+    check(&schema, json!({ "a": null, "b": null }), &json!({ "a": null }));
+    let not = json!({ "properties": { "a": { "type": "string", "nullable": false } }, "required": ["a"] });
+    assert_snapshot!(refused(&not, json!({ "a": null })), @"`a`: expected string, found null");
+}
+
+#[test]
+fn large_whole_numbers_are_not_the_same_as_their_neighbors() {
+    let schema = properties(json!({ "n": { "enum": [9_007_199_254_740_993_i64, 2.0] } }));
+    check(
+        &schema,
+        json!({ "n": 9_007_199_254_740_993_i64 }),
+        &json!({ "n": 9_007_199_254_740_993_i64 }),
+    );
+    check(&schema, json!({ "n": 2 }), &json!({ "n": 2 }));
+    refused(&schema, json!({ "n": 9_007_199_254_740_992_i64 }));
 }
 
 #[test]

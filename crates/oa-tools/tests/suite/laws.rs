@@ -38,15 +38,24 @@ pub(crate) fn any_schema() -> impl Strategy<Value = Value> {
         let members = prop::collection::hash_map("[a-c]", inner.clone(), 0..3)
             .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>()));
         let required = prop::collection::vec("[a-c]", 0..2);
+        let additional = prop_oneof![
+            Just(None),
+            any::<bool>().prop_map(|open| Some(Value::Bool(open))),
+            inner.clone().prop_map(Some),
+        ];
+        let tuple = prop::collection::vec(inner.clone(), 0..3);
         prop_oneof![
-            (members, required, any::<Option<bool>>()).prop_map(|(properties, required, open)| {
+            (members, required, additional).prop_map(|(properties, required, additional)| {
                 let mut schema = json!({
                     "type": "object", "properties": properties, "required": required,
                 });
-                if let Some(open) = open {
-                    schema["additionalProperties"] = open.into();
+                if let Some(additional) = additional {
+                    schema["additionalProperties"] = additional;
                 }
                 schema
+            }),
+            (tuple, inner.clone()).prop_map(|(tuple, items)| {
+                json!({ "type": "array", "prefixItems": tuple, "items": items })
             }),
             inner.clone().prop_map(|items| json!({ "type": "array", "items": items })),
             prop::collection::vec(inner, 1..3).prop_map(|parts| json!({ "anyOf": parts })),
@@ -54,7 +63,55 @@ pub(crate) fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A place in a schema for the schema of a value: the schema around it, and the value around the value.
+fn place(number: usize, schema: &Value, value: &Value) -> (Value, Value) {
+    match number {
+        0 => (json!({ "properties": { "a": schema } }), json!({ "a": value })),
+        1 => (json!({ "additionalProperties": schema }), json!({ "a": value })),
+        2 => (
+            json!({ "properties": { "b": false }, "additionalProperties": schema }),
+            json!({ "a": value }),
+        ),
+        3 => (json!({ "items": schema }), json!([value, value])),
+        4 => (json!({ "prefixItems": [schema, true], "items": false }), json!([value, "x"])),
+        5 => {
+            (json!({ "prefixItems": [{ "type": "string" }], "items": schema }), json!(["x", value]))
+        }
+        6 => (json!({ "items": [schema], "additionalItems": false }), json!([value])),
+        7 => (json!({ "items": [true], "additionalItems": schema }), json!(["x", value])),
+        8 => (json!({ "allOf": [{}, schema] }), value.clone()),
+        9 => (json!({ "anyOf": [false, schema] }), value.clone()),
+        10 => (json!({ "oneOf": [schema] }), value.clone()),
+        _ => (
+            json!({
+                "patternProperties": { "^x-": { "type": "string" } },
+                "additionalProperties": false,
+                "properties": { "a": schema },
+            }),
+            json!({ "a": value, "x-b": "x" }),
+        ),
+    }
+}
+
 proptest! {
+    /// Wherever a value stands, its schema is found, and no schema that is meant for another place.
+    #[test]
+    fn a_value_is_completed_and_checked_wherever_it_stands(
+        places in prop::collection::vec(0..12_usize, 0..5),
+    ) {
+        let of = json!({
+            "type": "object",
+            "properties": { "n": { "type": "integer" }, "d": { "default": 7 } },
+            "required": ["n"],
+        });
+        let written = [json!({ "n": 3.0 }), json!({ "n": 3, "d": 7 }), json!({ "n": "x" })];
+        let [given, expected, wrong] = written.map(|value| {
+            places.iter().fold((of.clone(), value), |(schema, value), &at| place(at, &schema, &value))
+        });
+        prop_assert_eq!(check_arguments(&given.0, given.1), Ok(expected.1));
+        prop_assert!(check_arguments(&wrong.0, wrong.1).is_err());
+    }
+
     /// Preparing is idempotent: accepted arguments pass again unchanged.
     #[test]
     fn preparing_twice_is_preparing_once(schema in any_schema(), input in any_json()) {
