@@ -27,7 +27,7 @@ const FEW: usize = 1024;
 const BYTES_A_PART: usize = 64;
 
 /// Room for a short text, in bytes.
-pub(crate) const ROOM: usize = 1024;
+pub(crate) const ROOM: usize = 128;
 
 /// A run of words of one kind.
 #[derive(Debug)]
@@ -144,6 +144,10 @@ impl Blocks {
                 let added = text.add(words, budget)?;
                 if voice == Voice::Thinking {
                     self.thinking.get_or_insert(count);
+                }
+                // Text alone, or thinking and text.
+                if count == 0 {
+                    self.parts.reserve_exact(2);
                 }
                 self.parts.push(Part::Words(text));
                 added

@@ -169,7 +169,8 @@ impl TemplateCache {
         };
         if self.list.len() < most {
             if self.list.len() == self.list.capacity() {
-                self.list.reserve_exact(MOST_OF_ANSWER);
+                // Most answers need two: a first chunk's and that of the rest.
+                self.list.reserve_exact(self.list.len().max(2));
             }
             self.list.push(entry);
             self.turn_to(self.list.len() - 1);
