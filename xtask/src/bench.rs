@@ -6,6 +6,7 @@
 
 mod chart;
 mod figures;
+mod libraries;
 mod measure;
 mod programs;
 mod report;
@@ -23,7 +24,7 @@ const FOLDER: &str = "xtask/peers/results";
 const FIGURES: &str = "figures.txt";
 const MACHINE: &str = "machine.txt";
 
-pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew to time it, and packages of \
+pub(crate) const USAGE: &str = "`bench` takes --builds, which also builds each program anew, to time it, and once more for size, and packages of \
      `xtask/peers`, which are then counted and built alone; or --page, which measures nothing and writes the page and the charts anew";
 
 pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
@@ -55,7 +56,8 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
             && builds
         {
             let (what, note) = ("build".to_owned(), String::new());
-            keep(vec![Measured { program: program.name, what, value: seconds, note }])?;
+            let build = Measured { program: program.name, what, value: seconds, note };
+            keep(vec![build, lab.build_small(program)?])?;
         }
     }
     for program in &programs {

@@ -11,7 +11,7 @@ const CHARTS: [(&str, &str, &str); 5] = [
     ("fragments", "Instructions for each fragment of a call", "fragment"),
     ("rounds", "Instructions for each of 200 rounds of tools", "round of 200"),
     ("memory", "KiB for each of 5,000 open streams", "stream"),
-    ("sizes", "KiB of a stripped program", "size"),
+    ("sizes", "KiB of a stripped program with the libraries it loads", "size with libraries"),
 ];
 
 struct Colors {

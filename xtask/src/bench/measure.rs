@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::libraries::size_of_libraries;
 use super::programs::{PROGRAMS, Program};
 use crate::Result;
 use crate::workspace::Workspace;
@@ -28,6 +29,10 @@ const PIECES: usize = 2_000;
 const REQUESTS: usize = 200;
 const TIMED_REQUESTS: usize = 2_000;
 const TURNS: usize = 5;
+
+/// The profiles of `xtask/peers`.
+const RELEASE: &str = "release";
+const SMALL: &str = "small";
 
 /// A measurement: its program, its column, its value, and a note if it was made in another way than others.
 pub(super) struct Measured {
@@ -56,7 +61,7 @@ impl Lab {
     pub(super) fn new(workspace: &Workspace) -> Result<Self> {
         let peers = workspace.root.join("xtask/peers");
         let target = workspace.target.join("peers");
-        build(&peers, &target, "bench-server")?;
+        build(&peers, &target, "bench-server", RELEASE)?;
         // Thousands of streams want as many files.
         let mut server = with_files(&target.join("bench-server/release/bench-server"), &[])
             .stdin(Stdio::piped())
@@ -83,17 +88,30 @@ impl Lab {
 
     /// Builds a program. Returns the seconds of CPU that it took, if the shell tells.
     pub(super) fn build(&self, program: &Program) -> Result<Option<f64>> {
-        build(&self.peers, &self.target, program.package)
+        build(&self.peers, &self.target, program.package, RELEASE)
+    }
+
+    /// Builds a program with the profile for small ones, and returns its size.
+    pub(super) fn build_small(&self, program: &'static Program) -> Result<Measured> {
+        build(&self.peers, &self.target, program.package, SMALL)?;
+        let size =
+            fs::metadata(self.path(program, SMALL)).map_err(|error| error.to_string())?.len();
+        Ok(Measured::new(program, "small size", (size / 1024) as f64))
     }
 
     /// Measures what does not depend on what else runs here.
     pub(super) fn count(&self, program: &'static Program) -> Result<Vec<Measured>> {
         let measured = |what: &str, value| Measured::new(program, what, value);
-        let size = fs::metadata(self.path(program)).map_err(|error| error.to_string())?.len();
+        let path = self.path(program, RELEASE);
+        let size = fs::metadata(&path).map_err(|error| error.to_string())?.len();
         let mut all = vec![
             measured("size", (size / 1024) as f64),
             measured("crates", self.crates(program)? as f64),
         ];
+        let libraries = size_of_libraries(&path);
+        all.extend(
+            libraries.map(|more| measured("size with libraries", ((size + more) / 1024) as f64)),
+        );
         if !self.has_valgrind {
             return Ok(all);
         }
@@ -165,8 +183,8 @@ impl Lab {
         Ok(all)
     }
 
-    fn path(&self, program: &Program) -> PathBuf {
-        self.target.join(program.package).join("release").join(program.package)
+    fn path(&self, program: &Program, profile: &str) -> PathBuf {
+        self.target.join(program.package).join(profile).join(program.package)
     }
 
     /// Returns the arguments of a task: its name, the port, and its numbers.
@@ -179,7 +197,7 @@ impl Lab {
     fn instructions(&self, program: &Program, task: &[&str]) -> Result<f64> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
-        command.arg(self.path(program)).args(self.arguments(task));
+        command.arg(self.path(program, RELEASE)).args(self.arguments(task));
         let output = command.output().map_err(|error| error.to_string())?;
         let report = String::from_utf8_lossy(&output.stderr);
         let failed = || format!("{} {task:?}: {report}", program.name);
@@ -193,7 +211,7 @@ impl Lab {
 
     /// Returns the number that a task prints.
     fn told(&self, program: &Program, task: &[&str]) -> Result<f64> {
-        let output = with_files(&self.path(program), &self.arguments(task)).output();
+        let output = with_files(&self.path(program, RELEASE), &self.arguments(task)).output();
         let output = output.map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         let failed =
@@ -231,11 +249,10 @@ impl Drop for Lab {
     }
 }
 
-fn build(peers: &std::path::Path, target: &std::path::Path, package: &str) -> Result<Option<f64>> {
+fn build(peers: &Path, target: &Path, package: &str, profile: &str) -> Result<Option<f64>> {
     let mut command = Command::new("bash");
-    let script =
-        "time -p cargo build --release --locked --quiet --package \"$0\" --target-dir \"$1\"";
-    command.args(["-c", script, package]).arg(target.join(package)).current_dir(peers);
+    let script = "time -p cargo build --profile \"$2\" --locked --quiet --package \"$0\" --target-dir \"$1\"";
+    command.args(["-c", script, package]).arg(target.join(package)).arg(profile).current_dir(peers);
     let output = command.output().map_err(|error| format!("bash: {error}"))?;
     let report = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
@@ -249,7 +266,7 @@ fn build(peers: &std::path::Path, target: &std::path::Path, package: &str) -> Re
 }
 
 /// Returns a command that may open as many files as allowed, and map no more memory than it may have.
-fn with_files(program: &std::path::Path, arguments: &[String]) -> Command {
+fn with_files(program: &Path, arguments: &[String]) -> Command {
     let mut shell = Command::new("sh");
     let script = "ulimit -n \"$(ulimit -H -n)\"; ulimit -v \"$0\"; exec \"$@\"";
     shell.args(["-c", script, &MOST_KIB.to_string()]).arg(program).args(arguments);
