@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::Error;
 use crate::quirks::ArgumentRepair;
+use crate::trim::Trim;
 
 /// The fragments of one call's arguments.
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub(crate) struct Arguments {
     /// The position at which each fragment ends.
     ends: Vec<usize>,
     shape: Shape,
+    edges: Trim,
 }
 
 /// The arguments object, however it was spelled.
@@ -83,8 +85,8 @@ impl Arguments {
         self.text.trim().is_empty()
     }
 
-    pub(crate) fn is(&self, text: &str) -> bool {
-        self.text.trim() == text.trim()
+    pub(crate) fn is(&mut self, text: &str) -> bool {
+        self.edges.of(&self.text) == text.trim()
     }
 
     /// Returns true if the text so far is one complete JSON value.

@@ -1,7 +1,7 @@
 //! The growing answer, and its deltas that have not been returned.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::mem;
 
 use oa_types::{ContentBlock, PromptProgress};
 
@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
 use crate::prompt_progress::Packed;
+use crate::trim::Trim;
 
 /// A part of the answer. Parts are in the order in which they began.
 #[derive(Debug)]
@@ -103,6 +104,19 @@ pub(crate) struct Blocks {
     text_bytes: usize,
     /// The first part that is thinking.
     thinking: Option<usize>,
+    /// The text of each voice, if a server has repeated it.
+    said: Option<Box<[Said; 3]>>,
+}
+
+/// All text of one voice, up to a position in the parts.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) text: String,
+    /// The white space around it.
+    pub(crate) edges: Trim,
+    /// The number of parts that were read, and the number of bytes of the next one.
+    parts: usize,
+    bytes: usize,
 }
 
 impl Blocks {
@@ -166,15 +180,27 @@ impl Blocks {
         }
     }
 
-    /// Returns all text of one voice.
-    pub(crate) fn text_of(&self, voice: Voice) -> Cow<'_, str> {
-        let mut words = self.parts.iter().filter_map(|part| match part {
-            Part::Words(words) if words.voice == voice => Some(&*words.text),
-            _ => None,
-        });
-        // There is nearly always one run, which need not be copied.
-        let first = Cow::Borrowed(words.next().unwrap_or_default());
-        words.fold(first, |said, more| said + more)
+    /// Returns all text of one voice, which is joined as it grows.
+    pub(crate) fn said(&mut self, voice: Voice, budget: &mut Budget) -> Result<&mut Said, Error> {
+        let said = &mut self.said.get_or_insert_default()[voice as usize];
+        for part in &self.parts[said.parts..] {
+            let from = mem::take(&mut said.bytes);
+            if let Part::Words(words) = part
+                && words.voice == voice
+            {
+                let more = &words.text[from..];
+                budget.reserve(&mut said.text, more.len(), 1)?;
+                said.text.push_str(more);
+            }
+        }
+        if let Some(Part::Words(last)) = self.parts.last()
+            && last.voice == voice
+        {
+            said.bytes = last.text.len();
+        }
+        // The last one may grow.
+        said.parts = self.parts.len().saturating_sub(1);
+        Ok(said)
     }
 
     pub(crate) fn call_began(&mut self, budget: &mut Budget) -> Result<(), Error> {

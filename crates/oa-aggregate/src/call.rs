@@ -101,17 +101,21 @@ impl Call {
         let Some(piece) = fragment.name.as_deref() else {
             return;
         };
+        let mut known = 0;
         match &mut self.name {
             None => self.name = Some(piece.to_owned()),
             Some(name) if name == piece || self.name_ended || !self.arguments.is_empty() => return,
-            Some(name) => name.push_str(piece),
+            Some(name) => {
+                // The token may be split over two pieces.
+                known = name.len() - usize::from(name.ends_with('<'));
+                name.push_str(piece);
+            }
         }
-        // The token may be split over two pieces.
         if let Some(name) = &mut self.name
-            && let Some(end) = control_token(name)
+            && let Some(end) = control_token(&name[known..])
         {
             self.name_ended = true;
-            name.truncate(name[..end].trim_end().len());
+            name.truncate(name[..known + end].trim_end().len());
         }
         self.name = self.name.take().filter(|name| !name.is_empty());
     }

@@ -121,10 +121,10 @@ impl Calls {
     }
 
     /// Returns true if this repeats an earlier call with all its arguments: by its id, or by its content.
-    pub(crate) fn has(&self, fragment: &Fragment<'_>) -> bool {
+    pub(crate) fn has(&mut self, fragment: &Fragment<'_>) -> bool {
         let name = fragment.name.as_deref().map(bare_name);
         let arguments = fragment.arguments.as_deref().unwrap_or_default();
-        self.list.iter().any(|call| match (&fragment.id, &call.id) {
+        self.list.iter_mut().any(|call| match (&fragment.id, &call.id) {
             (Some(new), Some(old)) => *new == **old,
             _ => call.name.as_deref() == name && call.arguments.is(arguments),
         })

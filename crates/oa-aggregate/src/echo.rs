@@ -6,6 +6,7 @@ use std::mem;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::think::{CLOSE, OPEN, half_tag};
+use crate::trim::Trim;
 
 /// Removes thinking from the text if the server has already sent it as thinking.
 ///
@@ -25,8 +26,13 @@ struct Repeat {
     held: String,
     /// The room of text that is no longer held back, in bytes.
     released: usize,
+    /// The position in `held` behind the opening tag, if that is complete, and the white space from there on.
+    behind_tag: Option<(usize, Trim)>,
     /// The position in `held` at which the thinking begins, if it has.
     thought: Option<usize>,
+    /// The white space around the held-back thinking, and around the thinking that it may repeat.
+    edges: Trim,
+    edges_of_thinking: Trim,
     /// The number of bytes that are known to repeat the thinking.
     agreed: usize,
     /// The number of bytes that are known to contain no closing tag.
@@ -103,7 +109,7 @@ impl Echo {
         }
         let repeat = self.repeat();
         repeat.held.push_str(text);
-        match repeat.look(thinking.trim_start()) {
+        match repeat.look(thinking) {
             Look::Holding => None,
             Look::Over(text) => {
                 self.state = State::Over;
@@ -141,10 +147,10 @@ enum Look {
 impl Repeat {
     /// Checks whether the held-back text still repeats the thinking.
     fn look(&mut self, thinking: &str) -> Look {
+        let thinking = self.edges_of_thinking.start_of(thinking);
         let Some(start) = self.thought.or_else(|| self.find_thought()) else {
             // A partial tag may become complete; a complete one may be followed only by white space.
-            let begin = self.held.trim_start();
-            let may_be = OPEN.starts_with(begin) || begin.starts_with(OPEN);
+            let may_be = self.behind_tag.is_some() || OPEN.starts_with(self.held.trim_start());
             return if may_be { Look::Holding } else { Look::Over(Some(self.end())) };
         };
         self.thought = Some(start);
@@ -152,7 +158,8 @@ impl Repeat {
         let searched = self.searched;
         let close = rest[searched..].find(CLOSE).map(|at| searched + at);
         // White space before the closing tag is not part of the thinking, and a partial tag may become one.
-        let sure = rest[..close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE))].trim_end();
+        let end = close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE));
+        let sure = self.edges.of(&rest[..end]);
         let common = sure.len().min(thinking.len());
         let agrees = sure.as_bytes().get(self.agreed..common)
             == thinking.as_bytes().get(self.agreed..common);
@@ -167,14 +174,19 @@ impl Repeat {
             let behind = self.end().split_off(behind);
             return Look::Over(Some(behind).filter(|behind| !behind.is_empty()));
         }
-        self.searched = rest.len() - half_tag(rest, CLOSE);
+        self.searched = end;
         self.agreed = common;
         Look::Holding
     }
 
     /// Returns the start of the thinking: the first character after the tag that is not white space.
-    fn find_thought(&self) -> Option<usize> {
-        let behind = self.held.trim_start().strip_prefix(OPEN)?.trim_start();
+    fn find_thought(&mut self) -> Option<usize> {
+        if self.behind_tag.is_none() {
+            let behind = self.held.trim_start().strip_prefix(OPEN)?;
+            self.behind_tag = Some((self.held.len() - behind.len(), Trim::default()));
+        }
+        let (tag, blank) = self.behind_tag.as_mut()?;
+        let behind = blank.start_of(&self.held[*tag..]);
         (!behind.is_empty()).then(|| self.held.len() - behind.len())
     }
 

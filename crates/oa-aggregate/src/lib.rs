@@ -69,6 +69,7 @@ mod state;
 mod text;
 mod think;
 mod thought;
+mod trim;
 
 mod allowance;
 mod chunk;

@@ -145,7 +145,8 @@ impl Speech {
         whole: &str,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        let rest = unsaid(&self.blocks.text_of(voice), whole);
+        let said = self.blocks.said(voice, budget)?;
+        let rest = unsaid(&said.text, &mut said.edges, whole);
         if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 

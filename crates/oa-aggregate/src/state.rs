@@ -213,14 +213,14 @@ impl State {
 
     /// Takes the part of a message that is not in the deltas before it (QUIRKS row 117).
     fn take_message(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
-        // Copies during the comparison: of its text, and of the text so far.
+        // Copies of its text during the comparison.
         let words = |part: &chunk::Part<'_>| match part {
             chunk::Part::Text(part) | chunk::Part::Thinking(part) => part.len(),
         };
         let length = choice.text.as_deref().map_or(0, str::len)
             + choice.thinking.as_deref().map_or(0, str::len)
             + choice.parts().iter().map(words).sum::<usize>();
-        let copies = COPIES * (length + self.speech.blocks.text_bytes());
+        let copies = COPIES * length;
         self.budget.hold(copies)?;
         let mut text = choice.text.as_deref().unwrap_or_default().to_owned();
         let mut thinking = choice.thinking.as_deref().unwrap_or_default().to_owned();

@@ -4,6 +4,7 @@ use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::quirks::ThinkTags;
+use crate::trim::Trim;
 
 pub(crate) const OPEN: &str = "<think>";
 pub(crate) const CLOSE: &str = "</think>";
@@ -18,6 +19,8 @@ pub(crate) struct Splitter {
     at_start: bool,
     /// Text that may be the beginning of a tag.
     held: String,
+    /// The white space at its start, while `at_start`.
+    blank: Trim,
 }
 
 impl Splitter {
@@ -33,11 +36,19 @@ impl Splitter {
 
     /// Creates a splitter for other tags that starts inside them, or before the opening tag.
     pub(crate) fn inside(open: &'static str, close: &'static str) -> Self {
-        Self { open, close, inside: true, at_start: true, held: String::new() }
+        Self {
+            open,
+            close,
+            inside: true,
+            at_start: true,
+            held: String::new(),
+            blank: Trim::default(),
+        }
     }
 
     /// Removes and returns a partial tag that was held back.
     pub(crate) fn take_held(&mut self) -> String {
+        self.blank = Trim::default();
         std::mem::take(&mut self.held)
     }
 
@@ -58,10 +69,13 @@ impl Splitter {
         text: &str,
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.at_start {
+            return self.start(text, out);
+        }
         if self.held.is_empty() {
             return self.split(text, out);
         }
-        let mut joined = std::mem::take(&mut self.held);
+        let mut joined = self.take_held();
         joined.push_str(text);
         self.split(&joined, out)
     }
@@ -71,8 +85,35 @@ impl Splitter {
         &mut self,
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
-        let held = std::mem::take(&mut self.held);
+        let held = self.take_held();
         if held.is_empty() { Ok(()) } else { out(self.voice(), &held) }
+    }
+
+    /// Takes text at the start, and removes an opening tag.
+    fn start<E>(
+        &mut self,
+        text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_open = |begin: &str| begin.len() < self.open.len() && self.open.starts_with(begin);
+        if !self.held.is_empty() || is_open(text.trim_start()) {
+            self.held.push_str(text);
+            if is_open(self.blank.start_of(&self.held)) {
+                return Ok(());
+            }
+            let joined = self.take_held();
+            return self.leave_start(&joined, out);
+        }
+        self.leave_start(text, out)
+    }
+
+    fn leave_start<E>(
+        &mut self,
+        text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_start = false;
+        self.split(text.trim_start().strip_prefix(self.open).unwrap_or(text), out)
     }
 
     fn split<E>(
@@ -81,18 +122,6 @@ impl Splitter {
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
-            if self.at_start {
-                let trimmed = text.trim_start();
-                if let Some(rest) = trimmed.strip_prefix(self.open) {
-                    self.at_start = false;
-                    text = rest;
-                } else if self.open.starts_with(trimmed) {
-                    self.held.push_str(text);
-                    return Ok(());
-                } else {
-                    self.at_start = false;
-                }
-            }
             let tag = self.tag();
             let Some(at) = text.find(tag) else { break };
             if at > 0 {

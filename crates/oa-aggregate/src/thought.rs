@@ -6,6 +6,7 @@ use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::think::Splitter;
+use crate::trim::Trim;
 
 const OPEN: &str = "<thought>";
 const CLOSE: &str = "</thought>";
@@ -23,6 +24,7 @@ pub(crate) struct Thought {
     splitter: Option<Splitter>,
     /// Text that may be the beginning of the closing tag, and the length of its marked part.
     held: String,
+    blank: Trim,
     marked: usize,
     /// The room of text that is no longer held back, in bytes.
     released: usize,
@@ -79,7 +81,7 @@ impl Thought {
             self.marked = self.held.len();
         }
         self.held.push_str(text);
-        let begin = self.held.trim_start();
+        let begin = self.blank.start_of(&self.held);
         let is_inside = voice == Voice::Thinking;
         if is_inside && begin.len() < CLOSE.len() && CLOSE.starts_with(begin) {
             return Ok(None);
@@ -118,6 +120,7 @@ impl Thought {
 
     fn take_held(&mut self) -> String {
         self.released += self.held.capacity();
+        self.blank = Trim::default();
         mem::take(&mut self.held)
     }
 }

@@ -3,6 +3,7 @@
 mod allocations;
 mod endings;
 mod laws;
+mod linear;
 mod prompt_progress;
 mod repair;
 mod rules;
