@@ -26,7 +26,7 @@ async fn serve(settings: &Settings) -> Result<()> {
     let Tools { list, mcp } = agent::tools(settings).await?;
     let offered = offered(&list, mcp.as_ref())?;
     for failure in mcp.iter().flat_map(|mcp| mcp.failures()) {
-        tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
+        tell(&format!("MCP server {}", failure.error()));
     }
     // A server without tools may get some.
     let has_server = mcp.as_ref().is_some_and(|mcp| mcp.connections().len() > 0);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::iter;
 
 use oa_tools::{FnTool, ToolContext, ToolError, tool};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::store::{READ_RESULT, ResultStore};
 use crate::truncation::TruncationPolicy;
@@ -35,17 +35,17 @@ use crate::truncation::TruncationPolicy;
 #[must_use]
 pub fn read_result(truncation: TruncationPolicy) -> FnTool {
     let page = truncation.limit().unwrap_or(DEFAULT_PAGE).max(SMALLEST_PAGE);
-    let lines = json!({ "type": "integer", "minimum": 1 });
     tool(
         READ_RESULT,
         "Reads a result that was truncated or cleared, by line numbers or by a search",
     )
     .param("id", "string")
     .describe("id", "The id that the note in the result names")
-    .param_with("from_line", lines.clone())
+    // No minimum: a model that counts from zero reads the first line.
+    .param("from_line", "integer")
     .describe("from_line", "The number of the first line; 1 by default")
     .optional("from_line")
-    .param_with("lines", lines)
+    .param("lines", "integer")
     .describe("lines", "The number of lines; by default as many as fit")
     .optional("lines")
     .param("search", "string")

@@ -14,7 +14,7 @@
 //!     .connect()
 //!     .await?;
 //! for failure in connected.failures() {
-//!     println!("{}: {}", failure.server(), failure.error());
+//!     println!("{}", failure.error());
 //! }
 //! for tool in connected.tools() {
 //!     println!("{}", tool.name()); // everything__echo, ..

@@ -113,7 +113,8 @@ impl Failure {
         &self.server
     }
 
-    /// Returns why. The message ends with the last error output of a program, with secrets masked.
+    /// Returns why. The message begins with the server's name, and ends with the last error output of a program,
+    /// with secrets masked.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.error

@@ -3,7 +3,9 @@ use std::{fmt, iter};
 
 use serde_json::{Map, Value};
 
+use crate::bounds;
 use crate::excerpt::Excerpt;
+use crate::members::{find, find_mut};
 
 /// The nesting depth to which arguments are checked; deeper values pass.
 const DEPTH: usize = 64;
@@ -31,10 +33,11 @@ const NAMED: usize = 20;
 ///
 /// Checking covers `type` (and OpenAPI's `nullable`), `enum`, `const`, `required`, `properties`,
 /// `additionalProperties`, `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf` (any match passes) and `$ref` within
-/// the schema. Keywords next to a `$ref` apply as well (JSON Schema 2020-12), and their `default` takes precedence
-/// over the target's. Other keywords (lengths, patterns, ranges) only inform the model; next to
-/// `patternProperties`, which members are additional is unknown, so they pass. `null` in place of all arguments
-/// counts as an empty object.
+/// the schema; ranges (`minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`) and lengths (`minLength`,
+/// `maxLength`, `minItems`, `maxItems`), unless they exclude each other or the value is the schema's own `default`.
+/// Keywords next to a `$ref` apply as well (JSON Schema 2020-12), and their `default` takes precedence over the
+/// target's. Other keywords (patterns, formats) only inform the model; next to `patternProperties`, which members
+/// are additional is unknown, so they pass. `null` in place of all arguments counts as an empty object.
 ///
 /// # Errors
 ///
@@ -301,6 +304,9 @@ impl<'a> Check<'a> {
             return self
                 .problem(path, || format!("expected one of {}, found {}", names(), found(value)));
         }
+        if let Some(violated) = bounds::violated(schema, value) {
+            self.problem(path, || format!("expected {violated}"));
+        }
         for part in list(schema, "allOf") {
             self.value(part, value, path, depth - 1);
         }
@@ -524,23 +530,3 @@ fn named(names: impl Iterator<Item = String>) -> String {
     }
     names.join(", ")
 }
-
-/// Returns a member. Objects in schemas and arguments are small, and maps that preserve order hash every name they
-/// look up, so comparing a few names is cheaper.
-fn find<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    if members.len() > FEW {
-        return members.get(name);
-    }
-    members.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
-}
-
-/// Returns a member mutably, like [`find`].
-fn find_mut<'a>(members: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Value> {
-    if members.len() > FEW {
-        return members.get_mut(name);
-    }
-    members.iter_mut().find(|(known, _)| *known == name).map(|(_, value)| value)
-}
-
-/// The number of members up to which names are compared one by one.
-const FEW: usize = 16;

@@ -57,7 +57,9 @@ mod strict;
 mod typed;
 
 mod arguments;
+mod bounds;
 mod excerpt;
+mod members;
 
 mod cancel;
 mod context;

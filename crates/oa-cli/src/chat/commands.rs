@@ -35,7 +35,7 @@ pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     terminal.say(&about.join(" · "));
     #[cfg(feature = "mcp")]
     for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
-        terminal.fail(&format!("MCP server {}: {}", failure.server(), failure.error()));
+        terminal.fail(&format!("MCP server {}", failure.error()));
     }
 }
 
@@ -294,11 +294,7 @@ impl Conversation {
             remarks.extend(warnings.iter().map(|why| Remark::Text(format!("  {why}"))));
         }
         let failures = mcp.failures().iter();
-        remarks.extend(
-            failures.map(|failure| {
-                Remark::Failure(format!("{}: {}", failure.server(), failure.error()))
-            }),
-        );
+        remarks.extend(failures.map(|failure| Remark::Failure(failure.error().to_string())));
     }
 
     #[cfg(not(feature = "mcp"))]

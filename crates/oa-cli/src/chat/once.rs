@@ -34,7 +34,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let mut conversation = Conversation::start(args, settings, person).await?;
     #[cfg(feature = "mcp")]
     for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
-        tell(&format!("MCP server {}: {}", failure.server(), failure.error()));
+        tell(&format!("MCP server {}", failure.error()));
     }
     let mut answer: Box<dyn Answer> = if stdout().is_terminal() {
         Box::new(Rendered::new(has_styles))

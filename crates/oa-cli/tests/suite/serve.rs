@@ -179,6 +179,14 @@ fn tools_are_offered_to_other_programs_and_used_by_the_chat() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("the variable FOLDER is not set"), "{output:?}");
 
+    // A server that does not start is named once, and the chat goes on without it.
+    let servers = json!({ "mcpServers": { "gone": { "command": "there-is-no-such-program" } } });
+    std::fs::write(home.path().join("servers.json"), servers.to_string()).unwrap();
+    let output = home.run(&chat, "hello");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = "MCP server gone: cannot start there-is-no-such-program";
+    assert!(text(&output.stderr).contains(told), "{output:?}");
+
     let output = home.run(&["mcp"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("there are no tools"), "{output:?}");

@@ -327,3 +327,51 @@ fn words_of_the_schema_in_the_wrong_place_are_passed_over() {
     check(&json!({ "type": "money" }), json!({}), &json!({}));
     check(&json!({ "$ref": "http://elsewhere/schema" }), json!({}), &json!({}));
 }
+
+#[test]
+fn ranges_and_lengths_are_checked() {
+    let schema = properties(json!({
+        "count": { "type": "integer", "minimum": 1, "maximum": 10 },
+        "ratio": { "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 },
+        "id": { "type": "integer", "maximum": u64::MAX - 1 },
+        "name": { "type": "string", "minLength": 2, "maxLength": 5 },
+        "tags": { "type": "array", "items": { "type": "string", "maxLength": 3 }, "minItems": 1, "maxItems": 2 },
+        "days": { "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "null" }] },
+    }));
+    let fitting = json!({
+        "count": 1, "ratio": 0.5, "id": u64::MAX - 1, "name": "\u{f8}\u{f8}\u{f8}\u{f8}\u{f8}", "tags": ["abc"], "days": null,
+    });
+    check(&schema, fitting.clone(), &fitting);
+    check(&schema, json!({ "count": 10.0 }), &json!({ "count": 10 }));
+    let refused = |input| refused(&schema, input);
+    assert_snapshot!(refused(json!({ "count": 0 })), @"`count`: expected at least 1, found 0");
+    assert_snapshot!(refused(json!({ "count": 11.0 })), @"`count`: expected at most 10, found 11");
+    assert_snapshot!(refused(json!({ "ratio": 0 })), @"`ratio`: expected more than 0, found 0");
+    assert_snapshot!(refused(json!({ "ratio": 1.0 })), @"`ratio`: expected less than 1, found 1.0");
+    assert_snapshot!(refused(json!({ "id": u64::MAX })), @"`id`: expected at most 18446744073709551614, found 18446744073709551615");
+    assert_snapshot!(refused(json!({ "name": "x" })), @"`name`: expected at least 2 characters, found 1");
+    assert_snapshot!(refused(json!({ "name": "Trondheim" })), @"`name`: expected at most 5 characters, found 9");
+    assert_snapshot!(refused(json!({ "tags": [] })), @"`tags`: expected at least 1 items, found 0");
+    assert_snapshot!(refused(json!({ "tags": ["a", "b", "c", "abcd"] })), @"`tags`: expected at most 2 items, found 4; `tags[3]`: expected at most 3 characters, found 4");
+    assert_snapshot!(refused(json!({ "days": -1 })), @"`days`: expected at least 0, found -1");
+}
+
+#[test]
+fn bounds_that_no_call_could_satisfy_are_ignored() {
+    let schema = properties(json!({
+        "swapped": { "type": "integer", "minimum": 5, "maximum": 1 },
+        "empty": { "type": "number", "minimum": 5, "exclusiveMaximum": 5 },
+        "text": { "type": "string", "minLength": 5, "maxLength": 1 },
+        "old": { "type": "number", "minimum": 0, "exclusiveMinimum": true },
+        "odd": { "type": "integer", "minimum": "1" },
+    }));
+    let given = json!({ "swapped": 3, "empty": 9, "text": "abc", "old": 0, "odd": 0 });
+    check(&schema, given.clone(), &given);
+}
+
+#[test]
+fn a_default_is_accepted_outside_of_its_bounds() {
+    let schema = properties(json!({ "limit": { "type": "integer", "minimum": 1, "default": 0 } }));
+    check(&schema, json!({}), &json!({ "limit": 0 }));
+    assert_snapshot!(refused(&schema, json!({ "limit": -1 })), @"`limit`: expected at least 1, found -1");
+}

@@ -1,0 +1,76 @@
+use std::cmp::Ordering;
+
+use serde_json::{Map, Number, Value};
+
+use crate::members::find;
+
+/// Returns the first range or length that a value is outside of, and the value: "at most 7, found 9".
+///
+/// Bounds that exclude each other are ignored, since no call could satisfy them. So is a bound that the schema's
+/// own `default` is outside of, for that value: callers who leave an argument out must not fail because of it.
+pub(crate) fn violated(schema: &Map<String, Value>, value: &Value) -> Option<String> {
+    let bounds = match value {
+        Value::Array(items) => lengths(schema, "minItems", "maxItems", "items", || items.len()),
+        Value::Number(number) => range(schema, number),
+        Value::String(text) => {
+            lengths(schema, "minLength", "maxLength", "characters", || text.chars().count())
+        }
+        _ => None,
+    };
+    bounds.filter(|_| find(schema, "default") != Some(value))
+}
+
+fn range(schema: &Map<String, Value>, value: &Number) -> Option<String> {
+    // Some older schemas have booleans for the exclusive bounds; they are no numbers, so they are ignored.
+    let limit = |name| find(schema, name).and_then(Value::as_number);
+    let lower = [("at least", limit("minimum")), ("more than", limit("exclusiveMinimum"))];
+    let upper = [("at most", limit("maximum")), ("less than", limit("exclusiveMaximum"))];
+    let is_within = |value: &Number, words: &str, limit: &Number| match order(value, limit) {
+        Ordering::Less => matches!(words, "at most" | "less than"),
+        Ordering::Equal => matches!(words, "at least" | "at most"),
+        Ordering::Greater => matches!(words, "at least" | "more than"),
+    };
+    for (least_words, least) in lower {
+        for (most_words, most) in upper {
+            if let (Some(least), Some(most)) = (least, most)
+                && !(is_within(least, most_words, most) && is_within(most, least_words, least))
+            {
+                return None;
+            }
+        }
+    }
+    lower.into_iter().chain(upper).find_map(|(words, limit)| {
+        let limit = limit.filter(|limit| !is_within(value, words, limit))?;
+        Some(format!("{words} {limit}, found {value}"))
+    })
+}
+
+/// Compares without rounding integers, which `f64` cannot hold above 2^53.
+fn order(one: &Number, other: &Number) -> Ordering {
+    match (one.as_i128(), other.as_i128()) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn lengths(
+    schema: &Map<String, Value>,
+    least: &str,
+    most: &str,
+    of: &str,
+    length: impl FnOnce() -> usize,
+) -> Option<String> {
+    let limit = |name| find(schema, name).and_then(Value::as_u64);
+    let (least, most) = (limit(least), limit(most));
+    if least.is_none() && most.is_none()
+        || least.zip(most).is_some_and(|(least, most)| least > most)
+    {
+        return None;
+    }
+    let length = length() as u64;
+    if let Some(least) = least.filter(|least| length < *least) {
+        return Some(format!("at least {least} {of}, found {length}"));
+    }
+    let most = most.filter(|most| length > *most)?;
+    Some(format!("at most {most} {of}, found {length}"))
+}
