@@ -276,11 +276,7 @@ impl Client {
     pub async fn collect_reply(&mut self) -> Result<Reply> {
         let (mut text, mut turn) = (String::new(), TurnText::default());
         while let Some(event) = self.next_event().await? {
-            match event {
-                AgentEvent::AnswerStart => turn.begin_answer(),
-                AgentEvent::Block(ContentBlock::Text(block)) => turn.push(&mut text, &block.text),
-                _ => {}
-            }
+            turn.apply(&mut text, &event);
         }
         let mut reply = Reply::new(text, self.finish_reason().cloned().unwrap_or_default());
         (reply.message, reply.usage) = (self.message().cloned(), self.usage());

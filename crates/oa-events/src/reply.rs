@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// All text of the turn, from every round, joined by [`TurnText`](crate::TurnText).
+    /// All text of the turn, from every round, joined by [`TurnText`](crate::TurnText), without answers that a hook
+    /// refused.
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,

@@ -1,8 +1,14 @@
+use oa_types::ContentBlock;
+
+use crate::AgentEvent;
+
 /// Joins the text of a turn's answers as [`Reply::text`](crate::Reply::text) has it: with a blank line between two of
-/// them, unless the text before ends with white space or the one after begins with it.
+/// them, unless the text before ends with white space or the one after begins with it. An answer that a hook refused is
+/// left out.
 ///
-/// [`before`](Self::before) says what to write before each piece, so a text that is streamed is the same as one that is
-/// collected by [`push`](Self::push), however it is cut into pieces.
+/// [`apply`](Self::apply) collects the text from the events of a turn. [`before`](Self::before) says what to write
+/// before each piece, so a text that is streamed is the same as one that is collected, however it is cut into pieces;
+/// only what was written cannot be taken back.
 ///
 /// ```
 /// use oa_events::TurnText;
@@ -23,9 +29,21 @@ pub struct TurnText {
     /// The last character that is no line break, and the number of line breaks after it.
     last: Option<char>,
     breaks: usize,
+    /// The length of the text before the first piece of this answer, and the two above as they were there.
+    answer: (usize, Option<char>, usize),
 }
 
 impl TurnText {
+    /// Applies an event of the turn to the text so far: appends its text, or removes an answer that a hook refused.
+    pub fn apply(&mut self, text: &mut String, event: &AgentEvent) {
+        match event {
+            AgentEvent::AnswerRetry(_) => self.discard_answer(text),
+            AgentEvent::AnswerStart => self.begin_answer(),
+            AgentEvent::Block(ContentBlock::Text(block)) => self.push(text, &block.text),
+            _ => {}
+        }
+    }
+
     /// Notes that an answer begins, after [`AgentEvent::AnswerStart`](crate::AgentEvent::AnswerStart).
     pub fn begin_answer(&mut self) {
         self.begins = true;
@@ -33,8 +51,20 @@ impl TurnText {
 
     /// Appends the next piece to the text so far.
     pub fn push(&mut self, text: &mut String, piece: &str) {
+        if self.begins {
+            self.answer = (text.len(), self.last, self.breaks);
+        }
         text.push_str(self.before(piece));
         text.push_str(piece);
+    }
+
+    /// Removes the pieces of the last answer that [`push`](Self::push) has appended.
+    pub fn discard_answer(&mut self, text: &mut String) {
+        if !self.begins {
+            let (length, last, breaks) = self.answer;
+            text.truncate(length);
+            (self.begins, self.last, self.breaks) = (true, last, breaks);
+        }
     }
 
     /// Takes the next piece of text, and returns what to write before it.
@@ -61,6 +91,7 @@ impl TurnText {
 
 #[cfg(test)]
 mod tests {
+    use oa_types::TextBlock;
     use proptest::prelude::*;
 
     use super::*;
@@ -93,6 +124,29 @@ mod tests {
         for (answers, expected) in cases {
             assert_eq!(joined(answers, 100), expected);
         }
+    }
+
+    #[test]
+    fn a_refused_answer_is_left_out() {
+        let block = |text: &str| AgentEvent::Block(ContentBlock::Text(TextBlock::new(text)));
+        let refused = || AgentEvent::AnswerRetry("cite a source".to_owned());
+        let events = [
+            AgentEvent::AnswerStart,
+            block("Let me look."),
+            AgentEvent::AnswerStart,
+            block("The key is "),
+            block("1234.\n\n"),
+            refused(),
+            AgentEvent::AnswerStart,
+            refused(), // one without text
+            AgentEvent::AnswerStart,
+            block("It is secret."),
+        ];
+        let (mut turn, mut text) = (TurnText::default(), String::new());
+        for event in &events {
+            turn.apply(&mut text, event);
+        }
+        assert_eq!(text, "Let me look.\n\nIt is secret.");
     }
 
     proptest! {

@@ -40,6 +40,19 @@ fn texts(client: &Client) -> Vec<String> {
     client.history().iter().map(Message::text).collect()
 }
 
+/// A collected reply is not shown while it arrives, so nothing of a refused answer is in it.
+#[tokio::test]
+async fn a_reply_has_no_refused_answer() {
+    let server = strict([
+        Reply::text("Working.").call("work", json!({})),
+        Reply::text("Bad one."),
+        Reply::text("Good one."),
+    ]);
+    let mut client = Client::new(agent(&server).hooks(guard()).build().unwrap()).unwrap();
+    assert_eq!(client.ask("Go.").await.unwrap().text, "Working.\n\nGood one.");
+    server.verify();
+}
+
 #[tokio::test]
 async fn the_model_reads_the_reason_and_answers_again() {
     let server = strict([

@@ -202,6 +202,10 @@ impl Whole {
                     self.usage.add(usage);
                 }
             }
+            AgentEvent::AnswerRetry(_) => {
+                self.joined.content.discard_answer(&mut self.content);
+                self.joined.reasoning.discard_answer(&mut self.reasoning);
+            }
             AgentEvent::AnswerStart => self.joined.begin_answer(),
             AgentEvent::Block(ContentBlock::Text(block)) => {
                 self.joined.content.push(&mut self.content, &block.text);

@@ -1,3 +1,4 @@
+use oa_types::TextBlock;
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +11,7 @@ fn head() -> Head {
     Head { model: "agent".to_owned(), created: 1 }
 }
 
-/// Returns the text of a turn, with its answers apart.
+/// Returns the text of a turn, with its answers apart, as it is streamed: what was sent cannot be taken back.
 fn joined(events: &[ConversationEvent]) -> String {
     let (mut text, mut turn) = (String::new(), TurnText::default());
     for event in events {
@@ -23,6 +24,35 @@ fn joined(events: &[ConversationEvent]) -> String {
         }
     }
     text
+}
+
+/// Returns the text of a turn without the answers that a hook refused.
+fn collected(events: &[ConversationEvent]) -> String {
+    let (mut text, mut turn) = (String::new(), TurnText::default());
+    for event in events {
+        if let ConversationEvent::Agent(event) = event {
+            turn.apply(&mut text, event);
+        }
+    }
+    text
+}
+
+#[test]
+fn a_whole_completion_has_no_refused_answer() {
+    let agent = |event| ConversationEvent::Agent(event);
+    let block = |text: &str| agent(AgentEvent::Block(ContentBlock::Text(TextBlock::new(text))));
+    let mut whole = Whole::new(head());
+    let events = [
+        agent(AgentEvent::AnswerStart),
+        block("The key is 1234."),
+        agent(AgentEvent::AnswerRetry("it contains a key".to_owned())),
+        agent(AgentEvent::AnswerStart),
+        block("It is secret."),
+    ];
+    for (number, event) in (1..).zip(events) {
+        assert!(whole.read(View::Event(EventId { run: 7, number }, event)).is_none());
+    }
+    assert_eq!(whole.content, "It is secret.");
 }
 
 #[test]
@@ -50,7 +80,7 @@ proptest! {
         prop_assert_eq!(reasons.count(), usize::from(!failed));
         let deltas = sent.iter().map(|chunk| &chunk["choices"][0]["delta"]);
         let text: String = deltas.filter_map(|delta| delta["content"].as_str()).collect();
-        prop_assert_eq!(&text, &joined(&events));
+        prop_assert_eq!(text, joined(&events));
 
         let mut whole = Whole::new(head());
         let mut outcome = None;
@@ -61,7 +91,7 @@ proptest! {
             Ok(completion) => {
                 prop_assert!(!failed);
                 let message = &completion["choices"][0]["message"];
-                prop_assert_eq!(message["content"].as_str().unwrap_or_default(), text);
+                prop_assert_eq!(message["content"].as_str().unwrap_or_default(), collected(&events));
                 let reason = sent.iter().find_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
                 prop_assert_eq!(completion["choices"][0]["finish_reason"].as_str(), reason);
             }
