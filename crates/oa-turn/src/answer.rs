@@ -95,6 +95,11 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
     let mut ids: Vec<String> = Vec::new();
     for block in blocks {
         match block {
+            // Servers reject such a call.
+            ContentBlock::ToolUse(call) if call.id.is_empty() || call.name.is_empty() => {
+                let raw = call.input.to_string();
+                pieces.push_back(Piece::Error(ToolUseError::new(NAMELESS, raw)));
+            }
             ContentBlock::ToolUse(call) if !ids.contains(&call.id) => {
                 pieces.push_back(Piece::Call(ids.len()));
                 ids.push(call.id.clone());
@@ -104,6 +109,8 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
                 // In auto mode the model is told what was wrong; without a name there is no call.
                 if let (Mode::Auto, Some(name), Some(id)) = (mode, &error.name, &error.id)
                     && !ids.contains(id)
+                    && !id.is_empty()
+                    && !name.is_empty()
                 {
                     let call = ToolUseBlock::new(id, name, Value::Object(Map::new()));
                     malformed.push((ids.len(), error.clone()));
@@ -118,6 +125,9 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
     }
     Recorded { blocks: kept, pieces, malformed }
 }
+
+/// The error of a call that cannot be answered.
+const NAMELESS: &str = "the call has no id or no tool name";
 
 /// Returns true if all blocks are text or thinking, already merged as by [`add`].
 fn is_plain(blocks: &[ContentBlock]) -> bool {

@@ -39,6 +39,19 @@ pub fn repair(messages: Vec<Message>) -> Vec<Message> {
     paired(sorted(messages))
 }
 
+/// Returns true if repair would change nothing but ids.
+pub(crate) fn is_valid(messages: &[Message]) -> bool {
+    answered(sorted(messages.to_vec())) == messages
+}
+
+/// Returns true if these are an answer with calls, and as many results as there are messages before `end`.
+pub(crate) fn is_open(messages: &[Message], end: usize) -> bool {
+    let mut results = messages.iter().skip(1);
+    end == messages.len()
+        && results.all(|result| result.role == MessageRole::Tool && result.content.len() == 1)
+        && sorted(messages.to_vec()) == messages
+}
+
 /// Merges system messages at the start, and drops blocks that the role of a message cannot send.
 pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
     let mut system: Option<Message> = None;
@@ -98,6 +111,12 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
 
 /// Puts one result after each call, and drops all other results.
 pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
+    let mut paired = answered(sorted);
+    make_ids_unique(&mut paired);
+    paired
+}
+
+fn answered(sorted: Vec<Message>) -> Vec<Message> {
     let mut paired = Vec::with_capacity(sorted.len());
     let mut rest = sorted.into_iter().peekable();
     while let Some(message) = rest.next() {
@@ -132,7 +151,6 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
             });
         }
     }
-    make_ids_unique(&mut paired);
     paired
 }
 

@@ -50,7 +50,8 @@ impl Turn {
         Some(Checkpoint {
             messages: self.history().len(),
             steps: self.steps(),
-            waits: self.round.has_open(),
+            // Refused calls stay open in history until the turn continues.
+            waits: !self.round.calls.iter().all(Call::is_answered),
             revision: self.revisions().last().copied().unwrap_or_default(),
         })
     }

@@ -10,10 +10,10 @@ impl Turn {
     /// If the request fails, the message stays in history: [`continue_turn`](Self::continue_turn) and
     /// [`retry`](Self::retry) ask again, with neither the prompt nor the message added twice.
     ///
-    /// Returns true if the turn continues. It does so only right after an answer without calls, and only if no limit
-    /// is reached.
+    /// Returns true if the turn continues. It does so only right after an answer without calls, only if no limit is
+    /// reached, and only with a message that [could be a prompt](Self::check_message).
     pub fn correct(&mut self, message: Message) -> bool {
-        if !self.may_go_on() {
+        if !self.may_go_on() || Self::check_message(&message).is_err() {
             return false;
         }
         self.final_text = Box::default();

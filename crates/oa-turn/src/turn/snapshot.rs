@@ -15,10 +15,12 @@ use super::output_state::OutputState;
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
 use super::shorten_state::ShortenState;
+use crate::call::Call;
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::plan::StepPlan;
+use crate::repair::{is_open, is_valid};
 use crate::round::Round;
 
 /// The format version of snapshots. Increment it when a change of [`State`] or its parts would make an older reader
@@ -229,6 +231,9 @@ impl State {
                 *rest
             }
             Phase::Calling { .. } if round.calls.is_empty() => return Err("calls are missing"),
+            Phase::Calling { started: true, .. } if round.calls.iter().any(Call::is_undecided) => {
+                return Err("a call is not decided");
+            }
             Phase::Steering { .. } if self.steered.is_empty() => {
                 return Err("the steered message is missing");
             }
@@ -256,11 +261,33 @@ impl State {
         if results_end + taken_back > len {
             return Err("the prompt does not follow the results");
         }
+        self.check_history(results_end)?;
         self.check_refused(len - taken_back, results_end)
     }
 }
 
 impl State {
+    /// Checks that a server accepts the conversation once the open calls have results, and the messages that will enter
+    /// it.
+    fn check_history(&self, results_end: usize) -> Result<(), &'static str> {
+        let Self { conversation, phase, round, steered, .. } = self;
+        let messages = conversation.messages();
+        let open = round.answer_place().filter(|_| !round.calls.iter().all(Call::is_answered));
+        // The results so far are those of the round's calls.
+        let (closed, open) = messages.split_at(open.unwrap_or(messages.len()));
+        if !is_valid(closed) || !open.is_empty() && !is_open(open, results_end - closed.len()) {
+            return Err("the conversation is not valid");
+        }
+        let prompt = match phase {
+            Phase::Prompting { prompt, .. } => Some(&**prompt),
+            _ => None,
+        };
+        if steered.iter().chain(prompt).any(|message| Turn::check_message(message).is_err()) {
+            return Err("a prompt is not valid");
+        }
+        Ok(())
+    }
+
     /// Checks that nothing refers to the messages that will be removed from history at the end of the turn.
     fn check_refused(&self, mut end: usize, results_end: usize) -> Result<(), &'static str> {
         let Self { conversation, phase, round, asked, failure, refused, .. } = self;

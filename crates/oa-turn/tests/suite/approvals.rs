@@ -231,3 +231,21 @@ fn the_guard_counts_what_runs() {
     let told = serde_json::to_string(&**turn.history()).unwrap();
     assert!(told.contains("arguments 3 times"), "{told}");
 }
+
+/// The result of a refused call enters history when the turn continues.
+#[test]
+fn a_checkpoint_waits_as_long_as_a_call_is_open_in_history() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("1", "a")]);
+    while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
+    turn.decide(0, Decision::Wait(json!({})));
+    assert!(matches!(turn.next_action(), Some(Action::End { .. })));
+    turn.approve("1", Decision::Refuse(json!("no"))).unwrap();
+    assert_eq!(turn.history().len(), 2);
+    assert_eq!(turn.checkpoint().map(|checkpoint| checkpoint.waits), Some(true));
+    turn.continue_turn().unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.history().len(), 3);
+}

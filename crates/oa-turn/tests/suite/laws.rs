@@ -18,7 +18,7 @@ use crate::{answer, call, perform, text, told};
 
 /// Checks that every call has exactly one result, directly after its answer and in call order. Calls of the last answer
 /// have at most one.
-fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
+pub(crate) fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
     let history = turn.history();
     let mut place = 0;
     while place < history.len() {
@@ -56,7 +56,7 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
 }
 
 /// Checks that a strict server accepts the history as it is sent.
-fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
+pub(crate) fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
     let mut form = MessageFormat::default();
     form.call_ids = CallIds::UpTo64;

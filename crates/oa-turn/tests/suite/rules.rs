@@ -535,3 +535,30 @@ fn a_call_that_is_answered_while_it_is_decided_holds_nothing_up() {
     assert_eq!(perform(&mut turn), end(FinishReason::Unspecified));
     assert_eq!(told(&turn)[2..], [r#"tool: 1="early""#]);
 }
+
+/// A server would reject each of these forever.
+#[test]
+fn what_no_server_accepts_does_not_enter_history() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let odd = [call("", "a"), call("1", ""), malformed("", Some("a")), malformed("2", Some(""))];
+    answer(&mut turn, [text("Hm.")].into_iter().chain(odd).collect());
+    let mut shown = 0;
+    while let Some(Action::Show { block }) = turn.next_action() {
+        assert!(matches!(block, oa_types::ContentBlock::ToolUseError(_)), "{block:?}");
+        shown += 1;
+    }
+    assert_eq!((shown, turn.calls().len()), (4, 0));
+    assert_eq!(turn.history()[1], Message::assistant(vec![text("Hm.")]));
+
+    turn.submit(Message::user("Again.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![text("Yes.")]);
+    let history = turn.history().to_vec();
+    for message in [Message::user(" "), Message::assistant(vec![text("No.")])] {
+        assert!(!turn.correct(message));
+        assert_eq!(turn.history().to_vec(), history);
+    }
+    assert!(turn.correct(Message::user("No.")));
+}

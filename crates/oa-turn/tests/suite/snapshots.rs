@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::events::{Event, blocks, decision, event, options, outcome, reviewed, stopped};
+use crate::laws::{check_pairing, check_request};
 use crate::{answer, call, image, malformed, perform, text};
 
 /// The same turn, through JSON.
@@ -188,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_snapshot_is_an_error_or_a_turn_that_does_not_panic(
+    fn a_damaged_snapshot_is_an_error_or_a_turn_with_a_valid_history(
         options in options(),
         events in vec(event(), 0..40),
         damages in vec((any::<usize>(), anything()), 1..4),
@@ -203,9 +204,14 @@ proptest! {
             damage(&mut json, place, &by);
         }
         if let Ok(mut turn) = restored(&json.to_string()) {
+            check_pairing(&turn)?;
             for (number, event) in later.iter().enumerate() {
                 happen(&mut turn, event, 100 + number);
                 seen(&turn);
+                check_pairing(&turn)?;
+                if matches!(turn.pending_action(), Some(Action::Request { .. })) {
+                    check_request(&turn)?;
+                }
             }
         }
     }
@@ -306,6 +312,9 @@ fn a_snapshot_that_contradicts_itself_is_a_clear_error() {
     assert_snapshot!(why(&|turn| turn["round"]["handed"] = json!(9)), @r#"the snapshot is damaged: the call that was handed out is already decided"#);
     assert_snapshot!(why(&|turn| turn["round"]["reviews"] = json!([3])), @r#"the snapshot is damaged: a call is missing"#);
     assert_snapshot!(why(&|turn| turn["round"]["calls"] = json!([])), @r#"the snapshot is damaged: a call is missing"#);
+    assert_snapshot!(why(&|turn| turn["conversation"]["messages"][1]["content"] = json!([])), @r#"the snapshot is damaged: the conversation is not valid"#);
+    assert_snapshot!(why(&|turn| turn["conversation"]["messages"][2]["role"] = json!("user")), @r#"the snapshot is damaged: the conversation is not valid"#);
+    assert_snapshot!(why(&|turn| turn["steered"] = json!([{ "role": "tool", "content": [] }])), @r#"the snapshot is damaged: a prompt is not valid"#);
     assert_snapshot!(why(&|turn| turn["asked"]["place"] = json!(99)), @r#"the snapshot is damaged: a prompt is missing"#);
     assert_snapshot!(why(&|turn| turn["phase"] = json!({ "type": "continuing", "prompt": 1 })), @r#"the snapshot is damaged: the prompt is not the last message"#);
 }
