@@ -41,6 +41,11 @@ pub type ExecuteFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> +
 /// let dice = Dice { schema: json!({ "type": "object", "properties": {} }), sides: 6 };
 /// assert_eq!(dice.to_openai_format()["function"]["name"], "dice");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "the tool of a function `name` with `#[tool]` is `name::tool()`",
+    note = "a builder becomes a tool by `.build(..)`, `.typed(..)` or `.external()`"
+)]
 pub trait Tool: Send + Sync {
     /// Returns the name by which the model calls it: 1 to 64 characters from `a-z`, `A-Z`, `0-9`, `_`, `-`.
     fn name(&self) -> &str;
