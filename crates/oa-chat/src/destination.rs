@@ -97,7 +97,7 @@ pub(crate) fn secrets_of(destination: Option<&Arc<Destination>>) -> &Secrets {
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("base_url", &self.base_url)
+            .field("base_url", &self.secrets.mask(self.base_url.as_str()))
             .field("provider", &self.provider)
             .field("model", &self.model)
             .field("api_key", &self.api_key)

@@ -414,8 +414,11 @@ impl EndpointBuilder {
 
 impl fmt::Debug for EndpointBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address that is not valid may contain a password.
+        let shown =
+            |url: &String| BaseUrl::new(url).map_or_else(|_| "****".into(), |_| url.clone());
         f.debug_struct("EndpointBuilder")
-            .field("base_url", &self.base_url)
+            .field("base_url", &self.base_url.as_ref().map(shown))
             .field("provider", &self.provider)
             .field("model", &self.model)
             .field("api_key", &self.api_key)

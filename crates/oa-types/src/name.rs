@@ -102,15 +102,18 @@ impl BaseUrl {
 
 /// Returns a URL that is safe to show: anything that may be a password or key is masked.
 fn shown(url: &str) -> String {
-    let text: String = url.chars().take(200).collect();
-    let text = match text.split_once('?') {
-        Some((address, _)) => format!("{address}?****"),
-        None => text,
+    let (user, query) = (url.rfind('@'), url.find(['?', '#']));
+    let text = match (user, query) {
+        // A password with such a character, or a query with an `@`.
+        (Some(user), Some(query)) if query < user => "****".to_owned(),
+        (user, query) => {
+            let hidden = |is_there| if is_there { "****" } else { "" };
+            let address = &url[user.unwrap_or(0)..query.map_or(url.len(), |query| query + 1)];
+            format!("{}{address}{}", hidden(user.is_some()), hidden(query.is_some()))
+        }
     };
-    match text.rsplit_once('@') {
-        Some((_, rest)) => format!("\"****@{}\"", rest.escape_debug()),
-        None => format!("{text:?}"),
-    }
+    // Cut last: a part of a password is not recognized.
+    format!("{:?}", text.chars().take(200).collect::<String>())
 }
 
 impl fmt::Debug for BaseUrl {

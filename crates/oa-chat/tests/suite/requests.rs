@@ -310,3 +310,15 @@ fn a_choice_of_a_tool_that_is_gone_is_dropped() {
     let dropped = request.with_tools(vec![spec("look")]);
     assert_eq!(dropped.options().parameters.tool_choice, None);
 }
+
+#[test]
+fn an_endpoint_is_shown_without_its_keys() {
+    let url = "http://me:s3cret-s3cret@host/v1";
+    let shown = format!("{:?}", Endpoint::builder().base_url(url));
+    assert!(!shown.contains("s3cret"), "{shown}");
+    let key = "s3cret-s3cret-s3cret";
+    let endpoint = Endpoint::builder().base_url(format!("http://host/{key}/v1")).model("any");
+    let endpoint = endpoint.api_key(key).build().expect("it is an endpoint");
+    let shown = format!("{endpoint:?}");
+    assert!(!shown.contains("s3cret") && shown.contains("http://host/"), "{shown}");
+}

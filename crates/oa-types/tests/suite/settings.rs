@@ -73,3 +73,23 @@ fn names_and_temperatures_have_bounds() {
         assert!(Temperature::new(temperature).is_err(), "{temperature}");
     }
 }
+
+/// Wherever a password or a key is in an address that is rejected, the error does not show it.
+#[test]
+fn an_address_that_is_rejected_is_shown_without_passwords() {
+    for secret in ["s3cret", "s3cret?1", "s3cret#1", "s3cret@1", &"s3cret".repeat(100)] {
+        for url in [
+            format!("http://me:{secret}@host/v1"),
+            format!("http://{secret}@host/v1?a=b"),
+            format!("http://host/v1?key={secret}"),
+            format!("http://host/v1#{secret}"),
+            format!("http://host/v1?mail=a@b&key={secret}"),
+            format!("http://me:{secret}@host/v1?mail=a@b&key={secret}"),
+        ] {
+            let error = BaseUrl::new(&url).expect_err("it is rejected").to_string();
+            assert!(!error.contains("s3cret"), "{url}: {error}");
+        }
+    }
+    let error = BaseUrl::new("ftp://host/v1").expect_err("it is rejected").to_string();
+    assert!(error.ends_with(": \"ftp://host/v1\""), "{error}");
+}
