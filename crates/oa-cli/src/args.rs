@@ -267,7 +267,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct BatchArgs {
-    /// The prompts, one a line.
+    /// The prompts, one a line: {"prompt": "Why?", "id": 7}, or "Why?".
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
     /// The replies, one a line. Their log is beside it, with `.log` at the end.

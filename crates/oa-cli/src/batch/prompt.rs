@@ -13,7 +13,9 @@ impl Prompt {
         if line.is_empty() {
             return Ok(Self(None));
         }
-        let not_json = |error: serde_json::Error| format!("not JSON: {error}");
+        let not_json = |error: serde_json::Error| {
+            format!(r#"neither {{"prompt": "Why?"}} nor "Why?", as JSON: {error}"#)
+        };
         let (prompt, id) = match serde_json::from_str(line).map_err(not_json)? {
             Value::String(prompt) => (prompt, None),
             Value::Object(mut members) => match members.remove("prompt") {
@@ -63,7 +65,9 @@ mod tests {
         ] {
             assert_eq!(Prompt::parse(line.as_bytes()), Err(why.to_owned()));
         }
-        assert!(Prompt::parse(b"Why?").unwrap_err().starts_with("not JSON: "));
+        // A plain text is a plausible first attempt, so the error shows what is read.
+        let told = Prompt::parse(b"Why?").unwrap_err();
+        assert!(told.starts_with(r#"neither {"prompt": "Why?"} nor "Why?", as JSON: "#), "{told}");
     }
 
     proptest! {

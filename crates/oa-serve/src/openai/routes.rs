@@ -68,7 +68,7 @@ impl IntoResponse for CompletionError {
                 (refusal.status, error(&refusal.message, kind, refusal.param, None), true)
             }
             Self::UnknownModel(model) => {
-                let message = format!("there is no model {model:?}");
+                let message = format!("there is no model {model:?}: GET /v1/models lists them");
                 let body = error(
                     &message,
                     "invalid_request_error",
