@@ -178,6 +178,9 @@ fn read_chunk<'a>(
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
     let (mut says_error, mut has_code) = (false, false);
+    if reader.peek() == Some(b'[') {
+        return is_list_of_errors(reader, allowance);
+    }
     let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
@@ -226,6 +229,24 @@ fn read_chunk<'a>(
     chunk.usage = top.or(in_choice).or(in_groq);
     let is_error = failure.is_none() && chunk.choice.is_none() && (says_error || has_code);
     chunk.error = failure.map(Box::new);
+    Ok(is_error)
+}
+
+/// Reads a list; true if its first item reports an error (QUIRKS row 102). A list of anything else says nothing.
+fn is_list_of_errors(reader: &mut Reader<'_, '_>, allowance: &Allowance) -> Read<bool> {
+    let Some(mut items) = reader.array()? else { return Ok(false) };
+    let (mut is_error, mut is_first) = (false, true);
+    while reader.item(&mut items)? {
+        if !mem::take(&mut is_first) {
+            reader.skip()?;
+            continue;
+        }
+        let Some(mut members) = reader.object()? else { continue };
+        while let Some(name) = reader.member(&mut members)? {
+            let raw = reader.raw()?.raw;
+            is_error |= &*name == "error" && failure::is_in_member(raw, allowance);
+        }
+    }
     Ok(is_error)
 }
 

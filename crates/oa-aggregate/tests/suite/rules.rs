@@ -397,8 +397,21 @@ fn an_error_of_another_choice_is_passed_over() {
 }
 
 #[test]
+fn a_list_whose_first_item_is_an_error_is_one() {
+    let answer = r#"[{"error":{"code":503,"message":"overloaded"}},{"error":"unread"}]"#;
+    for payload in [answer.to_owned(), format!(" \n{answer} ")] {
+        let problems = plain(&[&payload]).answer.problems;
+        let words: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(words, ["overloaded"], "{payload}");
+    }
+}
+
+#[test]
 fn a_payload_that_only_looks_like_an_error_is_none() {
     let outcome = plain(&[
+        "[]",
+        r#"[5, "error", {"error":"not the first"}]"#,
+        r#"[{"error":null}]"#,
         r#"{"object":"error","choices":[{"delta":{"content":"a"}}]}"#,
         r#"{"text":"fine","error_code":0}"#,
         r#"{"object":"list","message":"hello"}"#,
