@@ -257,7 +257,7 @@ mod tests {
             (json!({ "name": "Ada", "at": "2026-11-22" }), "`at`: expected the format date-time"),
             (json!({ "name": "Ada", "home": "nowhere" }), "`home`: expected the format uri"),
             (json!({ "name": "Ada", "color": "blue" }), "`color`: "),
-            (json!({ "name": "Ada", "pets": ["cat", "dog"] }), "`pets`: expected at most 1 items"),
+            (json!({ "name": "Ada", "pets": ["cat", "dog"] }), "`pets`: expected at most 1 item"),
             (json!({ "name": "Ada", "card": "4111" }), "`card`: the form has no such field"),
         ] {
             let told = check(content).unwrap_err();

@@ -10,10 +10,10 @@ use crate::members::find;
 /// own `default` is outside of, for that value: callers who leave an argument out must not fail because of it.
 pub(crate) fn violated(schema: &Map<String, Value>, value: &Value) -> Option<String> {
     let bounds = match value {
-        Value::Array(items) => lengths(schema, "minItems", "maxItems", "items", || items.len()),
+        Value::Array(items) => lengths(schema, "minItems", "maxItems", "item", || items.len()),
         Value::Number(number) => range(schema, number),
         Value::String(text) => {
-            lengths(schema, "minLength", "maxLength", "characters", || text.chars().count())
+            lengths(schema, "minLength", "maxLength", "character", || text.chars().count())
         }
         _ => None,
     };
@@ -57,7 +57,7 @@ fn lengths(
     schema: &Map<String, Value>,
     least: &str,
     most: &str,
-    of: &str,
+    unit: &str,
     length: impl FnOnce() -> usize,
 ) -> Option<String> {
     let limit = |name| find(schema, name).and_then(Value::as_u64);
@@ -68,9 +68,11 @@ fn lengths(
         return None;
     }
     let length = length() as u64;
-    if let Some(least) = least.filter(|least| length < *least) {
-        return Some(format!("at least {least} {of}, found {length}"));
-    }
-    let most = most.filter(|most| length > *most)?;
-    Some(format!("at most {most} {of}, found {length}"))
+    let (words, limit) = match (least, most) {
+        (Some(least), _) if length < least => ("at least", least),
+        (_, Some(most)) if length > most => ("at most", most),
+        _ => return None,
+    };
+    let plural = if limit == 1 { "" } else { "s" };
+    Some(format!("{words} {limit} {unit}{plural}, found {length}"))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use oa_batch::{BatchOptions, run_batch};
 use oa_chat::RetryConfig;
 use oa_client::{AgentOptions, ErrorKind};
-use oa_hooks::Hooks;
+use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{MemoryServer, Reply};
 use oa_tools::tool;
 use serde_json::json;
@@ -126,6 +126,26 @@ async fn a_retry_continues_the_conversation() {
     assert_eq!(outcomes[0].1.as_ref().unwrap().text, "First I pay. Done.");
     assert_eq!(runs.load(Ordering::Relaxed), 1, "paid once");
     assert_eq!(prompts.load(Ordering::Relaxed), 1, "the prompt was shown once");
+    model.verify();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_has_no_text_of_an_answer_that_a_hook_refused() {
+    let model = MemoryServer::new([
+        Reply::new().say("First I look. ").call("look", json!({})),
+        Reply::text("Bad one."),
+        Reply::error(503, "down"),
+        Reply::text("Good one."),
+    ]);
+    let hooks = Hooks::new().add_answer(|event| async move {
+        event.message.text().starts_with("Bad").then(|| HookDecision::retry("no sources"))
+    });
+    let look = tool("look", "Looks").build(|_| async { Ok(json!("seen")) });
+    let options = AgentOptions::builder().model("any").transport(model.clone()).tool(look);
+    let options = options.auto_execute_tools(true).hooks(hooks).retry(RetryConfig::none());
+    let options = BatchOptions::new(options.build().unwrap());
+    let outcomes = all(run_batch(["Look."], options).unwrap()).await;
+    assert_eq!(outcomes[0].1.as_ref().unwrap().text, "First I look. Good one.");
     model.verify();
 }
 

@@ -351,7 +351,7 @@ fn ranges_and_lengths_are_checked() {
     assert_snapshot!(refused(json!({ "id": u64::MAX })), @"`id`: expected at most 18446744073709551614, found 18446744073709551615");
     assert_snapshot!(refused(json!({ "name": "x" })), @"`name`: expected at least 2 characters, found 1");
     assert_snapshot!(refused(json!({ "name": "Trondheim" })), @"`name`: expected at most 5 characters, found 9");
-    assert_snapshot!(refused(json!({ "tags": [] })), @"`tags`: expected at least 1 items, found 0");
+    assert_snapshot!(refused(json!({ "tags": [] })), @"`tags`: expected at least 1 item, found 0");
     assert_snapshot!(refused(json!({ "tags": ["a", "b", "c", "abcd"] })), @"`tags`: expected at most 2 items, found 4; `tags[3]`: expected at most 3 characters, found 4");
     assert_snapshot!(refused(json!({ "days": -1 })), @"`days`: expected at least 0, found -1");
 }
