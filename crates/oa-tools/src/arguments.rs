@@ -27,9 +27,10 @@ const NAMED: usize = 20;
 ///
 /// Completing fills in the `default` of missing `properties`, drops `null` for a property that is neither
 /// required nor nullable (models write it for "not given"), and turns a whole number written as `3.0` into `3`
-/// where the type is `integer`. It repeats until nothing changes, so nested defaults are filled in too and
+/// where the type is `integer`. A default that does not match its own schema is left out: `null` for a string only
+/// tells that the property may be missing. Completing repeats until nothing changes, so nested defaults are filled in too and
 /// completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after 16
-/// passes, or are too large to traverse, are not completed at all.
+/// passes, are too large to traverse, or are valid only as they are, are not completed at all.
 ///
 /// Checking covers `type` (and OpenAPI's `nullable`), `enum`, `const`, `required`, `properties`,
 /// `additionalProperties`, `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf` (any match passes) and `$ref` within
@@ -66,11 +67,10 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
         input = Value::Object(Map::new());
     }
     let mut check = Check::new(schema);
-    let input = check.complete(schema, input);
-    // Checking gets a full budget, however much work completing took.
-    check.work = WORK;
-    check.value(schema, &input, &Path::Root, DEPTH);
-    if check.error.is_none() { Ok(input) } else { Err(check.error) }
+    let completed = check.complete(schema, input.clone());
+    let Err(error) = check.check(schema, &completed) else { return Ok(completed) };
+    // The default of one part of the schema may not match another part.
+    if completed != input && check.check(schema, &input).is_ok() { Ok(input) } else { Err(error) }
 }
 
 /// Completes arguments like [`check_arguments`] without checking them, for arguments that are still streaming.
@@ -165,12 +165,16 @@ struct Check<'a> {
     work: u32,
     /// True if the current pass has changed the arguments.
     has_written: bool,
+    /// True while a default is checked. It is not completed yet, so members with a default of their own may be
+    /// missing.
+    is_default: bool,
     error: ArgumentError,
 }
 
 impl<'a> Check<'a> {
     fn new(root: &'a Value) -> Self {
-        Self { root, work: WORK, has_written: false, error: ArgumentError::default() }
+        let error = ArgumentError::default();
+        Self { root, work: WORK, has_written: false, is_default: false, error }
     }
 
     /// Completes a value until another pass would leave it unchanged.
@@ -260,13 +264,21 @@ impl<'a> Check<'a> {
             match find_mut(members, name) {
                 Some(member) => self.fill(property, member, depth - 1),
                 None => {
-                    if let Some(default) = self.word(property, "default", depth - 1) {
+                    if let Some(default) = self.default_of(property, depth - 1) {
                         members.insert(name.clone(), default.clone());
                         self.has_written = true;
                     }
                 }
             }
         }
+    }
+
+    /// Checks a value with a full budget, however much work was done before.
+    fn check(&mut self, schema: &'a Value, value: &Value) -> Result<(), ArgumentError> {
+        self.work = WORK;
+        self.value(schema, value, &Path::Root, DEPTH);
+        let error = std::mem::take(&mut self.error);
+        if error.is_none() { Ok(()) } else { Err(error) }
     }
 
     fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
@@ -338,6 +350,11 @@ impl<'a> Check<'a> {
         for name in list(schema, "required").iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
                 let property = properties.and_then(|of| find(of, name));
+                if self.is_default
+                    && property.is_some_and(|of| self.default_of(of, depth - 1).is_some())
+                {
+                    continue;
+                }
                 let of = property.and_then(|of| self.word(of, "type", depth - 1));
                 self.problem(&Path::Member(path, name), || match of {
                     Some(of) => format!("required, but missing; expected {}", words(of)),
@@ -383,6 +400,15 @@ impl<'a> Check<'a> {
                 self.problem(path, || format!("{} matches none of the alternatives", found(value)));
             }
         }
+    }
+
+    /// Returns the default of a property, if it matches the property's own schema.
+    fn default_of(&mut self, property: &'a Value, depth: usize) -> Option<&'a Value> {
+        let default = self.word(property, "default", depth)?;
+        let before = std::mem::replace(&mut self.is_default, true);
+        let fits = self.fits(property, default, depth);
+        self.is_default = before;
+        fits.then_some(default)
     }
 
     fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {

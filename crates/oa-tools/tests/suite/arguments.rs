@@ -375,3 +375,46 @@ fn a_default_is_accepted_outside_of_its_bounds() {
     check(&schema, json!({}), &json!({ "limit": 0 }));
     assert_snapshot!(refused(&schema, json!({ "limit": -1 })), @"`limit`: expected at least 1, found -1");
 }
+
+#[test]
+fn a_default_that_does_not_match_its_own_schema_is_left_out() {
+    let page = json!({
+        "type": "object",
+        "properties": { "size": { "type": "integer", "default": 10 } },
+        "required": ["size"],
+        "default": {},
+    });
+    let area = json!({
+        "type": "object",
+        "properties": { "width": { "type": "integer", "default": "wide" } },
+        "required": ["width"],
+        "default": {},
+    });
+    let schema = properties(json!({
+        "note": { "type": "string", "default": null },
+        "order": { "type": "string", "enum": ["newest", "oldest"], "default": "" },
+        "limit": { "type": "integer", "default": "10" },
+        "tags": { "type": "array", "items": { "type": "string" }, "default": [1] },
+        "page": page,
+        "area": area,
+    }));
+    let completed = json!({ "page": { "size": 10 } });
+    check(&schema, json!({}), &completed);
+    check(&schema, json!({ "note": null }), &completed);
+    assert_snapshot!(refused(&schema, json!({ "order": "" })), @r#"`order`: expected one of "newest", "oldest", found string """#);
+}
+
+#[test]
+fn arguments_that_only_a_default_would_make_invalid_are_not_completed() {
+    let schema = json!({
+        "type": "object",
+        "allOf": [
+            { "properties": { "size": { "type": "integer", "default": 1 } } },
+            { "properties": { "size": { "enum": [2, 3] } } },
+        ],
+        "properties": { "name": { "type": "string", "default": "x" } },
+    });
+    check(&schema, json!({}), &json!({}));
+    check(&schema, json!({ "size": 2.0 }), &json!({ "size": 2, "name": "x" }));
+    assert_snapshot!(refused(&schema, json!({ "size": 4 })), @"`size`: expected one of 2, 3, found number 4");
+}
