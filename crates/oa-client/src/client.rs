@@ -403,9 +403,9 @@ impl Client {
         })
     }
 
-    /// Changes sampling, the response format and the like, from the next request on. No value is checked.
-    ///
     /// Changes sampling, the response format and similar parameters, from the next request on. Values are not checked.
+    ///
+    /// # Errors
     ///
     /// None today: any parameters can be sent.
     pub fn change_parameters(&mut self, change: impl FnOnce(&mut ChatParameters)) -> Result<()> {

@@ -111,23 +111,29 @@ pub(crate) struct Refused {
 }
 
 impl AgentConfig {
-    /// Returns the gate of a call, if it has one.
-    pub(crate) fn gate(&self, call: &Call, history: &History) -> Option<CallGate> {
-        let Call { block, is_approved, .. } = call;
-        let Self { hooks, permissions, tools, .. } = self;
-        let tool = tools.get(&block.name);
-        let is_hooked = hooks.has_pre_tool_use(&block.name);
-        let needs_permission = tool.is_some() && !permissions.allow_everything();
-        (is_hooked || needs_permission).then(|| CallGate {
-            hooks: is_hooked.then(|| hooks.clone()),
-            permissions: needs_permission.then(|| permissions.clone()),
-            is_approved: *is_approved,
-            tool: tool.cloned(),
-            name: block.name.clone(),
-            id: block.id.clone(),
+    /// Returns true if hooks or permissions decide about a call.
+    pub(crate) fn has_gate(&self, call: &Call) -> bool {
+        let name = &call.block.name;
+        self.hooks.has_pre_tool_use(name) || self.needs_permission(name)
+    }
+
+    /// Returns the gate of a call, which lets the call pass if there is none.
+    pub(crate) fn gate(&self, call: &Call, history: &History) -> CallGate {
+        let ToolUseBlock { id, name, .. } = &*call.block;
+        CallGate {
+            hooks: self.hooks.has_pre_tool_use(name).then(|| self.hooks.clone()),
+            permissions: self.needs_permission(name).then(|| self.permissions.clone()),
+            is_approved: call.is_approved,
+            tool: self.tools.get(name).cloned(),
+            name: name.clone(),
+            id: id.clone(),
             history: history.clone(),
             prepared: self.prepared(call),
-        })
+        }
+    }
+
+    fn needs_permission(&self, tool: &str) -> bool {
+        self.tools.get(tool).is_some() && !self.permissions.allow_everything()
     }
 
     /// Returns true if the rules and the mode allow a call without asking anybody.

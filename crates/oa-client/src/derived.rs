@@ -37,8 +37,6 @@ impl AgentOptions {
     /// # Errors
     ///
     /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that remain.
-    ///
-    /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that are left.
     pub fn within(&self, outer: &Self, name: &str) -> Result<Self> {
         let mut settings = (*self.0).clone();
         settings.set_within(&outer.0.config.permissions, name)?;

@@ -26,24 +26,27 @@ impl Driver {
             // Its question was asked together with those of the calls before it.
             return None;
         }
-        let Some(gate) = self.call_gate(call) else {
-            if self.turn.calls()[call].fit != Fit::Fits {
-                let Prepared { input, fit } = self.prepared(call);
+        let calls = self.turn.calls();
+        if !self.settings.config.has_gate(&calls[call]) {
+            if calls[call].fit != Fit::Fits {
+                let Prepared { input, fit } = self.settings.config.prepared(&calls[call]);
                 self.turn.set_input(call, input, fit);
             }
             self.turn.allow(call);
             return None;
-        };
+        }
+        let gate = |call: &Call| self.settings.config.gate(call, self.turn.history());
         if !self.settings.config.permissions.asks_at_once() {
+            let gate = gate(&calls[call]);
             self.work.hooks = Some(Box::pin(async move {
                 Done::Decisions(gate.decide().await.map(|decided| [(call, decided)].into()))
             }));
             return None;
         }
-        let calls = self.turn.calls().iter().enumerate().skip(call + 1);
+        // Each of them, also without a gate: the turn emits them all, and the decisions are applied in this order.
+        let calls = calls.iter().enumerate().skip(call);
         let undecided = calls.filter(|(_, call)| call.state == CallState::Undecided);
-        let others = undecided.filter_map(|(place, _)| Some((place, self.call_gate(place)?)));
-        let gates = [(call, gate)].into_iter().chain(others).collect();
+        let gates = undecided.map(|(place, call)| (place, gate(call))).collect();
         self.work.hooks =
             Some(Box::pin(async move { Done::Decisions(decide_at_once(gates).await) }));
         None
@@ -140,16 +143,6 @@ impl Driver {
             self.turn.set_input(place, prepared.input.clone(), prepared.fit);
         }
         self.turn.approve(id, Decision::Run(prepared.input)).map_err(error::turn)
-    }
-
-    /// Returns the gate of a call, if it has one.
-    fn call_gate(&self, call: usize) -> Option<CallGate> {
-        self.settings.config.gate(&self.turn.calls()[call], self.turn.history())
-    }
-
-    /// Returns the input of a call, prepared by its tool unless that was done.
-    fn prepared(&self, call: usize) -> Prepared {
-        self.settings.config.prepared(&self.turn.calls()[call])
     }
 }
 

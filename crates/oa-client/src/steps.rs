@@ -291,10 +291,7 @@ impl Perform for AgentSteps {
 
     async fn decide(&self, step: DecideStep) -> Result<DecideOutcome, Infallible> {
         let (config, call) = (&self.settings.config, &step.call.call);
-        let Some(gate) = config.gate(call, &step.history) else {
-            let Prepared { input, fit } = config.prepared(call);
-            return Ok(DecideOutcome::Decided { decision: Decision::Run(input), fit });
-        };
+        let gate = config.gate(call, &step.history);
         let Decided { prepared: Prepared { input, fit }, decision, .. } =
             match self.unless_cancelled(gate.decide()).await {
                 Some(Ok(decided)) => decided,

@@ -455,3 +455,25 @@ async fn questions_are_asked_one_after_another_or_at_once() {
     assert_eq!(lines[3..9], before);
     assert_eq!(lines[9..], [&one_by_one[4..5], &one_by_one[7..]].concat());
 }
+
+#[tokio::test]
+async fn a_call_that_nobody_decides_about_does_not_hold_up_those_asked_at_once() {
+    let call = |reply: Reply, name| reply.call_with_id(name, name, json!({}));
+    let names = ["none", "echo", "nothing", "nil", "list", "nobody"];
+    let server = strict([names.into_iter().fold(Reply::new(), call), Reply::text("Done.")]);
+    let log = Log::default();
+    let options = auto(&server).tool(echo()).tool(list(&log)).can_use_tool_at_once(true);
+    let mut client = client(options.can_use_tool(|request| async move {
+        match &*request.tool_name {
+            "echo" => Permission::deny("no"),
+            _ => Permission::Allow,
+        }
+    }));
+    talk(&mut client, "Go.").await;
+    let results = &told(client.history())[2..];
+    let outcomes = ["no such tool", r#""reason":"no""#, "no such tool", "no such tool", "listed"];
+    for (result, outcome) in results.iter().zip(outcomes) {
+        assert!(result.contains(outcome), "{results:?}");
+    }
+    assert_eq!(results[6], "assistant: Done.");
+}
