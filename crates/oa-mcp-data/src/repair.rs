@@ -9,7 +9,7 @@ const EXACT: f64 = 9_007_199_254_740_991.0;
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// Makes a schema one that model servers read: what they refuse is left out, so the result allows what the schema
-/// allows, or more. Arguments are checked against the schema itself.
+/// allows, or more (they read `oneOf` like `anyOf`). Arguments are checked against the schema itself.
 ///
 /// A model server that refuses one tool refuses the whole request, and grammars from contradictions such as a
 /// `minLength` above the `maxLength` have been seen to take all its memory. The rules are those of llama.cpp's
@@ -90,10 +90,15 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
             });
             Some(Value::Object(named.collect()))
         }
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => some_of(&value),
-        "items" if value.is_array() => some_of(&value),
-        "items" | "not" | "if" | "then" | "else" | "contains" | "propertyNames"
-        | "contentSchema" => value.is_object().then(|| schema(&value)).flatten(),
+        "anyOf" | "oneOf" | "allOf" => some(value.as_array()?.iter().filter_map(schema)),
+        // No list has an item where nothing matches, nor one after it.
+        "prefixItems" => some(value.as_array()?.iter().map_while(schema)),
+        "items" if value.is_array() => some(value.as_array()?.iter().map_while(schema)),
+        // What is left out of it would make it forbid more.
+        "not" => (schema(&value).as_ref() == Some(&value)).then_some(value),
+        "items" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
+            value.is_object().then(|| schema(&value)).flatten()
+        }
         "additionalProperties"
         | "additionalItems"
         | "unevaluatedItems"
@@ -117,8 +122,8 @@ fn of_type(value: Value) -> Option<Value> {
     }
 }
 
-fn some_of(value: &Value) -> Option<Value> {
-    let parts: Vec<_> = value.as_array()?.iter().filter_map(schema).collect();
+fn some(parts: impl Iterator<Item = Value>) -> Option<Value> {
+    let parts: Vec<_> = parts.collect();
     (!parts.is_empty()).then(|| parts.into())
 }
 
@@ -261,6 +266,13 @@ mod tests {
             of(json!({ "items": false, "prefixItems": [true] })),
             json!({ "prefixItems": [{}] })
         );
+        assert_eq!(
+            of(json!({ "prefixItems": [{ "type": "string" }, false, { "type": "null" }] })),
+            json!({ "prefixItems": [{ "type": "string" }] })
+        );
+        let short = json!({ "not": { "type": "string", "maxLength": 5 } });
+        assert_eq!(of(short.clone()), short);
+        assert_eq!(of(json!({ "not": { "type": "string", "minLength": 5_000 } })), json!({}));
         assert_eq!(of(json!({ "minLength": 5, "maxLength": 1 })), json!({}));
         assert_eq!(of(json!({ "minLength": 5_000, "maxLength": 5 })), json!({ "maxLength": 5 }));
         assert_eq!(of(json!({ "minimum": 5, "maximum": 1 })), json!({}));

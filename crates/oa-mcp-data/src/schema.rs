@@ -18,8 +18,8 @@ pub enum SchemaForm {
     /// schema. Such a schema would fail each request of the agent.
     #[default]
     AsIs,
-    /// For model servers that know few keywords: references are replaced by what they refer to, and `format` and `pattern`
-    /// are left out. A schema that refers to itself has no such form, and its tool is left out.
+    /// For model servers that know few keywords: references are replaced by what they refer to, and `format`, `pattern`
+    /// and `not` are left out. A schema that refers to itself has no such form, and its tool is left out.
     Portable,
     /// The form of [`strict_schema`](oa_tools::strict_schema) where there is one, and the portable form otherwise.
     Strict,
@@ -202,7 +202,7 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
                 copy.insert(keyword.clone(), value.clone());
             }
         }
-        for keyword in ["format", "pattern", "$defs", "definitions"] {
+        for keyword in ["format", "pattern", "not", "$defs", "definitions"] {
             copy.shift_remove(keyword);
         }
         below(copy, &mut |schema| {

@@ -3,7 +3,7 @@ use std::{fmt, iter};
 
 use serde_json::{Map, Value};
 
-use crate::bounds;
+use crate::bounds::{is_same, violated};
 use crate::excerpt::Excerpt;
 use crate::members::{find, find_mut};
 
@@ -165,16 +165,16 @@ struct Check<'a> {
     work: u32,
     /// True if the current pass has changed the arguments.
     has_written: bool,
-    /// True while a default is checked. It is not completed yet, so members with a default of their own may be
-    /// missing.
-    is_default: bool,
+    /// True while a value is checked that is not completed yet: members with a default may be missing, and `null` for
+    /// a member that may be missing is none.
+    is_incomplete: bool,
     error: ArgumentError,
 }
 
 impl<'a> Check<'a> {
     fn new(root: &'a Value) -> Self {
         let error = ArgumentError::default();
-        Self { root, work: WORK, has_written: false, is_default: false, error }
+        Self { root, work: WORK, has_written: false, is_incomplete: false, error }
     }
 
     /// Completes a value until another pass would leave it unchanged.
@@ -214,7 +214,10 @@ impl<'a> Check<'a> {
             self.fill(part, value, depth - 1);
         }
         for word in ["anyOf", "oneOf"] {
-            let fitting = list(schema, word).iter().find(|part| self.fits(part, value, depth - 1));
+            let parts = list(schema, word);
+            let fitting = parts.iter().find(|part| self.fits(part, value, depth - 1));
+            let fitting = fitting
+                .or_else(|| parts.iter().find(|part| self.fits_completed(part, value, depth - 1)));
             if let Some(part) = fitting {
                 self.fill(part, value, depth - 1);
             }
@@ -255,8 +258,7 @@ impl<'a> Check<'a> {
         }
         for (name, property) in properties.into_iter().flatten() {
             if find(members, name).is_some_and(Value::is_null)
-                && !list(schema, "required").iter().any(|required| required == name)
-                && !self.fits(property, &Value::Null, depth - 1)
+                && self.is_null_missing(schema, name, property, depth)
             {
                 members.shift_remove(name);
                 self.has_written = true;
@@ -316,8 +318,8 @@ impl<'a> Check<'a> {
             return self
                 .problem(path, || format!("expected one of {}, found {}", names(), found(value)));
         }
-        if let Some(violated) = bounds::violated(schema, value) {
-            self.problem(path, || format!("expected {violated}"));
+        if let Some(bound) = violated(schema, value) {
+            self.problem(path, || format!("expected {bound}"));
         }
         for part in list(schema, "allOf") {
             self.value(part, value, path, depth - 1);
@@ -350,7 +352,7 @@ impl<'a> Check<'a> {
         for name in list(schema, "required").iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
                 let property = properties.and_then(|of| find(of, name));
-                if self.is_default
+                if self.is_incomplete
                     && property.is_some_and(|of| self.default_of(of, depth - 1).is_some())
                 {
                     continue;
@@ -365,7 +367,11 @@ impl<'a> Check<'a> {
         for (name, member) in members {
             let path = Path::Member(path, name);
             match (properties.and_then(|of| find(of, name)), additional(schema)) {
-                (Some(schema), _) => self.value(schema, member, &path, depth - 1),
+                (Some(of), _)
+                    if self.is_incomplete
+                        && member.is_null()
+                        && self.is_null_missing(schema, name, of, depth) => {}
+                (Some(of), _) => self.value(of, member, &path, depth - 1),
                 (None, Some(Value::Bool(false))) => self.problem(&path, || {
                     let names = properties.into_iter().flat_map(Map::keys);
                     let names = named(names.map(|name| format!("`{name}`")));
@@ -392,7 +398,15 @@ impl<'a> Check<'a> {
             }
         }
         match near[..] {
-            [part] => self.value(part, value, path, depth - 1),
+            [part] => {
+                // Alternatives that do not match are not completed either.
+                let before = (self.error.count, std::mem::replace(&mut self.is_incomplete, true));
+                self.value(part, value, path, depth - 1);
+                self.is_incomplete = before.1;
+                if self.error.count == before.0 {
+                    self.value(part, value, path, depth - 1);
+                }
+            }
             [] => self.problem(path, || {
                 format!("expected {}, found {}", types.join(" or "), found(value))
             }),
@@ -402,13 +416,30 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Returns true if `null` for a property stands for leaving it out.
+    fn is_null_missing(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        name: &str,
+        property: &'a Value,
+        depth: usize,
+    ) -> bool {
+        !list(schema, "required").iter().any(|required| required == name)
+            && !self.fits(property, &Value::Null, depth - 1)
+    }
+
     /// Returns the default of a property, if it matches the property's own schema.
     fn default_of(&mut self, property: &'a Value, depth: usize) -> Option<&'a Value> {
         let default = self.word(property, "default", depth)?;
-        let before = std::mem::replace(&mut self.is_default, true);
-        let fits = self.fits(property, default, depth);
-        self.is_default = before;
-        fits.then_some(default)
+        self.fits_completed(property, default, depth).then_some(default)
+    }
+
+    /// Returns true if a value matches, or will once it is completed.
+    fn fits_completed(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
+        let before = std::mem::replace(&mut self.is_incomplete, true);
+        let fits = self.fits(schema, value, depth);
+        self.is_incomplete = before;
+        fits
     }
 
     fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
@@ -521,12 +552,6 @@ fn wants_integer(of: &Value) -> bool {
         }
         of => of == "integer",
     }
-}
-
-/// Compares values; `3` equals `3.0`.
-fn is_same(one: &Value, other: &Value) -> bool {
-    // Two large whole numbers may be the same only as floats.
-    one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
 }
 
 /// Formats a type or list of types.

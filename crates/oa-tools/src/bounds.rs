@@ -17,7 +17,13 @@ pub(crate) fn violated(schema: &Map<String, Value>, value: &Value) -> Option<Str
         }
         _ => None,
     };
-    bounds.filter(|_| find(schema, "default") != Some(value))
+    bounds.filter(|_| !find(schema, "default").is_some_and(|default| is_same(default, value)))
+}
+
+/// Compares values; `3` equals `3.0`.
+pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
+    // Two large whole numbers may be the same only as floats.
+    one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
 }
 
 fn range(schema: &Map<String, Value>, value: &Number) -> Option<String> {

@@ -8,8 +8,7 @@ const DEPTH: usize = 64;
 /// In a strict schema:
 ///
 /// - objects have no additional members, and all members are required. Optional members become nullable instead, and
-///   [`check_arguments`](crate::check_arguments) reads their null as missing, except inside alternatives, where the
-///   original schema must allow null;
+///   [`check_arguments`](crate::check_arguments) reads their null as missing;
 /// - alternatives use `anyOf`, not `oneOf`;
 /// - nothing but `$defs` stands beside a `$ref`;
 /// - there is no `default`, no annotation except `description`, no unknown `format`, and no `minimum` or `maximum`

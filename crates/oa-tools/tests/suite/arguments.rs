@@ -373,6 +373,8 @@ fn bounds_that_no_call_could_satisfy_are_ignored() {
 fn a_default_is_accepted_outside_of_its_bounds() {
     let schema = properties(json!({ "limit": { "type": "integer", "minimum": 1, "default": 0 } }));
     check(&schema, json!({}), &json!({ "limit": 0 }));
+    let float = properties(json!({ "limit": { "type": "integer", "minimum": 1, "default": 0.0 } }));
+    check(&float, json!({}), &json!({ "limit": 0 }));
     assert_snapshot!(refused(&schema, json!({ "limit": -1 })), @"`limit`: expected at least 1, found -1");
 }
 
@@ -417,4 +419,28 @@ fn arguments_that_only_a_default_would_make_invalid_are_not_completed() {
     check(&schema, json!({}), &json!({}));
     check(&schema, json!({ "size": 2.0 }), &json!({ "size": 2, "name": "x" }));
     assert_snapshot!(refused(&schema, json!({ "size": 4 })), @"`size`: expected one of 2, 3, found number 4");
+}
+
+/// Servers with `strict: true` send `null` for each member that is left out, and each alternative has such members.
+#[test]
+fn null_for_what_may_be_left_out_is_left_out_in_alternatives_too() {
+    let circle = json!({
+        "type": "object",
+        "properties": {
+            "radius": { "type": "number" },
+            "color": { "type": "string" },
+            "unit": { "type": "string", "default": "cm" },
+        },
+        "required": ["radius", "unit"],
+        "additionalProperties": false,
+    });
+    let schema = properties(json!({
+        "shape": { "anyOf": [{ "type": "string" }, circle] },
+    }));
+    check(
+        &schema,
+        json!({ "shape": { "radius": 1, "color": null } }),
+        &json!({ "shape": { "radius": 1, "unit": "cm" } }),
+    );
+    assert_snapshot!(refused(&schema, json!({ "shape": { "radius": null } })), @"`shape.radius`: expected number, found null");
 }
