@@ -71,8 +71,7 @@ const ROUNDS: u32 = 25;
 pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> {
     let (mut builder, server) = if settings.is_on("stand_in") {
         let model = settings.text("model").unwrap_or(stand_in::NAME);
-        let builder = AgentOptions::builder().model(model).chat_service(stand_in::StandIn);
-        (builder.tools(stand_in::tools()), None)
+        (AgentOptions::builder().model(model).chat_service(stand_in::StandIn), None)
     } else {
         let server = find::servers(settings).await?.swap_remove(0);
         (connected(settings, &server)?, Some(server))
@@ -186,6 +185,9 @@ pub(crate) struct Tools {
 /// Makes the built-in tools that are asked for, and connects to MCP servers.
 pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
     let mut list: Vec<Arc<dyn Tool>> = Vec::new();
+    if settings.is_on("stand_in") {
+        list.extend(stand_in::tools().into_iter().map(|tool| Arc::new(tool) as _));
+    }
     for tools in settings.list("tools") {
         match tools.split_once(':') {
             Some(("files", folder)) if !folder.is_empty() => {

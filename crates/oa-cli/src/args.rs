@@ -106,7 +106,8 @@ Examples:
 
 #[cfg(feature = "mcp")]
 const MCP_EXAMPLES: &str = "\
-The tools are those of --tools and of the servers of --mcp. Nobody is asked here: the program on the other side asks.
+The tools are those of --tools and of the servers of --mcp; --stand-in has two to try. Nobody is asked here: the \
+program on the other side asks.
 
 In the configuration of an editor, or for `oa chat --mcp`:
   { \"mcpServers\": { \"notes\": {
@@ -123,6 +124,10 @@ Examples:
   oa man | man -l -
   oa man chat > ~/.local/share/man/man1/oa-chat.1";
 
+/// The port of `oa serve` without one.
+#[cfg(feature = "serve")]
+pub(crate) const PORT: u16 = 8787;
+
 /// The settings that act on a command. The others are flags of it as well, since a configuration file has them for all
 /// commands, but its help leaves them out.
 const USED: &[(&str, &[&str])] = &[
@@ -130,7 +135,7 @@ const USED: &[(&str, &[&str])] = &[
         "doctor",
         &["model", "base_url", "servers", "provider", "temperature", "max_tokens", "stand_in"],
     ),
-    ("mcp", &["tools", "mcp"]),
+    ("mcp", &["tools", "mcp", "stand_in"]),
     ("models", &["base_url", "servers", "provider"]),
 ];
 
@@ -284,7 +289,7 @@ pub(crate) struct BatchArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
     /// The address to listen on, or a port of this machine alone; port 0 is any that is free.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", aliases = ["port", "address", "bind", "host"])]
+    #[arg(long, value_name = "ADDRESS", default_value_t = format!("127.0.0.1:{PORT}"), aliases = ["port", "address", "bind", "host"])]
     pub(crate) listen: String,
     /// The name of the agent, as front ends show it.
     #[arg(long, default_value = "oa")]

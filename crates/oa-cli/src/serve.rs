@@ -7,14 +7,11 @@ use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
 
 use crate::agent::{self, Person};
-use crate::args::ServeArgs;
+use crate::args::{PORT, ServeArgs};
 use crate::failure::{Failure, Result};
 use crate::output::tell;
 use crate::places;
 use crate::settings::Settings;
-
-/// The port without one.
-const PORT: u16 = 8787;
 
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";

@@ -1,4 +1,4 @@
-//! MCP servers whose lists change while the program runs. The server is a script of a shell.
+//! The tools of `oa mcp`, and MCP servers whose lists change while the program runs. The server is a script of a shell.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -25,8 +25,9 @@ struct Offering {
 }
 
 impl Offering {
-    fn start(home: &Home) -> Self {
-        let mut command = home.command(&["mcp", "--mcp", "servers.json"]);
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let mut command = home.command(&["mcp"]);
+        command.args(arguments);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -60,6 +61,13 @@ impl Offering {
         self.until(|message| message["id"] == id)["result"].clone()
     }
 
+    fn begin(&mut self) -> Value {
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
+        let hello = self.ask(1, "initialize", hello);
+        self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        hello
+    }
+
     fn names(&mut self, id: u64) -> Vec<String> {
         let list = self.ask(id, "tools/list", json!({}));
         let tools = list["tools"].as_array().cloned().unwrap_or_default();
@@ -74,16 +82,26 @@ impl Drop for Offering {
     }
 }
 
+/// The tools of the stand-in are there without any configuration, to try a client.
+#[test]
+fn the_stand_in_has_tools() {
+    let home = Home::new();
+    let mut offering = Offering::start(&home, &["--stand-in"]);
+    offering.begin();
+    assert_eq!(offering.names(2), ["count_words", "keep_note"]);
+    let call = json!({ "name": "keep_note", "arguments": { "text": "milk" } });
+    let result = offering.ask(3, "tools/call", call);
+    assert_eq!(result["content"][0]["text"], "kept, until the program ends");
+}
+
 /// `oa mcp` passes on the tools of other servers, and tells its own client when they change.
 #[test]
 fn changes_are_passed_on_to_clients() {
     let home = Home::new();
     with_server(&home);
-    let mut offering = Offering::start(&home);
-    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } });
-    let hello = offering.ask(1, "initialize", hello);
+    let mut offering = Offering::start(&home, &["--mcp", "servers.json"]);
+    let hello = offering.begin();
     assert_eq!(hello["capabilities"]["tools"]["listChanged"], true);
-    offering.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(offering.names(2), ["shelf__read_file"]);
     let call = |name: &str| json!({ "name": name, "arguments": {} });
     let said = offering.ask(3, "tools/call", call("shelf__read_file"));
