@@ -286,7 +286,9 @@ impl Conversation {
         }
         let is_it = |call: &&WaitingCall| call.call_id == call_id;
         match state.waiting.iter().find(is_it) {
-            None => Err(Refusal::not_found("no call of this id waits for an answer")),
+            None => Err(Refusal::not_found(
+                "no call with this id waits for an answer; another viewer may have answered it",
+            )),
             Some(call) if call.kind != kind => Err(Refusal::conflict(match call.kind {
                 WaitingKind::Approval => "this call waits for an approval, not for a result",
                 WaitingKind::Result => "this call waits for a result, not for an approval",

@@ -44,7 +44,10 @@ async fn each_approval_of_the_own_interface_is_for_one_call() {
     // Another viewer was slower.
     let (status, body) = app.post(&approve(&first), json!({})).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    assert_eq!(body["error"]["message"], "no call of this id waits for an answer");
+    assert_eq!(
+        body["error"]["message"],
+        "no call with this id waits for an answer; another viewer may have answered it"
+    );
     let (_, now) = app.get(&path).await;
     assert_eq!(now["waiting"][0]["call_id"], second["call_id"]);
 
