@@ -2,7 +2,7 @@ use oa_types::{Message, ToolSpec};
 
 use crate::counter::TokenCounter;
 use crate::estimate::share;
-use crate::summary::Summary;
+use crate::summary::{FRAME, Summary};
 use crate::truncate::{Truncated, Truncation};
 
 /// Decides when a conversation is too long, and what to do about it.
@@ -55,7 +55,8 @@ pub enum Overflow {
     /// Drop the oldest exchanges.
     #[default]
     DropOldest,
-    /// Replace the oldest exchanges with a summary written by a model.
+    /// Replace the oldest exchanges with a summary written by a model; drop them if they are hardly longer than a
+    /// summary.
     Summarize,
 }
 
@@ -172,6 +173,10 @@ impl ContextPolicy {
                 if cut.is_whole() {
                     return Plan::Stuck;
                 }
+                let gone = cut.dropped().into_iter().flat_map(|range| &messages[range]);
+                let lost = gone.map(|message| counter.count_message(message));
+                let lost = lost.fold(0, usize::saturating_add);
+                let Some(room) = Summary::room(room, lost, FRAME) else { return Plan::Drop(cut) };
                 let asked = share(self.limit, self.target.min(self.trigger));
                 let instructions = self.instructions.clone();
                 Plan::Summarize(Summary::new(messages, cut, instructions, room, asked, counter))

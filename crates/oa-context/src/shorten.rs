@@ -12,7 +12,7 @@ use crate::counter::{Costs, TokenCounter};
 use crate::estimate::share;
 use crate::exchange::{exchanges, leading_system};
 use crate::policy::{ContextPolicy, Overflow};
-use crate::summary::{FRAME, Summary};
+use crate::summary::{FRAME, Summary, is_summary};
 use crate::truncate::Truncated;
 
 /// A conversation that is about to be sent, ending with a turn in progress.
@@ -258,7 +258,7 @@ impl ContextPolicy {
     /// exceeds the [trigger](Self::with_trigger), all tool results but the [last few](Self::with_kept_results) are
     /// cleared. If that does not reach the [target](Self::with_target), the oldest exchanges and then the oldest steps
     /// of the turn are dropped or summarized. A summary becomes a separate user message, which a later summary
-    /// replaces.
+    /// replaces. It is shorter than what it replaces: messages that are hardly longer than a summary are dropped.
     ///
     /// The turn's prompt, later user messages, system messages, and the last answer with its results are always kept.
     ///
@@ -342,7 +342,7 @@ impl ContextPolicy {
             let summary = if summarizes { room / 5 } else { 0 };
             let units = turn.units();
             let kept = (0..weights.len()).filter(|place| turn.stays(*place));
-            let frame = if summarizes { FRAME } else { 0 };
+            let frame = if summarizes { scale(FRAME, ratio) } else { 0 };
             let mut left = room.saturating_sub(summary.saturating_add(frame));
             left = left.saturating_sub(sum(&kept.map(|place| weights[place]).collect::<Vec<_>>()));
             let fits = units.iter().rev().take_while(|unit| {
@@ -350,16 +350,25 @@ impl ContextPolicy {
                 left = rest.unwrap_or(left);
                 rest.is_some()
             });
-            let gone = &units[..units.len() - fits.count()];
+            let mut gone = &units[..units.len() - fits.count()];
+            // A summary of nothing but a summary saves next to nothing.
+            let is_summary =
+                |unit: &Range<usize>| turn.messages[unit.clone()].iter().all(is_summary);
+            let is_old = summarizes && gone.iter().all(is_summary);
+            if is_old && !turn.is_overflow {
+                gone = &[];
+            }
+            let lost = gone.iter().map(|unit| sum(&weights[unit.clone()]));
+            let lost = lost.fold(0, usize::saturating_add);
             for unit in gone {
                 weights[unit.clone()].fill(usize::MAX);
             }
             let stays = |place: &usize| weights[*place] != usize::MAX;
             let kept = (0..weights.len()).filter(stays).map(|place| place..place + 1).collect();
             shortening.cut = Truncated::of(kept, weights.len());
-            if summarizes && !gone.is_empty() {
+            if let Some(room) = Summary::room(summary, lost, frame).filter(|_| !is_old) {
                 let (cut, words) = (shortening.cut.clone(), self.instructions().to_owned());
-                let summary = Summary::new(turn.messages, cut, words, summary, asked, &counter);
+                let summary = Summary::new(turn.messages, cut, words, room, asked, &counter);
                 shortening.summary = Some(Box::new(summary.standing_apart()));
             }
         }

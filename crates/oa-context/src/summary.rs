@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use oa_types::{Message, MessageRole, TextBlock};
+use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::counter::TokenCounter;
 use crate::estimate::Estimator;
@@ -20,7 +20,7 @@ pub struct Summary {
     instructions: String,
     /// The parts of the conversation not summarized yet.
     parts: VecDeque<String>,
-    /// The token limit of the summary.
+    /// The token limit of the summary, by the estimator.
     room: usize,
     written: String,
     /// True if the summary becomes a separate message.
@@ -28,7 +28,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// `asked` is the token limit of one request.
+    /// Returns the token limit of a summary, which must be shorter than the messages that it replaces, of `lost` tokens;
+    /// `None` if they are not worth one.
+    pub(crate) fn room(most: usize, lost: usize, frame: usize) -> Option<usize> {
+        let room = most.min(lost.saturating_sub(frame));
+        (room >= SMALLEST_SUMMARY).then_some(room)
+    }
+
+    /// `room` is the token limit of the summary, `asked` that of one request.
     pub(crate) fn new<C>(
         messages: &[Message],
         cut: Truncated,
@@ -43,7 +50,9 @@ impl Summary {
         let overheads = [counter.count_text(&instructions), room, FRAME];
         let tokens = overheads.into_iter().fold(asked, usize::saturating_sub).max(SMALLEST_PART);
         let gone = cut.dropped().into_iter().flat_map(|range| &messages[range]);
-        let parts = parts(gone, tokens, counter).into();
+        let parts = parts(gone, tokens, counter);
+        let room = estimated(room, parts.first().map_or("", String::as_str), counter);
+        let parts = parts.into();
         Self { cut, instructions, parts, room, written: String::new(), stands_apart: false }
     }
 
@@ -115,9 +124,28 @@ impl Summary {
     }
 }
 
+/// Converts a number of the counter's tokens to the estimator's, by which answers are cut later, when the counter is
+/// gone. `text` is the start of what is summarized, which has the language of its summary.
+fn estimated<C: TokenCounter + ?Sized>(tokens: usize, text: &str, counter: &C) -> usize {
+    match (Estimator::new().count_text(text), counter.count_text(text)) {
+        (_, 0) => tokens,
+        (estimated, counted) => (tokens as f64 * estimated as f64 / counted as f64) as usize,
+    }
+}
+
+/// Returns true if a message is nothing but a summary.
+pub(crate) fn is_summary(message: &Message) -> bool {
+    let [ContentBlock::Text(block)] = &message.content[..] else { return false };
+    message.role == MessageRole::User
+        && block.text.starts_with(HEADING)
+        && block.text.ends_with(FOOTING)
+}
+
 const HEADING: &str = "(Earlier parts of this conversation were left out. A summary of them:)";
 const FOOTING: &str = "(The conversation continues here.)";
 /// Tokens of a request other than the instructions, the summary so far and the part; also those around a summary.
 pub(crate) const FRAME: usize = 60;
+/// The least tokens of a summary.
+const SMALLEST_SUMMARY: usize = 30;
 /// Smaller parts are not worth summarizing.
 const SMALLEST_PART: usize = 100;

@@ -148,7 +148,7 @@ proptest! {
         trigger in 0.0..1.0_f64,
         target in 0.0..1.0_f64,
         summarize in any::<bool>(),
-        answer in "[a-z]{0,8}( [a-z]{1,8}){0,40}",
+        answer in "[a-z]{0,8}( [a-z]{1,8}){0,150}",
     ) {
         let overflow = if summarize { Overflow::Summarize } else { Overflow::DropOldest };
         let policy = ContextPolicy::new(limit)
@@ -177,7 +177,7 @@ proptest! {
                 }
                 let kept = summary.finish(&messages);
                 check_sent(&kept)?;
-                prop_assert!(kept.len() < messages.len());
+                prop_assert!(kept.len() < messages.len() && tokens(&kept) < tokens(&messages));
                 prop_assert_eq!(kept.last().map(|last| last.role), messages.last().map(|last| last.role));
             }
             plan => prop_assert!(false, "{:?}", plan),

@@ -122,6 +122,61 @@ fn a_summary_stands_before_the_prompt_and_the_next_one_replaces_it() {
     }
 }
 
+/// The prompt alone is longer than the target, so every step exceeds it again.
+#[test]
+fn a_summary_is_shorter_than_what_it_replaces() {
+    let policy = ContextPolicy::new(3_000).with_overflow(Overflow::Summarize);
+    let mut messages = run(0);
+    messages[3] = Message::user("word ".repeat(2_500));
+    let turn = RunningTurn::new(&messages, Some(3), 3);
+    let mut shortening = policy.shorten(&turn, &Estimator::new()).unwrap();
+    assert!(shortening.summary().is_none(), "a greeting is shorter than its summary");
+    messages = shortening.finish(&Estimator::new()).messages;
+    assert_eq!(messages.len(), 2);
+    for number in 0..9 {
+        messages.extend(step(number, &long(number)));
+        let prompt = messages.iter().position(|message| message.text().starts_with("word"));
+        let turn = RunningTurn::new(&messages, prompt, messages.len() - 2);
+        let Some(mut shortening) = policy.shorten(&turn, &Estimator::new()) else {
+            assert!(number == 0, "there is a step to be summarized");
+            continue;
+        };
+        let summary = shortening.summary().unwrap();
+        while summary.next_request().is_some() {
+            summary.push("They read. ".repeat(500));
+        }
+        let Shortened { messages: kept, before, after, .. } = shortening.finish(&Estimator::new());
+        assert!(after < before, "{after} of {before}");
+        messages = kept;
+        // Nothing but the summary could go, and it is no news.
+        let prompt = messages.iter().position(|message| message.text().starts_with("word"));
+        let turn = RunningTurn::new(&messages, prompt, messages.len() - 2);
+        assert!(policy.shorten(&turn, &Estimator::new()).is_none());
+        let overflow = policy.shorten(&turn.after_overflow(true), &Estimator::new());
+        let mut overflow = overflow.expect("the summary goes");
+        assert!(overflow.summary().is_none());
+        assert_eq!(overflow.finish(&Estimator::new()).dropped, 1);
+    }
+}
+
+#[test]
+fn a_summary_is_cut_by_the_tokens_of_the_server() {
+    let policy = ContextPolicy::new(2_000).with_overflow(Overflow::Summarize);
+    let messages = run(40);
+    for ratio in 1..=3 {
+        let reported = ratio * tokens(&messages) as u64;
+        let turn = RunningTurn::new(&messages, Some(3), 82)
+            .with_reported(Some((reported, messages.len())));
+        let mut shortening = policy.shorten(&turn, &Estimator::new()).unwrap();
+        let summary = shortening.summary().unwrap();
+        while summary.next_request().is_some() {
+            summary.push("They read. ".repeat(500));
+        }
+        let after = shortening.finish(&Estimator::new()).after;
+        assert!(after <= 1_000, "{after} at a ratio of {ratio}");
+    }
+}
+
 #[test]
 fn a_summary_without_an_answer_is_a_drop() {
     let messages = run(40);
@@ -265,7 +320,7 @@ proptest! {
         summarizes in any::<bool>(),
         is_overflow in any::<bool>(),
         share in 0.3..3.0_f64,
-        answer in "[a-z]{0,8}( [a-z]{1,8}){0,40}",
+        answer in "[a-z]{0,8}( [a-z]{1,8}){0,150}",
     ) {
         let users = messages.iter().enumerate().filter(|(_, m)| m.role == MessageRole::User);
         let users: Vec<usize> = users.map(|(place, _)| place).collect();
@@ -293,6 +348,7 @@ proptest! {
         let has_words = requests > 0 && !answer.trim().is_empty();
         prop_assert!(has_words || !done.is_summarized);
         prop_assert!(done.is_summarized || !has_words || limit < 200, "there is no room for words");
+        prop_assert!(tokens(&done.messages) < tokens(&messages), "it is shorter");
         check(&done.messages)?;
         let tail = messages.len() - keep_from;
         let start = done.messages.len() - tail;
