@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 use crate::pending::Pending;
 use crate::rules::open_calls;
-use crate::session::{NewSession, Session};
+use crate::session::{NewSession, Session, SessionInfo};
 use crate::store::SessionStore;
 use crate::timestamp::Timestamp;
 
@@ -40,6 +40,16 @@ use crate::timestamp::Timestamp;
 pub struct SavedSession {
     store: Arc<dyn SessionStore>,
     session: Session,
+    /// The last write, while its outcome is not known: it failed, or its future was dropped.
+    attempt: Option<Attempt>,
+}
+
+/// A write to the store: the session then has the first `keep` of the known messages, these, and this pending call.
+#[derive(Debug)]
+struct Attempt {
+    keep: usize,
+    messages: Vec<Message>,
+    pending: Option<Pending>,
 }
 
 impl SavedSession {
@@ -54,7 +64,7 @@ impl SavedSession {
     /// Dropping the future changes nothing.
     pub async fn open(store: Arc<dyn SessionStore>, id: &SessionId) -> Result<Self, Error> {
         let session = store.load(id).await?;
-        Ok(Self { store, session })
+        Ok(Self { store, session, attempt: None })
     }
 
     /// Creates a session, or opens the existing one with this id unchanged.
@@ -72,7 +82,10 @@ impl SavedSession {
     ) -> Result<Self, Error> {
         let id = session.id.clone();
         match store.create(session).await {
-            Ok(info) => Ok(Self { store, session: Session::new(info, Vec::new(), None) }),
+            Ok(info) => {
+                let session = Session::new(info, Vec::new(), None);
+                Ok(Self { store, session, attempt: None })
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::open(store, &id).await,
             Err(error) => Err(error),
         }
@@ -90,7 +103,7 @@ impl SavedSession {
         &self.store
     }
 
-    /// Loads the session again, after a conflict or a dropped future.
+    /// Loads the session again, after a conflict.
     ///
     /// # Errors
     ///
@@ -101,56 +114,87 @@ impl SavedSession {
     /// Dropping the future changes nothing.
     pub async fn reload(&mut self) -> Result<(), Error> {
         self.session = self.store.load(&self.session.info.id).await?;
+        self.attempt = None;
         Ok(())
     }
 
     /// Writes the conversation atomically: appends new messages, replacing saved ones from the first
     /// difference. A pending call is cleared. Does nothing if nothing changed, nor if the store already holds exactly
-    /// this conversation: after an error or a dropped future, the same conversation can be saved again.
+    /// this conversation.
+    ///
+    /// After an error or a dropped future, the next save finds out whether the earlier one was stored, and continues
+    /// from there, even if the conversation has changed in the meantime.
     ///
     /// The caller supplies the time; [`save_now`](Self::save_now) uses the system clock.
     ///
     /// # Errors
     ///
-    /// The same as [`append`](SessionStore::append): `Conflict` if someone else has written something else,
-    /// `InvalidInput` while a call has no result. After `Io`, save again or [`reload`](Self::reload) to see what was
-    /// stored.
+    /// The same as [`append`](SessionStore::append) and [`load`](SessionStore::load): `Conflict` if someone else has
+    /// written something else, `InvalidInput` while a call has no result.
     ///
     /// # Cancel safety
     ///
-    /// The write happens completely or not at all: [`reload`](Self::reload) to see which.
+    /// The write happens completely or not at all: save again, or [`reload`](Self::reload) to see which.
     pub async fn save(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
-        let saved = &self.session.messages;
-        let same = saved.iter().zip(history).take_while(|(saved, now)| saved == now).count();
-        if same == saved.len() && same == history.len() {
+        self.settle().await?;
+        if self.session.pending.is_none() && self.session.messages == history {
             return Ok(());
         }
+        self.append(history, at).await
+    }
+
+    /// Finds out whether a write whose outcome is not known was stored.
+    async fn settle(&mut self) -> Result<(), Error> {
+        let Some(Attempt { keep, messages, pending }) = &self.attempt else { return Ok(()) };
+        let Session { info, messages: known, .. } = &self.session;
+        let stored = self.store.load(&info.id).await?;
+        let is_stored = stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {
+            known.starts_with(kept) && new == messages && stored.pending == *pending
+        });
+        if is_stored {
+            self.session = stored;
+        }
+        self.attempt = None;
+        Ok(())
+    }
+
+    /// Makes this the conversation, without a pending call.
+    async fn append(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
+        let Session { info, messages: saved, .. } = &self.session;
+        let same = saved.iter().zip(history).take_while(|(saved, now)| saved == now).count();
         // A result is always written together with its call.
         let is_result =
             |place: usize| saved.get(place).is_some_and(|m| m.role == MessageRole::Tool);
         let keep = (0..=same).rev().find(|place| !is_result(*place)).unwrap_or_default();
         let new = history[keep..].to_vec();
-        let mut append = Append::new(self.session.info.revision, new.clone(), at);
+        let mut append = Append::new(info.revision, new.clone(), at);
         if keep < saved.len() {
             append = append.keeping(keep);
         }
-        match self.store.append(&self.session.info.id, append).await {
-            Ok(info) => self.session.info = info,
+        self.attempt = Some(Attempt { keep, messages: new, pending: None });
+        match self.store.append(&info.id, append).await {
+            Ok(info) => self.succeed(info),
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                // The conflict may be with an earlier attempt to write the same.
-                let stored = self.store.load(&self.session.info.id).await?;
+                // The conflict may be with someone who has written the same.
+                let stored = self.store.load(&info.id).await?;
                 if stored.messages != history || stored.pending.is_some() {
                     return Err(error);
                 }
-                self.session = stored;
-                return Ok(());
+                (self.session, self.attempt) = (stored, None);
             }
             Err(error) => return Err(error),
         }
-        self.session.messages.truncate(keep);
-        self.session.messages.extend(new);
-        self.session.pending = None;
         Ok(())
+    }
+
+    /// Records that the attempt was stored.
+    fn succeed(&mut self, info: SessionInfo) {
+        self.session.info = info;
+        if let Some(Attempt { keep, messages, pending }) = self.attempt.take() {
+            self.session.messages.truncate(keep);
+            self.session.messages.extend(messages);
+            self.session.pending = pending;
+        }
     }
 
     /// Writes the conversation like [`save`](Self::save), at the system clock's current time.
@@ -168,7 +212,7 @@ impl SavedSession {
 
     /// Writes a conversation whose last turn waits for permission or results. Earlier messages are written as by
     /// [`save`](Self::save), and the turn as [`Pending`] with its first open call. Messages of the turn that were
-    /// saved before stay where they are. If nothing waits, this is the same as `save`.
+    /// saved before stay where they are. If nothing waits, this is the same as `save`. Does nothing if nothing changed.
     ///
     /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///
@@ -191,13 +235,23 @@ impl SavedSession {
         let Some(call) = calls.find(|call| open.contains(&*call.id)) else {
             return self.save(history, at).await;
         };
+        self.settle().await?;
         let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
         // What is saved stays saved: a step that is complete must not be lost between the two writes.
         let saved = self.session.messages.iter().zip(history);
         let same = saved.take_while(|(saved, now)| saved == now).count();
-        let split = prompt.unwrap_or_default().max(same.min(answer));
+        // A result may differ from the saved one. It stays with its call.
+        let is_result = |place: &usize| history[*place].role == MessageRole::Tool;
+        let same = (same..answer).find(|place| !is_result(place)).unwrap_or(answer);
+        let split = prompt.unwrap_or_default().max(same);
         let (complete, turn) = history.split_at(split);
-        self.save(complete, at).await?;
+        if self.session.messages != complete {
+            self.append(complete, at).await?;
+        }
+        let known = self.session.pending.as_ref();
+        if known.is_some_and(|known| known.call == *call && known.turn == turn) {
+            return Ok(());
+        }
         let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
         self.set_pending(Some(pending), at).await
     }
@@ -229,9 +283,13 @@ impl SavedSession {
         pending: Option<Pending>,
         at: Timestamp,
     ) -> Result<(), Error> {
-        let Session { info, pending: known, .. } = &mut self.session;
-        *info = self.store.set_pending(&info.id, info.revision, pending.clone(), at).await?;
-        *known = pending;
+        self.settle().await?;
+        let Session { info, messages, .. } = &self.session;
+        let keep = messages.len();
+        let attempt = Attempt { keep, messages: Vec::new(), pending: pending.clone() };
+        self.attempt = Some(attempt);
+        let written = self.store.set_pending(&info.id, info.revision, pending, at).await?;
+        self.succeed(written);
         Ok(())
     }
 }

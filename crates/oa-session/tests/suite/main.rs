@@ -19,6 +19,7 @@ mod contract;
 mod files;
 mod limits;
 mod saved;
+mod unlearned;
 mod versions;
 
 fn id(text: &str) -> SessionId {

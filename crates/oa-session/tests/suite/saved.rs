@@ -148,6 +148,48 @@ fn a_turn_that_waits_is_kept_beside_the_others_until_it_is_complete() {
 }
 
 #[test]
+fn a_turn_that_waits_may_have_other_results_than_were_saved() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let step = |id: &str, result: &str| {
+        let call = ToolUseBlock::new(id, "read", json!({}));
+        let result = ToolResultBlock::new(id, json!(result));
+        [Message::assistant(vec![call.into()]), Message::tool(result)]
+    };
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let mut history = [turns(1), vec![Message::user("Tidy up.")]].concat();
+        history.extend([step("1", "a long page"), step("2", "two"), step("3", "three")].concat());
+        saved.save(&history, at(2)).await.unwrap();
+        // The result of a step that was saved is cleared, as a policy for small contexts does it.
+        history.splice(3..5, step("1", "cleared"));
+        history.push(Message::assistant(vec![call().into()]));
+        saved.save_waiting(&history, at(3)).await.unwrap();
+        let stored = store.load(&id("a")).await.unwrap();
+        assert_eq!((stored.conversation(), &stored), (history.clone(), saved.session()));
+        history.push(Message::tool(ToolResultBlock::new(call().id, json!("done"))));
+        saved.save_waiting(&history, at(4)).await.unwrap();
+        assert_eq!(store.load(&id("a")).await.unwrap().conversation(), history);
+    });
+}
+
+#[test]
+fn a_turn_that_waits_is_written_once_and_goes_when_it_left_the_conversation() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let asked = [Message::user("Tidy up."), Message::assistant(vec![call().into()])];
+        let waiting = [&turns(1)[..], &asked].concat();
+        saved.save_waiting(&waiting, at(2)).await.unwrap();
+        saved.save_waiting(&waiting, at(3)).await.unwrap();
+        let pending = store.load(&id("a")).await.unwrap().pending.expect("it waits");
+        assert_eq!(pending.asked_at, at(2));
+        saved.save(&turns(1), at(4)).await.unwrap();
+        let stored = store.load(&id("a")).await.unwrap();
+        assert_eq!((stored.conversation(), stored.pending), (turns(1), None));
+    });
+}
+
+#[test]
 fn the_time_of_a_save_is_the_callers_or_that_of_the_system() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {

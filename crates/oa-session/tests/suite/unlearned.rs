@@ -1,0 +1,161 @@
+//! Writes whose outcome the program does not learn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use oa_session::contract::block_on;
+use oa_session::{
+    Append, Error, ErrorKind, List, MemoryStore, NewSession, Pending, Revision, SavedSession,
+    Session, SessionId, SessionInfo, SessionPage, SessionStore, StoreFuture, Timestamp,
+};
+use oa_types::{Message, ToolResultBlock, ToolUseBlock};
+use serde_json::{Map, Value, json};
+
+use crate::{at, id, kind, turn};
+
+/// A store that is told which of its writes nobody learns of.
+#[derive(Debug, Default)]
+struct Silent {
+    inner: MemoryStore,
+    /// One bit for each write, the next one in the lowest.
+    unlearned: AtomicU32,
+    /// True if these writes never end, so that their futures are dropped. Otherwise they report an error.
+    hangs: bool,
+    /// True if these writes are not stored either.
+    loses: bool,
+}
+
+impl Silent {
+    fn write<'a, T: Send + 'a>(&'a self, written: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
+        Box::pin(async move {
+            let unlearned = self.unlearned.load(Ordering::Relaxed);
+            self.unlearned.store(unlearned >> 1, Ordering::Relaxed);
+            if unlearned & 1 == 0 {
+                return written.await;
+            }
+            if !self.loses {
+                written.await?;
+            }
+            if self.hangs {
+                std::future::pending::<()>().await;
+            }
+            Err(Error::new(ErrorKind::Io, "the connection broke"))
+        })
+    }
+}
+
+impl SessionStore for Silent {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionInfo> {
+        self.inner.create(session)
+    }
+
+    fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
+        self.write(self.inner.append(id, append))
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session> {
+        self.inner.load(id)
+    }
+
+    fn list(&self, list: List) -> StoreFuture<'_, SessionPage> {
+        self.inner.list(list)
+    }
+
+    fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
+        self.inner.delete(id)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SessionId,
+        keep: usize,
+        fork: NewSession,
+    ) -> StoreFuture<'a, SessionInfo> {
+        self.inner.fork(id, keep, fork)
+    }
+
+    fn set_metadata<'a>(
+        &'a self,
+        id: &'a SessionId,
+        members: Map<String, Value>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, SessionInfo> {
+        self.inner.set_metadata(id, members, at)
+    }
+
+    fn set_pending<'a>(
+        &'a self,
+        id: &'a SessionId,
+        revision: Revision,
+        pending: Option<Pending>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, SessionInfo> {
+        self.write(self.inner.set_pending(id, revision, pending, at))
+    }
+}
+
+/// A conversation at each of its checkpoints: two turns, the second with a call that waits twice.
+fn checkpoints() -> Vec<Vec<Message>> {
+    let call = |id: &str| Message::assistant(vec![ToolUseBlock::new(id, "ask", json!({})).into()]);
+    let result = |id: &str| Message::tool(ToolResultBlock::new(id, json!("Yes.")));
+    let added = [
+        turn(0),
+        vec![Message::user("Tidy up."), call("1")],
+        vec![result("1"), call("2")],
+        vec![result("2")],
+        turn(1),
+    ];
+    (1..=added.len()).map(|count| added[..count].concat()).collect()
+}
+
+/// Polls a save once and drops it; true if it ended well.
+fn poll_once(save: impl Future<Output = Result<(), Error>>) -> bool {
+    let save = std::pin::pin!(save);
+    matches!(save.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(())))
+}
+
+#[test]
+fn a_write_of_unknown_outcome_is_no_conflict_with_the_next_one() {
+    for (hangs, loses) in [(false, false), (false, true), (true, false), (true, true)] {
+        for unlearned in 0..64 {
+            let silent = Arc::new(Silent { hangs, loses, ..Silent::default() });
+            let store: Arc<dyn SessionStore> = Arc::<Silent>::clone(&silent);
+            let new = NewSession::new(id("a"), at(1));
+            let mut saved = block_on(SavedSession::open_or_create(store, new)).unwrap();
+            silent.unlearned.store(unlearned, Ordering::Relaxed);
+            for (number, history) in (2..).zip(checkpoints()) {
+                if poll_once(saved.save_waiting(&history, at(number))) {
+                    assert_eq!(saved.session().conversation(), history);
+                }
+            }
+            // Whatever has failed, the next save writes everything.
+            silent.unlearned.store(0, Ordering::Relaxed);
+            let history = [&checkpoints()[4][..], &turn(9)].concat();
+            block_on(saved.save_waiting(&history, at(9))).unwrap();
+            let stored = block_on(silent.load(&id("a"))).unwrap();
+            assert_eq!(stored.conversation(), history, "{unlearned:b}");
+            assert_eq!(*saved.session(), stored);
+        }
+    }
+}
+
+#[test]
+fn what_somebody_else_wrote_meanwhile_is_a_conflict() {
+    for loses in [false, true] {
+        let silent = Arc::new(Silent { loses, ..Silent::default() });
+        let store = || -> Arc<dyn SessionStore> { Arc::<Silent>::clone(&silent) };
+        let new = NewSession::new(id("a"), at(1));
+        let mut saved = block_on(SavedSession::open_or_create(store(), new)).unwrap();
+        silent.unlearned.store(1, Ordering::Relaxed);
+        assert_eq!(kind(block_on(saved.save(&turn(0), at(2)))), ErrorKind::Io);
+        let mut other = block_on(SavedSession::open(store(), &id("a"))).unwrap();
+        block_on(other.save(&[turn(0), turn(7)].concat(), at(3))).unwrap();
+        for _ in 0..2 {
+            let again = block_on(saved.save(&[turn(0), turn(1)].concat(), at(4)));
+            assert_eq!(kind(again), ErrorKind::Conflict);
+        }
+        block_on(saved.reload()).unwrap();
+        assert_eq!(saved.session(), other.session());
+    }
+}
