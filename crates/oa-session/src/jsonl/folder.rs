@@ -43,7 +43,7 @@ impl Folder {
     pub(crate) fn open(path: PathBuf, limits: Limits) -> Result<Self, Error> {
         let broken = |error| Error::unwritable(&path, error);
         create_folder(&path).map_err(broken)?;
-        let lock = Lock::open(&path.join(LOCK), limits.timeout).map_err(broken)?;
+        let lock = Lock::open(path.join(LOCK), limits.timeout).map_err(broken)?;
         Ok(Self { path, limits, lock, logs: Logs::default() })
     }
 

@@ -1,16 +1,17 @@
 use std::fs::{File, OpenOptions};
-use std::path::Path;
-use std::thread;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{io, thread};
 
 use fs4::{FileExt, TryLockError};
 
 use crate::error::{Error, ErrorKind};
 use crate::jsonl::private::open_file;
 
-/// The lock file of a folder. It is always empty and never removed.
+/// The lock file of a folder. It is always empty, and a store never removes it.
 #[derive(Debug)]
 pub(crate) struct Lock {
+    path: PathBuf,
     file: File,
     timeout: Duration,
 }
@@ -29,17 +30,42 @@ pub(crate) struct LockGuard<'a> {
 }
 
 impl Lock {
-    pub(crate) fn open(path: &Path, timeout: Duration) -> std::io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).read(true);
-        let file = open_file(path, &mut options)?;
-        Ok(Self { file, timeout })
+    pub(crate) fn open(path: PathBuf, timeout: Duration) -> io::Result<Self> {
+        let file = open(&path)?;
+        Ok(Self { path, file, timeout })
     }
 
     /// Waits for the lock.
-    pub(crate) fn hold(&self, access: Access) -> Result<LockGuard<'_>, Error> {
-        lock(&self.file, "the folder", access, self.timeout)?;
-        Ok(LockGuard { file: &self.file })
+    pub(crate) fn hold(&mut self, access: Access) -> Result<LockGuard<'_>, Error> {
+        loop {
+            lock(&self.file, "the folder", access, self.timeout)?;
+            if !is_removed(&self.file) {
+                return Ok(LockGuard { file: &self.file });
+            }
+            // Someone has cleaned up, so others lock another file by now.
+            self.file = open(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).read(true);
+    open_file(path, &mut options)
+}
+
+/// Returns true if an open file has no name any more. Other systems do not remove files that are open.
+fn is_removed(file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+
+        file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        false
     }
 }
 

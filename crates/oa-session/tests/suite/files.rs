@@ -110,6 +110,24 @@ fn whoever_waits_for_another_process_stalls_nobody_and_is_told_in_the_end() {
     assert_eq!(load(&store, "a").unwrap(), turns(1));
 }
 
+/// As after a program that removes old files.
+#[cfg(unix)]
+#[test]
+fn stores_that_were_open_before_the_lock_was_removed_lock_what_others_lock() {
+    let files = Files::new(1);
+    let mut limits = Limits::default();
+    limits.timeout = Duration::ZERO;
+    let store = JsonlStore::open_with(files.folder.path(), limits).unwrap();
+    let path = files.folder.path().join(".lock");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(load(&files.open(), "a").unwrap(), turns(1));
+    let lock = File::options().write(true).open(&path).unwrap();
+    FileExt::lock(&lock).unwrap();
+    assert_eq!(kind(load(&store, "a")), ErrorKind::Busy);
+    drop(lock);
+    assert_eq!(load(&store, "a").unwrap(), turns(1));
+}
+
 #[test]
 fn a_folder_that_cannot_be_made_is_an_error() {
     let files = Files::new(1);
