@@ -119,12 +119,15 @@ fn read(path: &Path, file: &LockedFile) -> Result<(Vec<Entry>, u64), Error> {
         let most = 1 + if number == 1 { HEADER.len() } else { MOST } as u64;
         let count = reader.by_ref().take(most).read_until(b'\n', &mut line).map_err(broken)?;
         if number == 1 {
-            // A header that was cut off is written again. Anything else is somebody else's file.
+            // A header that was cut off, or is zero bytes after a power failure, is written again. Anything else is
+            // somebody else's file.
             if line == HEADER.as_bytes() {
                 len = count as u64;
                 continue;
             }
-            if HEADER.as_bytes().starts_with(&line) {
+            let written =
+                line.iter().rposition(|byte| *byte != 0).map_or(&[][..], |last| &line[..=last]);
+            if count <= HEADER.len() && HEADER.as_bytes().starts_with(written) {
                 break;
             }
             return Err(at(corrupt("this is not a log of a batch, or of a newer version")));

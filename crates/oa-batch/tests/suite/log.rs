@@ -136,6 +136,13 @@ async fn zero_bytes_of_a_power_failure_are_skipped() {
     let asked = Asked::default();
     check(&finish(&path, 4, &asked).await, 4);
     assert_eq!(asked.total(), 1);
+    // Of the first line, when nothing else was written yet.
+    let first = text.find('\n').unwrap() + 1;
+    for written in [0, 5, first - 1] {
+        fs::write(&path, text[..written].to_owned() + &"\0".repeat(first - written)).unwrap();
+        check(&finish(&path, 4, &Asked::default()).await, 4);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 5);
+    }
 }
 
 #[tokio::test]
@@ -217,7 +224,8 @@ async fn a_log_is_open_once() {
 async fn other_files_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
-    for content in ["Buy milk.\n", "{\"batch_log\":2}\n", "{\"batch_lo!", &"x".repeat(100_000)] {
+    let (long, zeros) = ("x".repeat(100_000), "\0".repeat(100));
+    for content in ["Buy milk.\n", "{\"batch_log\":2}\n", "{\"batch_lo!", &long, &zeros] {
         fs::write(&path, content).unwrap();
         let error = BatchLog::open(&path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Storage);
