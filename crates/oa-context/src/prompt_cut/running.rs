@@ -34,9 +34,13 @@ impl RunningCounts {
     pub(super) fn follow(&mut self, counter: &impl TokenCounter, messages: &[Message]) {
         let mut total = self.totals.last().copied().unwrap_or_default();
         for message in messages.iter().skip(self.totals.len()) {
-            let is_image = |block: &&ContentBlock| matches!(block, ContentBlock::Image(_));
+            let images = |block: &ContentBlock| match block {
+                ContentBlock::Image(_) => 1,
+                ContentBlock::ToolResult(result) => result.images.len(),
+                _ => 0,
+            };
             total.tokens += counter.count_message(message);
-            total.images += message.content.iter().filter(is_image).count();
+            total.images += message.content.iter().map(images).sum::<usize>();
             if message.role == MessageRole::Assistant {
                 total.answered = self.totals.len() + 1;
             }

@@ -5,7 +5,10 @@ use oa_context::{
     Calibration, Costs, Estimator, Observation, PromptCut, PromptCutDetector, SentPrompt,
     TokenCounter,
 };
-use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolSpec, Usage};
+use oa_types::{
+    ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolSpec,
+    ToolUseBlock, Usage,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -58,7 +61,12 @@ fn estimated(messages: &[Message]) -> usize {
 
 fn images(messages: &[Message]) -> usize {
     let blocks = messages.iter().flat_map(|message| &message.content);
-    blocks.filter(|block| matches!(block, ContentBlock::Image(_))).count()
+    let images = blocks.map(|block| match block {
+        ContentBlock::Image(_) => 1,
+        ContentBlock::ToolResult(result) => result.images.len(),
+        _ => 0,
+    });
+    images.sum()
 }
 
 #[test]
@@ -139,6 +147,18 @@ fn images_are_no_part_of_the_estimate() {
     let history = [Message::user_with_image(story(20_000), image())];
     let cut = check(&mut Detector::new(), &history, &usage(1_024, None)).expect("its text was cut");
     assert_eq!(cut.estimated, estimated(&history) as u64);
+}
+
+#[test]
+fn images_of_a_result_may_be_all_that_was_not_cached() {
+    let image = ImageBlock::from_base64("iVBORw0KGgo".repeat(20_000), "image/png").unwrap();
+    let mut shot = ToolResultBlock::new("call_1", "A page.".into());
+    shot.images = vec![image];
+    let call = ToolUseBlock::new("call_1", "look", json!({}));
+    let history =
+        [Message::user(story(20_000)), Message::assistant(vec![call.into()]), Message::tool(shot)];
+    assert_eq!(check(&mut Detector::new(), &history, &usage(2_000, None)), None);
+    assert!(check(&mut Detector::new(), &history, &usage(6_000, None)).is_some());
 }
 
 #[test]
