@@ -28,6 +28,9 @@ pub(crate) struct Round {
     unshown: VecDeque<Piece>,
     /// The number of calls, from the first, whose results have been shown.
     results_shown: usize,
+    /// The calls that had a result in an earlier conversation: nobody is shown it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shown_before: Vec<usize>,
     /// True once it was decided whether the turn ends after these calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_checked: bool,
@@ -53,11 +56,13 @@ impl Round {
 
     /// Creates the round of an answer in an earlier conversation, whose results begin at `results_at`.
     pub(crate) fn restored(calls: Vec<Call>, results_at: usize, number: u64) -> Self {
-        // Nobody is shown again what was answered then.
-        let results_shown = calls.iter().take_while(|call| call.is_answered()).count();
-        let places = calls.iter().enumerate().filter(|(_, call)| call.awaits_review());
-        let reviews = places.map(|(place, _)| place).collect();
-        Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
+        let places = |is: fn(&Call) -> bool| {
+            let calls = calls.iter().enumerate().filter(move |(_, call)| is(call));
+            calls.map(|(place, _)| place)
+        };
+        let shown_before = places(Call::is_answered).collect();
+        let reviews = places(Call::awaits_review).collect();
+        Self { calls, number, results_at, reviews, shown_before, ..Self::default() }
     }
 
     /// Adjusts the indexes after messages were removed from history, none of which belong to this round.
@@ -241,11 +246,13 @@ impl Round {
 
     /// Shows results in call order, up to the first that is not final.
     pub(crate) fn show_results(&mut self, out: &mut VecDeque<ContentBlock>) {
-        while let Some(call) = self.calls.get(self.results_shown)
-            && call.is_answered()
-            && !call.awaits_review()
-        {
-            show_result(call, out);
+        while let Some(call) = self.calls.get(self.results_shown) {
+            if !self.shown_before.contains(&self.results_shown) {
+                if !call.is_answered() || call.awaits_review() {
+                    return;
+                }
+                show_result(call, out);
+            }
             self.results_shown += 1;
         }
     }
@@ -253,7 +260,7 @@ impl Round {
     /// Shows the available results, in call order, if the others come from the caller.
     pub(crate) fn show_results_so_far(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(call) = self.calls.get(self.results_shown) {
-            if call.is_answered() {
+            if call.is_answered() && !self.shown_before.contains(&self.results_shown) {
                 show_result(call, out);
             }
             self.results_shown += 1;

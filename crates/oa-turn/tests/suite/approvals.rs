@@ -151,6 +151,40 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     assert!(turn.history().is_empty());
 }
 
+/// The results of the third and the first call came before the second was approved; all are reviewed now.
+#[test]
+fn results_of_an_earlier_conversation_are_not_shown_again() {
+    let mut first = Turn::new(Options::default());
+    first.submit(Message::user("Go.")).unwrap();
+    perform(&mut first);
+    answer(&mut first, vec![call("a", "add"), call("b", "add"), call("c", "add")]);
+    perform(&mut first);
+    for id in ["c", "a"] {
+        first.add_result(id, json!("known"), Outcome::Ok).unwrap();
+    }
+
+    let mut turn = Turn::new(Options::auto());
+    turn.resume(first.history().to_vec()).unwrap();
+    turn.approve("b", Decision::Refuse(json!("no"))).unwrap();
+    turn.continue_turn().unwrap();
+    let (mut shown, mut reviewed) = (Vec::new(), Vec::new());
+    loop {
+        match turn.next_action().unwrap() {
+            Action::Show { block: ContentBlock::ToolResult(result) } => {
+                shown.push(result.tool_use_id)
+            }
+            Action::Show { .. } => {}
+            Action::Review { call } => {
+                reviewed.push(call);
+                turn.review(call, json!("reviewed"));
+            }
+            action => break assert_eq!(action, Action::Request { tools: true }),
+        }
+    }
+    assert_eq!(shown, ["b"]);
+    assert_eq!(reviewed, [0, 2, 1]);
+}
+
 /// The completed input concerns the call alone; history keeps the model's own.
 #[test]
 fn a_completed_input_stands_beside_the_models_own() {
