@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oa_contain::contain;
 use oa_events::{AgentEvent, CallDenied};
-use oa_executor::{Batch, ResultStore};
+use oa_executor::Batch;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
@@ -138,10 +138,10 @@ impl AgentConfig {
 
     /// Returns true if the rules and the mode allow a call without asking anybody.
     pub(crate) fn is_allowed(&self, call: &Call) -> bool {
-        let Self { permissions, tools, .. } = self;
         let Call { block, input, .. } = call;
-        let category = tools.get(&block.name).and_then(|tool| tool.category());
-        permissions.known(&block.name, input, category) == Some(Permission::Allow)
+        let allowed = |category| self.permissions.known(&block.name, input, category);
+        category(self.tools.get(&block.name))
+            .is_ok_and(|category| allowed(category) == Some(Permission::Allow))
     }
 
     /// Returns the input of a call, prepared by its tool unless that was done.
@@ -158,13 +158,7 @@ impl AgentConfig {
         &self,
         batch: Batch,
         calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
-        results: Option<&ResultStore>,
     ) -> Admission {
-        let state = self.state.clone();
-        let batch = batch.state(match results {
-            Some(results) => state.with(results.clone()),
-            None => state,
-        });
         let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
         for (place, call, key) in calls {
             let Call { block, input, fit, .. } = call;
@@ -195,9 +189,24 @@ impl AgentConfig {
         if self.permissions.allow_everything() {
             return None;
         }
-        let reason = self.permissions.denies(&block.name, input, tool.category())?;
-        Some(Denial::by_permission(reason))
+        denial(&self.permissions, Some(tool), &block.name, input).map(Denial::by_permission)
     }
+}
+
+/// Returns why the lists, the rules or the mode deny a call.
+fn denial(
+    permissions: &Permissions,
+    tool: Option<&Arc<dyn Tool>>,
+    name: &str,
+    input: &Value,
+) -> Option<String> {
+    // A rule may forbid the category that nobody knows then.
+    category(tool).map_or_else(Some, |category| permissions.denies(name, input, category))
+}
+
+/// Returns the category of a tool, or why there is none to rely on.
+fn category(tool: Option<&Arc<dyn Tool>>) -> Result<Option<&str>, String> {
+    contain(|| tool?.category()).map_err(|_| "the tool's category panicked".to_owned())
 }
 
 /// Why a call does not run.
@@ -254,8 +263,9 @@ impl CallGate {
             &*self.id,
             self.history.clone(),
         );
-        let decision = match permissions.decide(request.with_category(self.category()), sleep).await
-        {
+        // A tool whose category panics was denied before.
+        let request = request.with_category(category(self.tool.as_ref()).unwrap_or_default());
+        let decision = match permissions.decide(request, sleep).await {
             Permission::Allow => GateDecision::Allow,
             Permission::AllowWith(input) => {
                 self.prepare(input);
@@ -282,11 +292,7 @@ impl CallGate {
     }
 
     fn denial(&self, permissions: &Permissions) -> Option<String> {
-        permissions.denies(&self.name, &self.prepared.input, self.category())
-    }
-
-    fn category(&self) -> Option<&str> {
-        self.tool.as_ref().and_then(|tool| tool.category())
+        denial(permissions, self.tool.as_ref(), &self.name, &self.prepared.input)
     }
 }
 

@@ -91,14 +91,15 @@ impl Driver {
         }
         let config = &self.settings.config;
         let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
-        let Admission { blocks, batch, denied } = config.admit(batch, calls, self.results.as_ref());
+        let Admission { blocks, batch, denied } = config.admit(batch, calls);
         for Refused { place, content, event } in denied {
             self.events.push_back(event);
             self.turn.finish_call(place, content, Outcome::Blocked);
         }
         if !blocks.is_empty() {
             let left = || self.turn.left();
-            let batch = RunningBatch::start(&self.settings, blocks, batch, left);
+            let results = self.results.as_ref();
+            let batch = RunningBatch::start(&self.settings, blocks, batch, results, left);
             self.work.batch = Some(Box::new(batch));
         }
         // The others come before anything that the batch tells.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use oa_contain::contain;
 use oa_events::{AgentEvent, NestedEvent};
-use oa_executor::{Batch, BatchStream, ToolEvent};
+use oa_executor::{Batch, BatchStream, ResultStore, ToolEvent};
 use oa_hooks::Permissions;
 use oa_turn::{BudgetLeft, SharedBudget, Spent};
 use oa_types::ToolUseBlock;
@@ -72,24 +72,26 @@ impl RunningBatch {
         settings: &Settings,
         blocks: Vec<ToolUseBlock>,
         batch: Batch,
+        results: Option<&ResultStore>,
         left: impl FnOnce() -> BudgetLeft,
     ) -> Self {
         let Settings { config, executor, .. } = settings;
-        let (batch, nested) = if blocks.iter().any(|call| config.is_agent(&call.name)) {
+        let mut state = config.state.clone();
+        if let Some(results) = results {
+            state.insert(results.clone());
+        }
+        let nested = blocks.iter().any(|call| config.is_agent(&call.name)).then(|| {
             let (sender, events) = mpsc::channel(WAITING);
             let outer = config.outer.as_ref().map(|outer| Arc::clone(outer.shared()));
             let budget = Arc::new(SharedBudget::new(left(), outer));
-            let parent = ParentAgent {
+            state.insert(ParentAgent {
                 events: sender,
                 permissions: config.permissions.clone(),
                 budget: Arc::clone(&budget),
-            };
-            let batch = batch.state(config.state.clone().with(parent));
-            (batch, Some(Nested { events, budget, held: None }))
-        } else {
-            (batch, None)
-        };
-        Self { stream: executor.execute_batch_streaming(blocks, batch), nested }
+            });
+            Nested { events, budget, held: None }
+        });
+        Self { stream: executor.execute_batch_streaming(blocks, batch.state(state)), nested }
     }
 
     /// Returns what sub-agents have spent since the last call.

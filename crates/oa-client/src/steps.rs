@@ -303,7 +303,8 @@ impl Perform for AgentSteps {
         let later = if self.asks_within_turn { Decision::Ask } else { Decision::Wait };
         let (decision, denied) = decision.apply(&call.block, &input, later);
         denied.into_iter().for_each(|denied| self.tell(denied));
-        Ok(DecideOutcome::Decided { decision, fit })
+        let is_refused = matches!(decision, Decision::Refuse(_)) && input != call.input;
+        Ok(DecideOutcome::Decided { decision, refused_input: is_refused.then_some(input), fit })
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
@@ -313,8 +314,7 @@ impl Perform for AgentSteps {
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
         let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
         let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
-        let admitted = config.admit(batch, to_run, self.results.as_ref());
-        let Admission { blocks, batch, denied } = admitted;
+        let Admission { blocks, batch, denied } = config.admit(batch, to_run);
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {
             self.tell(event);
@@ -323,7 +323,8 @@ impl Perform for AgentSteps {
         if blocks.is_empty() {
             return Ok(RunOutcome::new(results));
         }
-        let mut events = RunningBatch::start(&self.settings, blocks, batch, || step.left);
+        let store = self.results.as_ref();
+        let mut events = RunningBatch::start(&self.settings, blocks, batch, store, || step.left);
         while let Some(event) = poll_fn(|cx| events.poll(cx)).await {
             if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)

@@ -150,7 +150,8 @@ pub trait Perform {
     fn decide(&self, step: DecideStep) -> impl Future<Output = Result<DecideOutcome, Self::Error>> {
         async move {
             let call = step.call.call;
-            Ok(DecideOutcome::Decided { decision: Decision::Run(call.input), fit: call.fit })
+            let decision = Decision::Run(call.input);
+            Ok(DecideOutcome::Decided { decision, refused_input: None, fit: call.fit })
         }
     }
 

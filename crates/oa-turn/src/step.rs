@@ -279,6 +279,10 @@ pub enum DecideOutcome {
     Decided {
         /// The decision.
         decision: Decision,
+        /// The input that was refused, if it is not that of the step: a hook may change an input that a rule then
+        /// denies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused_input: Option<Value>,
         /// The result of checking the decision's input.
         #[serde(default, skip_serializing_if = "Fit::is_unchecked")]
         fit: Fit,
@@ -486,6 +490,6 @@ impl DecideOutcome {
     /// Creates the outcome of a decision whose input has not been checked.
     #[must_use]
     pub fn decided(decision: Decision) -> Self {
-        Self::Decided { decision, fit: Fit::Unchecked }
+        Self::Decided { decision, refused_input: None, fit: Fit::Unchecked }
     }
 }

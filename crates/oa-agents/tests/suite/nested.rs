@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oa_agents::AgentTool;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
-use oa_executor::ToolEvent;
+use oa_executor::{ExecutorOptions, ToolEvent, TruncationPolicy};
 use oa_hooks::{Permission, ToolRule};
 use oa_terminal::TerminalPrompt;
 use oa_testkit::{MemoryServer, Reply, Script};
@@ -284,4 +284,29 @@ async fn a_tool_that_the_parent_disallows_is_not_offered_beside_full_results() {
     assert_eq!(*ran.lock().unwrap(), 0);
     let offered = String::from_utf8_lossy(inner.requests()[0].body()).into_owned();
     assert!(!offered.contains("Works"), "{offered}");
+}
+
+/// Both the call whose result is truncated and the one that reads it stand beside a call of a sub-agent.
+#[tokio::test]
+async fn full_results_are_kept_and_read_beside_sub_agents() {
+    let inner = MemoryServer::new(Script::new().otherwise(Reply::text("Well.")));
+    let read = json!({ "id": "log", "search": "line 299" });
+    let outer = MemoryServer::new([
+        ask("helper").call_with_id("log", "log", json!({})),
+        ask("helper").call_with_id("read", "read_result", read),
+        Reply::text("Done."),
+    ]);
+    let text: String = (1..=300).map(|number| format!("line {number} of the log\n")).collect();
+    let log = tool("log", "Logs").build(move |_| std::future::ready(Ok(json!(text))));
+    let executor = ExecutorOptions::new().truncation(TruncationPolicy::max_chars(500));
+    let options = auto(&outer).tool(log).tool(agent("helper", auto(&inner))).executor(executor);
+    let mut client = Client::new(options.offer_full_results(true).build().unwrap()).unwrap();
+    client.ask("Go").await.unwrap();
+    let results = client.history().iter().flat_map(|message| &message.content);
+    let found = results.filter_map(|block| match block {
+        ContentBlock::ToolResult(result) if result.tool_use_id == "read" => result.content.as_str(),
+        _ => None,
+    });
+    let found: Vec<&str> = found.collect();
+    assert!(found.len() == 1 && found[0].contains("\n299: line 299 of the log"), "{found:?}");
 }

@@ -284,6 +284,46 @@ async fn a_tool_that_prepares_differently_each_time_runs_with_what_was_seen() {
     assert_eq!(log.lines(), [format!("ran {shown}")]);
 }
 
+/// Panics when it is asked for its category.
+struct Uncategorized(Value, Log);
+
+impl Tool for Uncategorized {
+    fn name(&self) -> &str {
+        "list"
+    }
+
+    fn description(&self) -> &str {
+        ""
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.0
+    }
+
+    fn category(&self) -> Option<&str> {
+        panic!("out of order")
+    }
+
+    fn call(&self, _: Value, _: ToolContext) -> oa_tools::ToolFuture<'_> {
+        self.1.note("ran");
+        Box::pin(async { Ok(json!("fine")) })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_whose_category_panics_does_not_run() {
+    let (server, log) = (calling(json!({})), Log::default());
+    let tool = Uncategorized(json!({ "type": "object" }), log.clone());
+    let asked = log.clone();
+    let mut client = client(auto(&server).tool(tool).can_use_tool(move |_| {
+        asked.note("asked");
+        async { Permission::Allow }
+    }));
+    talk(&mut client, "Go.").await;
+    assert!(log.lines().is_empty(), "{:?}", log.lines());
+    assert!(result(&client).contains("the tool's category panicked"), "{}", result(&client));
+}
+
 /// A client whose call waits for permission, with more options.
 async fn waiting(
     log: &Log,

@@ -21,8 +21,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// One call of each fate.
-pub(crate) const CALLS: [&str; 7] =
-    ["add", "fail", "denied", "hooked", "blocked", "unknown", "invalid"];
+pub(crate) const CALLS: [&str; 8] =
+    ["add", "fail", "denied", "hooked", "blocked", "changed", "unknown", "invalid"];
 
 pub(crate) fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Vec<FnTool> {
     let build = |name: &str| {
@@ -33,7 +33,7 @@ pub(crate) fn tools(ran: &Arc<Mutex<Vec<String>>>) -> Vec<FnTool> {
             async move { if fails { Err(ToolError::new("unlucky")) } else { Ok(args) } }
         })
     };
-    ["add", "fail", "denied", "hooked", "blocked", "invalid"].map(build).into()
+    ["add", "fail", "denied", "hooked", "blocked", "changed", "invalid"].map(build).into()
 }
 
 pub(crate) fn call(name: &str, number: usize) -> (String, String, Value) {
@@ -73,12 +73,15 @@ fn options(server: &MemoryServer, ran: &Arc<Mutex<Vec<String>>>) -> AgentOptions
             match &*event.tool_name {
                 "hooked" => Some(HookDecision::modify_input(json!({ "n": 7 }), "seven")),
                 "blocked" => Some(HookDecision::block("not now")),
+                // A rule denies it.
+                "changed" => Some(HookDecision::modify_input(json!({ "n": 8 }), "eight")),
                 _ => None,
             }
         })
         .add_post_tool_use(|event| async move {
-            let seen = json!({ "seen": event.tool_result });
-            (event.tool_name == "hooked").then(|| HookDecision::modify_result(seen, "seen"))
+            let seen = json!({ "seen": event.tool_result, "input": event.tool_input });
+            let is_changed = ["hooked", "changed"].contains(&&*event.tool_name);
+            is_changed.then(|| HookDecision::modify_result(seen, "seen"))
         });
     AgentOptions::builder()
         .model("any")
@@ -86,6 +89,7 @@ fn options(server: &MemoryServer, ran: &Arc<Mutex<Vec<String>>>) -> AgentOptions
         .tools(tools(ran))
         .hooks(hooks)
         .tool_rule(ToolRule::deny("denied"))
+        .tool_rule(ToolRule::deny("changed").when(|input| input["n"] == 8))
         .auto_execute_tools(true)
         .max_tool_iterations(3)
         .build()

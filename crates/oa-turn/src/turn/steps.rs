@@ -134,12 +134,16 @@ impl Turn {
     fn take_decision(&mut self, outcome: DecideOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             DecideOutcome::Cut { by } => self.take_cut(by),
-            DecideOutcome::Decided { decision, fit } => {
+            DecideOutcome::Decided { decision, refused_input, fit } => {
                 if let Some(Action::Decide { call }) = self.pending_action() {
-                    if let Decision::Ask(input) | Decision::Run(input) | Decision::Wait(input) =
-                        &decision
-                    {
-                        self.set_input(call, input.clone(), fit);
+                    let input = match &decision {
+                        Decision::Ask(input) | Decision::Run(input) | Decision::Wait(input) => {
+                            Some(input.clone())
+                        }
+                        Decision::Refuse(_) => refused_input,
+                    };
+                    if let Some(input) = input {
+                        self.set_input(call, input, fit);
                     }
                     self.decide(call, decision);
                 }

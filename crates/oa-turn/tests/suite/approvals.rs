@@ -171,7 +171,7 @@ fn results_of_an_earlier_conversation_are_not_shown_again() {
     loop {
         match turn.next_action().unwrap() {
             Action::Show { block: ContentBlock::ToolResult(result) } => {
-                shown.push(result.tool_use_id)
+                shown.push(result.tool_use_id);
             }
             Action::Show { .. } => {}
             Action::Review { call } => {

@@ -209,6 +209,7 @@ impl Perform for Worker<'_> {
             5 => DecideOutcome::Cut { by: CutBy::User },
             _ => DecideOutcome::Decided {
                 decision: Decision::Run(json!({ "a": 2 })),
+                refused_input: None,
                 fit: Fit::Fits,
             },
         })

@@ -273,7 +273,16 @@ fn outcomes_of_steps() {
             spent: Spent::new(0, 7, Cost::ZERO),
         }),
         StepOutcome::Decide(DecideOutcome::Cut { by: stopped }),
-        StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
+        StepOutcome::Decide(DecideOutcome::Decided {
+            decision,
+            refused_input: None,
+            fit: Fit::Fits,
+        }),
+        StepOutcome::Decide(DecideOutcome::Decided {
+            decision: Decision::Refuse(json!("no")),
+            refused_input: Some(json!({ "a": 2 })),
+            fit: Fit::Fits,
+        }),
         StepOutcome::Decide(DecideOutcome::Failed { error: error() }),
         StepOutcome::Review(ReviewOutcome::Keep),
         StepOutcome::Review(ReviewOutcome::Replace { content: json!("****"), images: Vec::new() }),
@@ -292,6 +301,7 @@ fn outcomes_of_steps() {
     {"step":"ask","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"},"has_begun":true,"partial":[],"spent":{"calls":0,"tokens":7,"cost":0.0}}}
     {"step":"decide","outcome":{"type":"cut","by":{"type":"budget","reason":"max_run_time"}}}
     {"step":"decide","outcome":{"type":"decided","decision":{"type":"run","value":{"a":1}},"fit":{"type":"fits"}}}
+    {"step":"decide","outcome":{"type":"decided","decision":{"type":"refuse","value":"no"},"refused_input":{"a":2},"fit":{"type":"fits"}}}
     {"step":"decide","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}
     {"step":"review","outcome":{"type":"keep"}}
     {"step":"review","outcome":{"type":"replace","content":"****"}}
