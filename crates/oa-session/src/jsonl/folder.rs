@@ -24,8 +24,8 @@ use crate::rules::{check_messages, check_pending, merge_metadata};
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
-/// The number of sessions whose files are cached.
-const REMEMBERED: usize = 1_024;
+/// The memory for what is cached of files, in bytes.
+const REMEMBERED: usize = 64 << 20;
 
 /// The slack before compaction: a file may exceed twice the size of its messages by this many bytes.
 const SLACK: u64 = 1 << 20;
@@ -151,7 +151,7 @@ impl Folder {
 
     pub(crate) fn delete(&mut self, id: &SessionId) -> Result<(), Error> {
         let _held = self.lock.hold(Access::Change)?;
-        self.logs.0.remove(id);
+        self.logs.remove(id);
         let path = self.path.join(file_name(id));
         fs::remove_file(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::not_found(id),
@@ -220,7 +220,11 @@ impl Folder {
 
 /// The parts of files already read, so that only new lines need to be.
 #[derive(Debug, Default)]
-struct Logs(HashMap<SessionId, Log>);
+struct Logs {
+    logs: HashMap<SessionId, Log>,
+    /// The sum of their sizes in memory.
+    size: usize,
+}
 
 impl Logs {
     /// Takes a session's log out of the cache; put it back unless a change failed halfway.
@@ -231,7 +235,7 @@ impl Logs {
         id: &SessionId,
         limits: &Limits,
     ) -> Result<Log, Error> {
-        let mut log = self.0.remove(id).unwrap_or_default();
+        let mut log = self.remove(id).unwrap_or_default();
         if !log.is_start_of(file).map_err(|error| Error::unreadable(path, error))? {
             log = Log::default();
         }
@@ -240,11 +244,22 @@ impl Logs {
     }
 
     fn put(&mut self, log: Log) -> Result<&Ledger, Error> {
-        if self.0.len() >= REMEMBERED {
-            self.0.clear();
-        }
         let id = log.ledger()?.info.id.clone();
-        self.0.entry(id).insert_entry(log).into_mut().ledger()
+        self.remove(&id);
+        self.size += log.size();
+        // Any other one goes. If the oldest went, a list of too many sessions would find none of them the next time.
+        while self.size > REMEMBERED
+            && let Some(other) = self.logs.keys().next().cloned()
+        {
+            self.remove(&other);
+        }
+        self.logs.entry(id).insert_entry(log).into_mut().ledger()
+    }
+
+    fn remove(&mut self, id: &SessionId) -> Option<Log> {
+        let log = self.logs.remove(id)?;
+        self.size -= log.size();
+        Some(log)
     }
 }
 
@@ -302,4 +317,31 @@ fn write_anew(path: &Path, id: &SessionId, limits: &Limits) -> Result<End, Error
     }
     fresh.write(&Draft::state(*updated_at, *revision, pending.as_deref()))?;
     fresh.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(number: usize, title: &str) -> Log {
+        let id = SessionId::new(number.to_string()).unwrap();
+        let session = NewSession::new(id, Timestamp::default()).with_title(title);
+        let info = SessionInfo::new(session, Revision::from_bits(1));
+        Log::written(Ledger::new(info), End::default())
+    }
+
+    #[test]
+    fn the_cache_is_bounded_by_its_memory() {
+        let mut logs = Logs::default();
+        for number in (0..10_000).chain(0..10_000) {
+            logs.put(log(number, "rain")).unwrap();
+        }
+        assert_eq!(logs.logs.len(), 10_000);
+        let title = "rain ".repeat(12_000);
+        for number in 0..2_000 {
+            logs.put(log(number, &title)).unwrap();
+        }
+        assert!(logs.logs.len() > 100 && logs.size <= REMEMBERED, "{}", logs.size);
+        assert_eq!(logs.size, logs.logs.values().map(Log::size).sum::<usize>());
+    }
 }

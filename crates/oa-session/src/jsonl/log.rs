@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
-use oa_types::{Message, MessageRole};
+use oa_types::{Message, MessageRole, json_size};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind};
@@ -65,6 +65,17 @@ impl Log {
 
     pub(crate) fn ledger_mut(&mut self) -> Result<&mut Ledger, Error> {
         self.ledger.as_mut().ok_or_else(no_beginning)
+    }
+
+    /// Returns the approximate size in memory, without messages.
+    pub(crate) fn size(&self) -> usize {
+        // A text in metadata takes its bytes, a small value many times its own.
+        let size = |ledger: &Ledger| {
+            4 * json_size(&ledger.info.metadata)
+                + size_of_val(ledger.entries())
+                + size_of::<Ledger>()
+        };
+        size_of::<Self>() + self.ledger.as_ref().map_or(0, size)
     }
 
     /// Takes out the messages, which cached logs do not keep.
