@@ -26,20 +26,20 @@
 //!
 //! # Layers
 //!
-//! The facade is a list of names. Each layer is a crate of its own and a module here: [`sse`] parses event streams,
+//! The facade only re-exports names. Each layer is a separate crate and a module here: [`sse`] parses event streams,
 //! [`aggregate`] turns chunks into deltas and complete tool calls, [`types`] has the shared types, [`transport`] speaks
-//! HTTP, [`chat`] is one server as a tower service, [`client`] is the agent. [`tools`], [`hooks`], [`executor`] and
-//! [`turn`] are the parts of the agent's loop; [`fallback`] reads calls from text, [`context`] estimates tokens and
+//! HTTP, [`chat`] is one server as a tower service, and [`client`] is the agent. [`tools`], [`hooks`], [`executor`] and
+//! [`turn`] are the parts of the agent's loop. [`fallback`] reads calls from text, [`context`] estimates tokens and
 //! shortens conversations, and [`json`](mod@json) reads JSON while a model writes it.
 //!
 //! # Manual
 //!
-//! The page [`guide`] says which page of the manual answers which question. Begin with [`guide::getting_started`]; come to
-//! [`guide::servers`] to choose a server and a model, and to [`guide::testing`] to test without either.
+//! The page [`guide`] lists the pages of the manual by question. Start with [`guide::getting_started`].
+//! [`guide::servers`] helps to choose a server and a model, and [`guide::testing`] shows how to test without either.
 //!
 //! # Which crate
 //!
-//! Take this one. It is a list of names, and a feature that is off adds no crate. Take another one
+//! Use this one: a feature that is off adds no crate. Use another one
 //!
 //! | to | crate |
 //! | --- | --- |
@@ -53,9 +53,9 @@
 //!
 //! # Runtime
 //!
-//! Everything async runs on tokio with time and I/O enabled, as `#[tokio::main]` has them; a runtime of your own needs
-//! `enable_all()`. Outside a runtime the async functions panic. The modules [`sse`], [`aggregate`], [`turn`], [`hooks`],
-//! [`tools`] and [`types`] need no runtime.
+//! Async functions need a tokio runtime with time and I/O enabled, and panic without one. `#[tokio::main]` enables both;
+//! call `enable_all()` on a runtime that you build. The modules [`sse`], [`aggregate`], [`turn`], [`hooks`], [`tools`]
+//! and [`types`] need no runtime.
 //!
 //! # Features
 //!
