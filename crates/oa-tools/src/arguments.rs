@@ -95,6 +95,18 @@ impl ArgumentError {
         Self { problems: vec![problem], count: 1 }
     }
 
+    #[cfg(feature = "jsonschema")]
+    pub(crate) fn from_problems(problems: impl Iterator<Item = ArgumentProblem>) -> Option<Self> {
+        let mut error = Self::default();
+        for problem in problems {
+            if error.problems.len() < PROBLEMS {
+                error.problems.push(problem);
+            }
+            error.count += 1;
+        }
+        (!error.is_none()).then_some(error)
+    }
+
     /// Returns the first eight problems, in schema order.
     #[must_use]
     pub fn problems(&self) -> &[ArgumentProblem] {
@@ -563,7 +575,7 @@ fn words(of: &Value) -> String {
     }
 }
 
-fn found(value: &Value) -> String {
+pub(crate) fn found(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("array of {}", items.len()),
         Value::Bool(value) => format!("boolean {value}"),

@@ -262,10 +262,20 @@ impl ToolBuilder {
                 self = self.blame(format!("default value of {name}: {error}"));
             }
         }
+        #[cfg(feature = "jsonschema")]
+        let validator = match crate::validator::SchemaValidator::compile(&schema) {
+            Ok(validator) => Some(validator),
+            Err(mistake) => {
+                self = self.blame(mistake);
+                None
+            }
+        };
         FnTool::from_inner(Inner {
             name: self.name,
             description: self.description,
             schema,
+            #[cfg(feature = "jsonschema")]
+            validator,
             output_schema: self.output_schema,
             defaults: parameters.defaults,
             category: self.category,

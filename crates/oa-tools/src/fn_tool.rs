@@ -24,6 +24,9 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) schema: Value,
+    /// `None` if the schema is a mistake.
+    #[cfg(feature = "jsonschema")]
+    pub(crate) validator: Option<crate::validator::SchemaValidator>,
     pub(crate) output_schema: Option<Value>,
     pub(crate) defaults: Map<String, Value>,
     pub(crate) category: Option<String>,
@@ -86,7 +89,7 @@ impl FnTool {
     /// # Errors
     ///
     /// `Config` for a name that servers reject, a parameter of unknown type, a default that does not match its
-    /// schema, or a setting for an undeclared parameter.
+    /// schema, or a setting for an undeclared parameter. With the feature `jsonschema`, also for an invalid schema.
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.0.name)?;
         match &self.0.mistake {
@@ -115,6 +118,11 @@ impl Inner {
     /// them if a hidden default was filled in.
     fn complete(&self, input: Value) -> Result<(Value, bool), ArgumentError> {
         let mut input = check_arguments(&self.schema, input)?;
+        // Before the hidden defaults, which the schema need not allow.
+        #[cfg(feature = "jsonschema")]
+        if let Some(validator) = &self.validator {
+            validator.validate(&input)?;
+        }
         let mut has_filled = false;
         if let Some(members) = input.as_object_mut() {
             for (name, default) in &self.defaults {

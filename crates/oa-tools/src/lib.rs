@@ -35,11 +35,13 @@
 //!
 //! No runtime, no I/O, no clock. A blocking handler is only marked as such ([`Tool::blocking`]) and a timeout
 //! only declared ([`Tool::timeout`]); the code that runs tools applies them. [`check_arguments`] checks the
-//! keywords that it lists, a subset of JSON Schema.
+//! keywords that it lists, a subset of JSON Schema; the feature `jsonschema` checks all of them.
 //!
 //! # Features
 //!
 //! - `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
+//! - `jsonschema` (off by default): arguments are checked by every keyword of JSON Schema, patterns and formats
+//!   included.
 //! - `macros` (off by default): what the expansion of `#[tool]` needs, which is in `oa-macros`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -60,6 +62,8 @@ mod arguments;
 mod bounds;
 mod excerpt;
 mod members;
+#[cfg(feature = "jsonschema")]
+mod validator;
 
 mod cancel;
 mod context;
@@ -92,6 +96,8 @@ pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
 pub use crate::tool_error::ToolError;
 #[cfg(feature = "schemars")]
 pub use crate::typed::schema_of;
+#[cfg(feature = "jsonschema")]
+pub use crate::validator::SchemaValidator;
 
 /// Names in the expansion of `#[tool]`: no part of the public surface.
 #[cfg(feature = "macros")]

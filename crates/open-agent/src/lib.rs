@@ -64,6 +64,7 @@
 //! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database file; `session-postgres`:
 //!   in PostgreSQL.
 //! - `schemars`: tools and structured output from types that derive their schema.
+//! - `jsonschema`: arguments of tools are checked by every keyword of JSON Schema, patterns and formats included.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //! - `mcp`: tools of MCP servers, and tools and agents as an MCP server.

@@ -12,6 +12,8 @@ mod schema;
 mod strict;
 #[cfg(feature = "schemars")]
 mod typed;
+#[cfg(feature = "jsonschema")]
+mod validator;
 
 use std::pin::pin;
 use std::sync::Arc;
