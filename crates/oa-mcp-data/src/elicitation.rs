@@ -155,7 +155,7 @@ impl Elicitation {
 /// Reads the schema of a form: an object of fields that are no objects themselves.
 fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     let Some(keywords) = schema.as_object().filter(|_| schema["type"] == "object") else {
-        return Err("its form is no object".to_owned());
+        return Err("its form is not an object".to_owned());
     };
     if schema.to_string().len() > limit {
         return Err(format!("its form has more than {limit} bytes"));
@@ -164,7 +164,7 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     let fields = match keywords.get("properties") {
         None => &empty,
         Some(Value::Object(fields)) => fields,
-        Some(_) => return Err("the fields of its form are no object".to_owned()),
+        Some(_) => return Err("the fields of its form are not an object".to_owned()),
     };
     let is_plain = |field: &Value| {
         let of = field.get("type").and_then(Value::as_str);
@@ -172,7 +172,7 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
             && field.get("$ref").is_none()
     };
     if !fields.values().all(is_plain) {
-        return Err("a field of its form is not plain".to_owned());
+        return Err("a field of its form has an unsupported type".to_owned());
     }
     Ok(schema.clone())
 }
@@ -281,11 +281,11 @@ mod tests {
     fn questions_that_cannot_be_shown_are_refused() {
         let of = |params: Value| read(&params).unwrap_err();
         assert_eq!(of(json!({})), "it has no message");
-        assert_eq!(of(json!({ "message": "a" })), "its form is no object");
+        assert_eq!(of(json!({ "message": "a" })), "its form is not an object");
         let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
         assert_eq!(
             of(json!({ "message": "a", "requestedSchema": nested })),
-            "a field of its form is not plain"
+            "a field of its form has an unsupported type"
         );
         let large =
             json!({ "type": "object", "properties": {}, "description": "x".repeat(70_000) });

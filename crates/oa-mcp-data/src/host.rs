@@ -155,7 +155,7 @@ impl Host {
             _ => {
                 return Wanted::Refused(HostRefusal::new(
                     NO_METHOD,
-                    "this client does not offer it",
+                    "this client does not support it",
                 ));
             }
         };
@@ -186,7 +186,7 @@ impl Host {
                 let sampled = sampled.map_err(|error| refused(error.to_string()))?;
                 Ok(sampled.to_result())
             }
-            _ => Err(HostRefusal::new(NO_METHOD, "this client does not offer it")),
+            _ => Err(HostRefusal::new(NO_METHOD, "this client does not support it")),
         }
     }
 

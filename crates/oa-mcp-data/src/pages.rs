@@ -39,7 +39,7 @@ impl Pages {
             _ => {
                 let excerpt = secrets.excerpt(&page.to_string(), 200);
                 let what = self.member;
-                Err(format!("the answer is no list of {what}: {excerpt}"))
+                Err(format!("the answer is not a list of {what}: {excerpt}"))
             }
         }
     }
@@ -85,6 +85,6 @@ mod tests {
     fn what_is_no_list_is_told() {
         let mut pages = Pages::new("prompts", 1);
         let error = pages.take(json!({ "prompts": 5 }), &Secrets::new()).unwrap_err();
-        assert!(error.starts_with("the answer is no list of prompts"), "{error}");
+        assert!(error.starts_with("the answer is not a list of prompts"), "{error}");
     }
 }

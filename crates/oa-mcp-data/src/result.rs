@@ -26,7 +26,7 @@ pub fn read_result(
         None if structured.is_some() => &[],
         _ => {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
-            return Err(ToolError::new(format!("the answer is no result of a tool: {excerpt}")));
+            return Err(ToolError::new(format!("the answer is not a tool result: {excerpt}")));
         }
     };
     let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
@@ -36,7 +36,7 @@ pub fn read_result(
     if has_failed {
         let message = match structured {
             Some(structured) if text.is_empty() => structured.to_string(),
-            _ if text.is_empty() => "the tool failed without a word".to_owned(),
+            _ if text.is_empty() => "the tool failed without a message".to_owned(),
             _ => text,
         };
         // Whether it may be repeated is not known.
@@ -65,7 +65,7 @@ impl Reader<'_> {
         Some(match text("type") {
             Some("text") => match text("text") {
                 Some(text) => text.to_owned(),
-                None => "[text without text]".to_owned(),
+                None => "[text block without text]".to_owned(),
             },
             Some(of @ ("audio" | "image")) => return self.media(block, of, text("data")),
             Some("resource") => {
@@ -86,9 +86,9 @@ impl Reader<'_> {
                 format!("[resource {name} {}]", text("uri").unwrap_or("without a URI"))
             }
             Some(other) => {
-                format!("[content of an unknown kind: {}]", Secrets::new().excerpt(other, 40))
+                format!("[content of an unknown type: {}]", Secrets::new().excerpt(other, 40))
             }
-            None => "[content without a kind]".to_owned(),
+            None => "[content without a type]".to_owned(),
         })
     }
 
@@ -153,7 +153,7 @@ mod tests {
             { "type": "resource", "resource": { "uri": "demo://1", "text": "inside" } },
             { "nothing": true },
         ] });
-        let expected = "good\n[content of an unknown kind: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a kind]";
+        let expected = "good\n[content of an unknown type: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a type]";
         assert_eq!(check(&result), Ok(json!(expected)));
     }
 
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(check(&failed), Err("no such file".to_owned()));
         assert_eq!(
             check(&json!({ "content": [], "isError": true })),
-            Err("the tool failed without a word".to_owned())
+            Err("the tool failed without a message".to_owned())
         );
-        assert!(check(&json!(5)).unwrap_err().contains("no result of a tool: 5"));
-        assert!(check(&json!({ "content": "text" })).unwrap_err().contains("no result of a tool"));
+        assert!(check(&json!(5)).unwrap_err().contains("not a tool result: 5"));
+        assert!(check(&json!({ "content": "text" })).unwrap_err().contains("not a tool result"));
     }
 }

@@ -40,23 +40,23 @@ impl CallReply {
             None | Some("complete") => return Ok(Self::Complete(result)),
             Some("input_required") if ASKING.contains(&method) => {}
             Some("input_required") => {
-                return Err(format!("the server asks for input, which {method} cannot give"));
+                return Err(format!("the server asked for input, which {method} does not allow"));
             }
-            Some(_) => return Err("the result is of an unknown kind".to_owned()),
+            Some(_) => return Err("the result has an unknown resultType".to_owned()),
         }
         let mut take = |name: &str| result.get_mut(name).map(Value::take).unwrap_or_default();
         let requests = match take("inputRequests") {
             Value::Null => Map::new(),
             Value::Object(requests) => requests,
-            _ => return Err("the questions of the server are no object".to_owned()),
+            _ => return Err("the server's inputRequests is not an object".to_owned()),
         };
         let state = match take("requestState") {
             Value::Null => None,
             Value::String(state) => Some(state),
-            _ => return Err("the state of the server is no text".to_owned()),
+            _ => return Err("the server's requestState is not a string".to_owned()),
         };
         if requests.is_empty() && state.is_none() {
-            return Err("the server asks for input, but not for which".to_owned());
+            return Err("the server asked for input without saying which".to_owned());
         }
         Ok(Self::Asks(InputRequest { requests, state }))
     }
@@ -69,7 +69,9 @@ impl CallReply {
     pub fn complete(self) -> Result<Value, String> {
         match self {
             Self::Complete(result) => Ok(result),
-            Self::Asks(_) => Err("the server asks for input in place of a result".to_owned()),
+            Self::Asks(_) => {
+                Err("the server asked for input instead of returning a result".to_owned())
+            }
         }
     }
 }
@@ -145,12 +147,14 @@ impl Rounds {
         let RoundLimits { rounds, questions, state_bytes } = self.limits;
         let limit = |text: String| Err(RoundError::Limit(text));
         if self.count >= rounds {
-            return limit(format!("the server asks for input more than {rounds} times"));
+            return limit(format!("the server asked for input more than {rounds} times"));
         }
         self.count += 1;
         let count = asked.requests.len();
         if count > questions {
-            return limit(format!("the server asks {count} questions at once, not {questions}"));
+            return limit(format!(
+                "the server asked {count} questions at once, more than {questions}"
+            ));
         }
         let bytes = asked.state.as_ref().map_or(0, String::len);
         if bytes > state_bytes {
@@ -174,7 +178,7 @@ impl Rounds {
                     host.read(method, request.get("params").unwrap_or(&Value::Null))
                 }
                 _ => {
-                    let what = "the server asks for what a client cannot be asked for";
+                    let what = "the server asked for something that the protocol does not allow";
                     return Err(RoundError::Protocol(what.to_owned()));
                 }
             };
@@ -182,7 +186,7 @@ impl Rounds {
                 Wanted::Answer(answer) => drop(round.answers.insert(key, answer)),
                 Wanted::Question(asked) => round.waiting.push_back((key, *asked)),
                 Wanted::Refused(refusal) => {
-                    let why = format!("the server asks by {method}: {}", refusal.message);
+                    let why = format!("the server's {method} was refused: {}", refusal.message);
                     return Err(RoundError::Protocol(why));
                 }
             }
@@ -302,34 +306,40 @@ mod tests {
         let refused = |result| CallReply::read("tools/list", result).unwrap_err();
         assert_eq!(
             refused(asks(&json!({}), &json!("x"))),
-            "the server asks for input, which tools/list cannot give"
+            "the server asked for input, which tools/list does not allow"
         );
-        assert_eq!(refused(json!({ "resultType": "task" })), "the result is of an unknown kind");
+        assert_eq!(
+            refused(json!({ "resultType": "task" })),
+            "the result has an unknown resultType"
+        );
     }
 
     #[test]
     fn what_cannot_be_asked_ends_the_request_before_anybody_is_asked() {
         assert_eq!(
             fails(&json!([form()]), &json!("x")),
-            "the questions of the server are no object"
+            "the server's inputRequests is not an object"
         );
-        assert_eq!(fails(&json!({}), &json!({ "a": 1 })), "the state of the server is no text");
-        let nothing = "the server asks for input, but not for which";
+        assert_eq!(
+            fails(&json!({}), &json!({ "a": 1 })),
+            "the server's requestState is not a string"
+        );
+        let nothing = "the server asked for input without saying which";
         assert_eq!(fails(&json!({}), &Value::Null), nothing);
         assert_eq!(fails(&Value::Null, &Value::Null), nothing);
-        let unknown = "the server asks for what a client cannot be asked for";
+        let unknown = "the server asked for something that the protocol does not allow";
         for request in [json!({ "method": "ping" }), json!({ "method": 7 }), json!("roots/list")] {
             assert_eq!(fails(&json!({ "a": form(), "b": request }), &Value::Null), unknown);
         }
         let sampling = json!({ "method": "sampling/createMessage", "params": {} });
         assert_eq!(
             fails(&json!({ "a": form(), "b": sampling }), &Value::Null),
-            "the server asks by sampling/createMessage: this client does not offer it"
+            "the server's sampling/createMessage was refused: this client does not support it"
         );
         let shapeless = json!({ "method": "elicitation/create" });
         assert_eq!(
             fails(&json!({ "a": form(), "b": shapeless }), &Value::Null),
-            "the server asks by elicitation/create: it has no message"
+            "the server's elicitation/create was refused: it has no message"
         );
     }
 
@@ -338,7 +348,7 @@ mod tests {
         let three = json!({ "a": form(), "b": form(), "c": form() });
         assert_eq!(
             fails(&three, &Value::Null),
-            "limit: the server asks 3 questions at once, not 2"
+            "limit: the server asked 3 questions at once, more than 2"
         );
         assert_eq!(
             fails(&json!({}), &json!("123456789")),
@@ -350,7 +360,7 @@ mod tests {
         }
         assert_eq!(
             begin(&mut rounds, &json!({ "a": form() }), &Value::Null).unwrap_err(),
-            "limit: the server asks for input more than 3 times"
+            "limit: the server asked for input more than 3 times"
         );
     }
 

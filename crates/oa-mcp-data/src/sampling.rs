@@ -124,7 +124,7 @@ fn read_message(said: &Value) -> Result<Message, String> {
     let role = match said.get("role").and_then(Value::as_str) {
         Some("user") => MessageRole::User,
         Some("assistant") => MessageRole::Assistant,
-        _ => return Err("a message is neither the user's nor the assistant's".to_owned()),
+        _ => return Err("the role of a message is neither user nor assistant".to_owned()),
     };
     let content = said.get("content").unwrap_or(&Value::Null);
     let blocks = match content {
@@ -205,7 +205,7 @@ mod tests {
         let system = json!([{ "role": "system", "content": { "type": "text", "text": "a" } }]);
         assert_eq!(
             of(json!({ "messages": system, "maxTokens": 1 })),
-            "a message is neither the user's nor the assistant's"
+            "the role of a message is neither user nor assistant"
         );
     }
 

@@ -43,13 +43,13 @@ impl Schema {
     /// Says why it cannot be offered.
     pub fn read(schema: Option<&Value>, form: SchemaForm, limit: usize) -> Result<Self, String> {
         let Some(Value::Object(schema)) = schema else {
-            return Err("its schema is no object".to_owned());
+            return Err("its schema is not an object".to_owned());
         };
         let of_type = schema.get("type");
         if of_type.is_some_and(|of| {
             of != "object" && !of.as_array().is_some_and(|of| of.contains(&"object".into()))
         }) {
-            return Err("its schema describes no object".to_owned());
+            return Err("its schema does not describe an object".to_owned());
         }
         let size = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
         if size > limit {
@@ -136,7 +136,7 @@ fn check_circle<'a>(
     work: &mut usize,
 ) -> Result<(), String> {
     const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "else", "if", "not", "oneOf", "then"];
-    let circle = || "a reference in its schema runs in circles".to_owned();
+    let circle = || "its schema has a circular reference".to_owned();
     *work = work.checked_sub(1).ok_or_else(circle)?;
     let Some(keywords) = schema.as_object() else { return Ok(()) };
     if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
@@ -165,14 +165,15 @@ fn target<'a>(schema: &'a Value, root: &'a Value) -> Result<&'a Value, String> {
     let mut schema = schema;
     for _ in 0..REFERENCES {
         let Some(reference) = schema.get("$ref") else { return Ok(schema) };
-        let reference = reference.as_str().ok_or("its schema has a reference that is no text")?;
+        let reference =
+            reference.as_str().ok_or("its schema has a reference that is not a string")?;
         if !reference.starts_with('#') {
             return Err("its schema refers to another document".to_owned());
         }
         schema = resolve(root, reference)
-            .ok_or_else(|| "its schema refers to something that is not there".to_owned())?;
+            .ok_or_else(|| "its schema has a reference that leads nowhere".to_owned())?;
     }
-    Err("a reference in its schema runs in circles".to_owned())
+    Err("its schema has a circular reference".to_owned())
 }
 
 fn portable(root: &Value, limit: usize) -> Result<Value, String> {
@@ -247,26 +248,26 @@ mod tests {
     #[test]
     fn schemas_that_break_a_request_are_refused_alone() {
         let refused = |schema: Value| read(&schema, SchemaForm::AsIs).err().unwrap_or_default();
-        assert!(refused(json!([])).contains("no object"));
-        assert!(refused(json!({ "type": "string" })).contains("describes no object"));
+        assert!(refused(json!([])).contains("not an object"));
+        assert!(refused(json!({ "type": "string" })).contains("does not describe an object"));
         assert!(
             refused(json!({ "properties": { "a": { "$ref": "other.json" } } }))
                 .contains("another document")
         );
         assert!(
             refused(json!({ "properties": { "a": { "$ref": "#/$defs/b" } } }))
-                .contains("not there")
+                .contains("leads nowhere")
         );
         let circle = json!({
             "properties": { "a": { "$ref": "#/$defs/a" } },
             "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
         });
-        assert!(refused(circle).contains("circles"));
+        assert!(refused(circle).contains("circular"));
         let endless = json!({
             "properties": { "a": { "$ref": "#/$defs/a" } },
             "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "string" }] } },
         });
-        assert!(refused(endless).contains("circles"));
+        assert!(refused(endless).contains("circular"));
         assert!(refused(json!({ "description": "x".repeat(5_000) })).contains("more than 4096"));
         let mut deep = json!({});
         for _ in 0..100 {

@@ -211,7 +211,7 @@ pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => match status.code() {
             Some(code) => format!("the server exited with status {code}"),
-            None => format!("the server was ended by a signal ({status})"),
+            None => format!("the server was killed by a signal ({status})"),
         },
         None => "the server closed its output".to_owned(),
     }

@@ -60,14 +60,14 @@ impl Servers {
         let config: Value = serde_json::from_str(text).map_err(not_json)?;
         let servers = config.get("mcpServers").or_else(|| config.get("servers"));
         let Some(Value::Object(entries)) = servers else {
-            return Err(Error::config("the configuration has no object mcpServers"));
+            return Err(Error::config("the configuration has no `mcpServers` object"));
         };
         let mut servers = Self::new();
         for (name, entry) in entries {
             let at = |error: Error| error.of(format_args!("server {name}"));
             // The message of the reader may quote a value.
             let entry = Entry::deserialize(entry)
-                .map_err(|_| at(Error::config("a setting has a wrong type")))?;
+                .map_err(|_| at(Error::config("a setting has the wrong type")))?;
             if !entry.disabled {
                 servers = servers.add(read(name, entry, &variable).map_err(at)?);
             }
@@ -87,7 +87,9 @@ fn read(
             .map(|(name, value)| match value {
                 Value::String(text) => Ok((name, fill(&text)?)),
                 Value::Bool(_) | Value::Number(_) => Ok((name, value.to_string())),
-                _ => Err(Error::config(format!("the value of {name} is no text"))),
+                _ => Err(Error::config(format!(
+                    "the value of {name} must be a string, a number or a boolean"
+                ))),
             })
             .collect()
     };
@@ -106,7 +108,7 @@ fn read(
         return Ok(server);
     }
     let Some(url) = entry.url else {
-        return Err(Error::config("there is neither a command nor a url"));
+        return Err(Error::config("neither `command` nor `url` is set"));
     };
     #[cfg(feature = "http")]
     {
@@ -119,7 +121,7 @@ fn read(
     #[cfg(not(feature = "http"))]
     {
         let _ = (url, entry.headers);
-        Err(Error::config("a url needs the feature http"))
+        Err(Error::config("a `url` needs the feature `http`"))
     }
 }
 
@@ -131,13 +133,13 @@ mod tests {
     fn mistakes_name_the_server() {
         let fails = |text: &str| Servers::from_json(text, |_| None).unwrap_err().to_string();
         assert_eq!(fails("{"), "the configuration is not valid JSON (line 1)");
-        assert_eq!(fails("{}"), "the configuration has no object mcpServers");
+        assert_eq!(fails("{}"), "the configuration has no `mcpServers` object");
         let of = |entry: &str| fails(&format!(r#"{{"mcpServers": {{"a": {entry}}}}}"#));
-        assert_eq!(of("{}"), "server a: there is neither a command nor a url");
-        assert_eq!(of(r#"{"command": 7}"#), "server a: a setting has a wrong type");
+        assert_eq!(of("{}"), "server a: neither `command` nor `url` is set");
+        assert_eq!(of(r#"{"command": 7}"#), "server a: a setting has the wrong type");
         assert_eq!(
             of(r#"{"command": "x", "env": {"A": []}}"#),
-            "server a: the value of A is no text"
+            "server a: the value of A must be a string, a number or a boolean"
         );
         assert!(
             of(r#"{"type": "sse", "url": "http://localhost"}"#).contains("sse is not supported")

@@ -87,7 +87,10 @@ impl Connection {
         let listed = tokio::time::timeout_at(end, this.list(&session)).await;
         let listed = listed.unwrap_or_else(|_| {
             let time = this.server.connect_timeout;
-            Err(Error::new(ErrorKind::Connect, format!("no list of tools within {time:?}")))
+            Err(Error::new(
+                ErrorKind::Connect,
+                format!("the server did not list its tools within {time:?}"),
+            ))
         });
         let tools = listed.map_err(|error| match error.kind() {
             ErrorKind::Config => error.of(&name),
@@ -164,7 +167,7 @@ impl Connection {
     /// Dropping the future may leave the tool pinned, but not offered until the list changes.
     pub async fn confirm(&self, tool: &str) -> Result<(), Error> {
         if !self.approval().confirm(tool) {
-            let message = format!("there is no tool {tool} that waits to be confirmed");
+            let message = format!("no tool {tool} is waiting to be confirmed");
             return Err(Error::config(message).of(self.name()));
         }
         let session = self.session().await.map_err(|error| error.of(self.name()))?;
@@ -262,7 +265,7 @@ impl Connection {
             (session, reply) = self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
             if !session.hello.is_stateless() {
                 return Err(Error::protocol(
-                    "the server speaks another version since it has asked",
+                    "the server changed its protocol version after it asked for input",
                 ));
             }
         }
@@ -282,12 +285,12 @@ impl Connection {
             let answered = session.link.host.answer_in_round(question, cx.clone()).await;
             let (answer, warning) = answered.map_err(|refusal| {
                 let why = session.link.secrets.excerpt(&refusal.message, 300);
-                let why = format!("the server asks a model, which was refused: {why}");
+                let why = format!("the server's request to a model was refused: {why}");
                 Error::new(ErrorKind::Refused, why)
             })?;
             if let Some(why) = warning {
                 let why = session.link.secrets.excerpt(&why, 300);
-                session.link.warn(format!("a question of the server was not answered: {why}"));
+                session.link.warn(format!("a question from the server was not answered: {why}"));
             }
             round.answer(answer);
         }
@@ -451,7 +454,7 @@ async fn follow(
         match this.list(&session).await {
             Ok(tools) => this.offer(tools),
             Err(error) => {
-                session.link.warn(format!("the list of tools cannot be read again: {error}"));
+                session.link.warn(format!("the list of tools could not be reloaded: {error}"));
             }
         }
     }

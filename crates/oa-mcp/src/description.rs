@@ -43,7 +43,7 @@ impl Description {
         let shown = oa_redact::visible(&raw_name.chars().take(80).collect::<String>()).to_string();
         let fail = |why: String| format!("the tool {shown} is left out: {why}");
         if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
-            return Err(fail("it runs as a task only".to_owned()));
+            return Err(fail("it can only run as a task".to_owned()));
         }
         let Limits { description_bytes, schema_bytes, .. } = server.limits;
         let schema =

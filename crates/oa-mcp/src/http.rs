@@ -31,7 +31,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The longest wait for the notice that a session ends.
 const GOODBYE: Duration = Duration::from_secs(2);
 const BROKEN_NEWS: &str =
-    "the server's stream of notices broke off: changes of its list are not noticed";
+    "the server's notification stream broke off: changes to its tools will be missed";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -253,19 +253,19 @@ impl Carrier {
         if kind.starts_with("application/json") {
             let Some(bytes) = whole(&mut body, limit).await.map_err(broken)? else {
                 return Err(Error::limit(format!(
-                    "a message of the server is longer than {limit} bytes"
+                    "a message from the server is longer than {limit} bytes"
                 )));
             };
             if self.link.incoming(&bytes, Some(id)).is_ok() {
                 return Ok(());
             }
             return Err(self
-                .not_understood("the answer is no message of the protocol", &bytes)
+                .not_understood("the answer is not a protocol message", &bytes)
                 .with_status(status));
         }
         let bytes = start_of(&mut body).await;
         Err(self.not_understood(
-            &format!("the answer is neither JSON nor a stream of events (status {status})"),
+            &format!("the answer is neither JSON nor an event stream (status {status})"),
             &bytes,
         ))
     }
@@ -303,7 +303,7 @@ impl Carrier {
                 (resumptions, seen) = (0, parser.last_event_id().to_owned());
             }
             if resumptions == RESUMPTIONS {
-                let why = "the stream of the answer broke off, and again when it was resumed";
+                let why = "the answer's stream broke off, and again after it was resumed";
                 return Err(Error::new(ErrorKind::Closed, why));
             }
             resumptions += 1;
@@ -319,7 +319,7 @@ impl Carrier {
         parser: &mut Parser,
     ) -> Result<Result<(), Error>, Error> {
         let Ok(last) = HeaderValue::from_str(parser.last_event_id()) else {
-            return Err(Error::protocol("the server's id of an event cannot be sent"));
+            return Err(Error::protocol("the server's event id is not a valid header value"));
         };
         let asked = self.ask(Method::GET, RequestBody::empty(), &About::After(last)).await;
         let response = match asked {
@@ -332,7 +332,7 @@ impl Carrier {
         if !is_stream(&response) {
             let status = response.status();
             let bytes = start_of(&mut response.into_body()).await;
-            let what = format!("the rest of the answer is no stream of events (status {status})");
+            let what = format!("the rest of the answer is not an event stream (status {status})");
             return Err(self.not_understood(&what, &bytes));
         }
         Ok(self.events(id, parser, response.into_body()).await)
@@ -346,7 +346,7 @@ impl Carrier {
     ) -> Result<(), Error> {
         let too_large = |_| {
             Error::limit(format!(
-                "a message of the server is longer than {} bytes",
+                "a message from the server is longer than {} bytes",
                 self.link.limits.message_bytes
             ))
         };
@@ -397,7 +397,7 @@ impl Carrier {
             let Ok(response) = self.send(message).await else { continue };
             if !response.status().is_success() || !is_stream(&response) {
                 let (error, _) = self.refused(response).await;
-                self.link.warn(format!("changes of the server's list are not noticed: {error}"));
+                self.link.warn(format!("changes to the server's tools will be missed: {error}"));
                 return;
             }
             if let Err(error) = self.stream(None, response.into_body()).await
@@ -430,7 +430,7 @@ impl Carrier {
         let Some(key) = (ask.0)(challenge).await else {
             return Err(Error::new(
                 ErrorKind::Rejected,
-                "the server wants another key (status 401)",
+                "the server requires a different key (status 401)",
             )
             .with_status(401));
         };

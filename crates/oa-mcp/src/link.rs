@@ -195,7 +195,7 @@ impl Link {
         let of = match &message {
             JsonRpcMessage::Request(request) => {
                 let RequestId::Number(id) = request.id else {
-                    return Err(Error::protocol("a request with an id that is no number"));
+                    return Err(Error::protocol("a request has an id that is not a number"));
                 };
                 match &request.request {
                     ClientRequest::CustomRequest(custom) => {
@@ -260,7 +260,7 @@ impl Link {
         match self.outgoing.try_send(Outgoing { bytes, of, mirrors, written }) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => {
-                let error = Error::limit(format!("the server leaves {OUTGOING} messages unread"));
+                let error = Error::limit(format!("the server left {OUTGOING} messages unread"));
                 self.end(error.clone());
                 Err(error)
             }
@@ -368,7 +368,7 @@ impl Link {
         } else if id == SUBSCRIBE {
             drop(state);
             if let Err(error) = answer {
-                self.warn(format!("changes of the server's list are not noticed: {error}"));
+                self.warn(format!("changes to the server's tools will be missed: {error}"));
             }
         } else {
             // Late, unknown and repeated ids: nobody waits for them.
@@ -440,11 +440,13 @@ impl Link {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT)]);
         let excerpt = self.secrets.excerpt(&text, EXCERPT);
         if count == 1 {
-            self.warn(format!("the server prints what is no message of the protocol: {excerpt}"));
+            self.warn(format!(
+                "the server printed output that is not a protocol message: {excerpt}"
+            ));
         }
         if count > limit {
             let message = format!(
-                "the server printed more than {limit} lines that are no messages: {excerpt}"
+                "the server printed more than {limit} lines that are not messages: {excerpt}"
             );
             return Err(Error::limit(message));
         }

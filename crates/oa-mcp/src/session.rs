@@ -157,7 +157,7 @@ impl Session {
         let id = match sent.map_err(|_| gone())?.id {
             RequestId::Number(id) => id,
             RequestId::String(_) => {
-                return Err(Error::protocol("a request with an id that is no number"));
+                return Err(Error::protocol("a request has an id that is not a number"));
             }
         };
         let mut open =

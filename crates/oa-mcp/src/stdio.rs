@@ -70,7 +70,7 @@ impl Running {
                     }
                     Ok(Line::TooLong) => {
                         let limit = link.limits.message_bytes;
-                        break Some(Error::limit(format!("a message of the server is longer than {limit} bytes")));
+                        break Some(Error::limit(format!("a message from the server is longer than {limit} bytes")));
                     }
                     Ok(Line::End) | Err(_) => {
                         if status.is_none() {

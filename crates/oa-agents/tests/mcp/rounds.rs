@@ -33,7 +33,7 @@ async fn a_model_that_permissions_forbid_is_an_error_for_the_model_and_the_turn_
     let rule = |options: AgentOptionsBuilder| options.tool_rule(ToolRule::deny("s__sampling"));
     let (client, _) = turn(server, "model", rule).await;
     let told = result(&client);
-    let why = "the server asks a model, which was refused: a permission rule denies this call";
+    let why = "the server's request to a model was refused: a permission rule denies this call";
     assert!(told.contains(why), "{told}");
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
     assert_eq!(painter.requests().len(), 0);

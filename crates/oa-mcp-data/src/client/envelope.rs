@@ -69,7 +69,7 @@ impl Envelope {
             // It begins a conversation, whatever it carries.
             (_, Origin::Lines | Origin::Session) if method == "initialize" => return Self::None,
             (Some(Value::String(version)), _) => version,
-            (Some(_), _) => return malformed(&format!("{VERSION} must be a text")),
+            (Some(_), _) => return malformed(&format!("{VERSION} must be a string")),
             (None, Origin::Post(_)) => {
                 return malformed(&format!("_meta must have {VERSION}, and {CAPABILITIES}"));
             }
@@ -79,7 +79,7 @@ impl Envelope {
             (None, _) => return Self::None,
         };
         let mismatch = |header: &str| {
-            let why = format!("the header {header} must say what the body says");
+            let why = format!("the header {header} must match the body");
             Self::Refused(error(id, HEADER_MISMATCH, &why))
         };
         match origin {
@@ -95,7 +95,7 @@ impl Envelope {
             let supported: Vec<_> =
                 std::iter::once(STATELESS).chain(VERSIONS.into_iter().rev()).collect();
             let data = json!({ "supported": supported, "requested": excerpt(version) });
-            let why = "this version of the protocol is not spoken here";
+            let why = "this protocol version is not supported";
             return Self::Refused(error_with(id, UNSUPPORTED_VERSION, why, &data));
         }
         if !field(CAPABILITIES).is_some_and(Value::is_object) {

@@ -61,12 +61,12 @@ pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
     }
     match serde_json::from_slice::<Value>(bytes) {
         Ok(Value::Array(batch)) if batch.is_empty() => {
-            Err(error(&Value::Null, INVALID_REQUEST, "a batch without messages"))
+            Err(error(&Value::Null, INVALID_REQUEST, "the batch is empty"))
         }
         Ok(Value::Array(batch)) => Ok(batch.into_iter().map(message).collect()),
         Ok(value) => Ok(vec![message(value)]),
         Err(cause) => {
-            let why = format!("no JSON: {cause}");
+            let why = format!("not valid JSON: {cause}");
             Err(error(&Value::Null, PARSE_ERROR, &why))
         }
     }
@@ -74,7 +74,7 @@ pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
 
 fn message(mut value: Value) -> Incoming {
     let Some(message) = value.as_object_mut() else {
-        return Incoming::Invalid { id: Value::Null, why: "a message is an object" };
+        return Incoming::Invalid { id: Value::Null, why: "a message must be an object" };
     };
     let id = message.shift_remove("id");
     let is_id = matches!(id, Some(Value::Number(_) | Value::String(_)));
@@ -85,16 +85,16 @@ fn message(mut value: Value) -> Incoming {
     }
     let method = match message.shift_remove("method") {
         Some(Value::String(method)) => method,
-        Some(_) => return invalid("the method must be a text"),
+        Some(_) => return invalid("the method must be a string"),
         None if message.contains_key("result") || message.contains_key("error") => {
             return Incoming::Response;
         }
-        None => return invalid("there is no method"),
+        None => return invalid("the method is missing"),
     };
     let params = message.shift_remove("params").unwrap_or_default();
     match id {
         Some(id) if is_id => Incoming::Request { id, method, params },
-        Some(_) => invalid("the id must be a text or a number"),
+        Some(_) => invalid("the id must be a string or a number"),
         None => Incoming::Notice { method, params },
     }
 }

@@ -43,23 +43,29 @@ impl Link {
         let calls = state.calls.iter().filter(|(call, _)| is_meant(**call));
         let calls = calls.filter_map(|(id, call)| Some((id, call.questions.as_ref()?)));
         let Some((_, questions)) = calls.min_by_key(|(id, _)| **id) else {
-            return Err(HostRefusal::new(INVALID_REQUEST, "no tool is running that could ask"));
+            return Err(HostRefusal::new(
+                INVALID_REQUEST,
+                "questions are allowed only while a tool is running",
+            ));
         };
         let key = id.to_string();
         if key.len() > LONGEST_ID {
             return Err(HostRefusal::new(INVALID_REQUEST, "the id is too long"));
         }
         if state.asked.contains_key(&key) {
-            return Err(HostRefusal::new(INVALID_REQUEST, "a question with this id is open"));
+            return Err(HostRefusal::new(
+                INVALID_REQUEST,
+                "a question with this id is already open",
+            ));
         }
         if state.asked.len() >= self.limits.questions {
-            return Err(HostRefusal::new(REFUSED, "too many questions wait for their answers"));
+            return Err(HostRefusal::new(REFUSED, "too many questions are waiting for answers"));
         }
         let cancel = Cancel::new();
         let question = Question { id: id.clone(), asked, cancel: cancel.clone() };
         questions
             .try_send(question)
-            .map_err(|_| HostRefusal::new(REFUSED, "too many questions wait for their answers"))?;
+            .map_err(|_| HostRefusal::new(REFUSED, "too many questions are waiting for answers"))?;
         state.asked.insert(key, cancel);
         self.asking.send_replace(state.asked.len());
         Ok(())

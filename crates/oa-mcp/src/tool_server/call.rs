@@ -114,7 +114,7 @@ impl Runner {
             Ok(Permission::Deny(reason)) => {
                 return Err(Refused(format!("permission denied: {reason}")));
             }
-            Ok(_) => return Err(Refused("permission denied: nobody has decided".to_owned())),
+            Ok(_) => return Err(Refused("permission denied: no decision was made".to_owned())),
             Err(_) => {
                 return Err(Refused("permission denied: the permission check failed".to_owned()));
             }

@@ -156,7 +156,7 @@ impl HttpService {
             session.connection.end();
             return Ok(empty(StatusCode::NO_CONTENT));
         }
-        Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "messages are sent by POST"))
+        Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "messages must be sent with POST"))
     }
 }
 
@@ -228,7 +228,7 @@ impl Shared {
         let session = Arc::new(Session::new(connection));
         let added = self.sessions().add(id.clone(), session, now(), is_busy);
         added.map_err(|Full| {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there are too many busy sessions")
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are busy")
         })?;
         let mut response = json(StatusCode::OK, answer);
         // Hexadecimal digits are a valid value.
@@ -384,7 +384,7 @@ fn session_id(parts: &Parts) -> Result<Option<&str>, Refusal> {
 }
 
 fn no_session() -> Refusal {
-    let why = "the first message must be initialize alone, and later ones need its mcp-session-id";
+    let why = "the first message must be a single initialize; later ones need its mcp-session-id";
     Refusal::new(StatusCode::BAD_REQUEST, why)
 }
 

@@ -218,7 +218,7 @@ impl Protocol {
                 self.stateless(id, method, params, level, of)
             }
             Envelope::Refused(answer) => Step::Reject(Rejection::Malformed, answer),
-            _ => Step::Answer(error(&id, INVALID_REQUEST, "this kind of request is not known")),
+            _ => Step::Answer(error(&id, INVALID_REQUEST, "this kind of request is not supported")),
         }
     }
 
@@ -278,10 +278,10 @@ impl Protocol {
 
     fn initialize(&mut self, id: &Value, params: &Value) -> String {
         let Some(asked) = params.get("protocolVersion").and_then(Value::as_str) else {
-            return error(id, INVALID_PARAMS, "protocolVersion must be a text");
+            return error(id, INVALID_PARAMS, "protocolVersion must be a string");
         };
         if self.is_ready {
-            return error(id, INVALID_REQUEST, "initialize was said before");
+            return error(id, INVALID_REQUEST, "initialize was already received");
         }
         self.is_ready = true;
         // A client that does not know our version ends the connection.
@@ -299,7 +299,7 @@ impl Protocol {
         of: Option<u64>,
     ) -> Step {
         let Some(tool) = params.get("name").and_then(Value::as_str) else {
-            return Step::Answer(error(&id, INVALID_PARAMS, "name must be a text"));
+            return Step::Answer(error(&id, INVALID_PARAMS, "name must be a string"));
         };
         let offer = self.catalog.offer();
         if !offer.offers(tool) {
@@ -352,17 +352,17 @@ impl Protocol {
         let key = of.map_or_else(|| id.to_string(), |of| format!("{of}/{id}"));
         if self.open.contains_key(&key) {
             // With this id it would be taken for the answer to the call that runs.
-            let why = format!("a call with the id {} runs already", excerpt(&key));
+            let why = format!("a call with the id {} is already running", excerpt(&key));
             return Err(Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why)));
         }
         let bytes = held(params) + key.len();
         let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
         if self.open.len() >= calls {
-            let why = format!("{calls} calls run already");
+            let why = format!("{calls} calls are already running");
             return Err(Step::Answer(unavailable(id, is_stateless, &why)));
         }
         if self.held.saturating_add(bytes) > limit {
-            let why = format!("the calls that run take more than {limit} bytes");
+            let why = format!("the running calls take more than {limit} bytes");
             return Err(Step::Answer(unavailable(id, is_stateless, &why)));
         }
         self.started += 1;
@@ -417,7 +417,7 @@ impl Protocol {
 }
 
 fn unknown_method(id: &Value, method: &str) -> String {
-    error(id, METHOD_NOT_FOUND, &format!("there is no method {}", excerpt(method)))
+    error(id, METHOD_NOT_FOUND, &format!("unknown method {}", excerpt(method)))
 }
 
 /// Returns the memory that a value takes, roughly.

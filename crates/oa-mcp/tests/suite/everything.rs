@@ -255,7 +255,10 @@ async fn the_reference_server_as_a_child() {
         .env("CANARY_NAMED", "of no interest");
     let connected = connect(server).await;
     let warnings: Vec<_> = connected.connections().flat_map(oa_mcp::Connection::warnings).collect();
-    assert_eq!(warnings, ["the tool simulate-research-query is left out: it runs as a task only"]);
+    assert_eq!(
+        warnings,
+        ["the tool simulate-research-query is left out: it can only run as a task"]
+    );
     assert!(connected.connection("e").unwrap().instructions().await.is_some());
     tour(&connected).await;
     questions(&connected).await;

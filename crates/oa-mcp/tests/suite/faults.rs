@@ -138,12 +138,12 @@ async fn garbage_is_skipped_counted_and_bounded() {
     let warnings = connected.connection("s").unwrap().warnings();
     assert_eq!(
         warnings,
-        ["the server prints what is no message of the protocol: Server listening!"]
+        ["the server printed output that is not a protocol message: Server listening!"]
     );
     let lines = || connected.connection("s").unwrap().ignored().lines;
     assert_eq!(lines(), 3);
     let closed = call(&connected, "much garbage").await.unwrap_err();
-    assert!(closed.contains("more than 100 lines that are no messages"), "{closed}");
+    assert!(closed.contains("more than 100 lines that are not messages"), "{closed}");
     // The third of 100 was the 101st in all, and what comes after the end is read by nobody.
     assert_eq!(lines(), 101);
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
@@ -160,7 +160,7 @@ async fn messages_and_lines_without_end_are_bounded() {
         .await
         .unwrap();
     assert_eq!(fits.as_str().unwrap().len(), 90_000);
-    let too_long = "s: a message of the server is longer than 100000 bytes";
+    let too_long = "s: a message from the server is longer than 100000 bytes";
     let huge = call_with(&connected, json!({ "what": "huge", "bytes": 200_000 }), cx).await;
     assert_eq!(huge, Err(too_long.to_owned()));
     assert_eq!(call(&connected, "endless line").await, Err(too_long.to_owned()));
@@ -176,12 +176,12 @@ async fn answers_of_a_wrong_shape_are_told_and_nothing_hangs() {
         Err("s: the answer has both a result and an error".to_owned())
     );
     let shape = call(&connected, "shape").await.unwrap_err();
-    assert_eq!(shape, r#"the answer is no result of a tool: ["not","a","result"]"#);
-    let expected = "known\n[content of an unknown kind: smell]";
+    assert_eq!(shape, r#"the answer is not a tool result: ["not","a","result"]"#);
+    let expected = "known\n[content of an unknown type: smell]";
     assert_eq!(call(&connected, "unknown content").await, Ok(json!(expected)));
     assert_eq!(call(&connected, "twice").await, Ok(json!("first")));
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
-    assert!(call(&connected, "neither").await.unwrap_err().contains("no result of a tool: null"));
+    assert!(call(&connected, "neither").await.unwrap_err().contains("not a tool result: null"));
     let ignored = connected.connection("s").unwrap().ignored();
     assert_eq!((ignored.lines, ignored.answers), (0, 2), "one was unknown, one came twice");
     connected.close().await;

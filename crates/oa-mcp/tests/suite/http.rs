@@ -238,13 +238,13 @@ async fn refusals_are_errors_with_status_and_a_masked_excerpt() {
     assert!(oops.contains("500 Internal Server Error: <b>oops</b>") && oops.len() < 500, "{oops}");
     assert_eq!(
         failed("html").await,
-        "s: the answer is neither JSON nor a stream of events (status 200): <html>Log in first</html>"
+        "s: the answer is neither JSON nor an event stream (status 200): <html>Log in first</html>"
     );
-    assert_eq!(failed("nonsense").await, "s: the answer is no message of the protocol: [1, 2]");
-    assert_eq!(failed("large").await, "s: a message of the server is longer than 100000 bytes");
+    assert_eq!(failed("nonsense").await, "s: the answer is not a protocol message: [1, 2]");
+    assert_eq!(failed("large").await, "s: a message from the server is longer than 100000 bytes");
     assert_eq!(
         failed("large event").await,
-        "s: a message of the server is longer than 100000 bytes"
+        "s: a message from the server is longer than 100000 bytes"
     );
     assert_eq!(failed("no answer").await, "s: the server ended its response without the answer");
     assert_eq!(call(&connected, "fine").await, Ok(json!("fine")));

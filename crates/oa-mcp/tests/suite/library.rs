@@ -155,7 +155,7 @@ async fn a_tool_that_differs_from_its_pin_waits_to_be_confirmed() {
     let now = connection.pins().unwrap();
     assert_ne!(now, pins);
     let error = connection.confirm("echo").await.unwrap_err();
-    assert_eq!(error.to_string(), "s: there is no tool echo that waits to be confirmed");
+    assert_eq!(error.to_string(), "s: no tool echo is waiting to be confirmed");
     other.close().await;
     // What was confirmed holds for the next connection.
     let next = connect(scripted("changed").pins(now)).await.unwrap();

@@ -19,7 +19,8 @@ async fn one_bad_tool_is_left_out_alone() {
     let warnings = connected.connection("s").unwrap().warnings();
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(
-        warnings.contains(&"the tool schemaless is left out: its schema is no object".to_owned()),
+        warnings
+            .contains(&"the tool schemaless is left out: its schema is not an object".to_owned()),
         "{warnings:?}"
     );
     let file = tool(&connected, &seen[2]).unwrap();
@@ -50,7 +51,7 @@ async fn pages_without_end_and_too_many_tools_are_cut() {
 async fn a_list_that_is_no_list_is_a_failure() {
     let error = connect(scripted("no-list")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
-    assert!(error.to_string().starts_with("s: the answer is no list of tools: "), "{error}");
+    assert!(error.to_string().starts_with("s: the answer is not a list of tools: "), "{error}");
 }
 
 #[tokio::test]

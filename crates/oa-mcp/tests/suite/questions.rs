@@ -117,7 +117,10 @@ async fn a_question_without_a_running_tool_is_refused() {
         async { ElicitationAnswer::Cancel }
     });
     let refused = heard(server, "last cancel").await;
-    assert_eq!(refused, json!({ "code": -32600, "message": "no tool is running that could ask" }));
+    assert_eq!(
+        refused,
+        json!({ "code": -32600, "message": "questions are allowed only while a tool is running" })
+    );
     assert_eq!(count.load(Ordering::Relaxed), 0);
 }
 

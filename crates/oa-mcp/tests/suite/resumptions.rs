@@ -137,7 +137,7 @@ async fn resumptions_are_tried_three_times() {
     assert_eq!(call(&connected, "away").await, Ok(json!("back")));
     assert_eq!(
         call(&connected, "stuck").await,
-        Err("s: the stream of the answer broke off, and again when it was resumed".to_owned())
+        Err("s: the answer's stream broke off, and again after it was resumed".to_owned())
     );
     assert_eq!(tries.load(Ordering::Relaxed), 3);
     assert_eq!(
@@ -146,7 +146,7 @@ async fn resumptions_are_tried_three_times() {
     );
     assert_eq!(
         call(&connected, "page").await,
-        Err("s: the rest of the answer is no stream of events (status 200 OK): <html>Log in"
+        Err("s: the rest of the answer is not an event stream (status 200 OK): <html>Log in"
             .to_owned())
     );
     assert_eq!(tries.load(Ordering::Relaxed), 1);
@@ -165,7 +165,8 @@ async fn a_stream_of_notices_that_keeps_breaking_off_is_told() {
             break;
         }
     }
-    let expected = "the server's stream of notices broke off: changes of its list are not noticed";
+    let expected =
+        "the server's notification stream broke off: changes to its tools will be missed";
     assert_eq!(warnings(), [expected]);
     assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 3);
     // Calls are not touched by it.

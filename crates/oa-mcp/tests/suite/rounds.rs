@@ -113,7 +113,7 @@ async fn a_question_that_is_refused_is_declined_and_a_wrong_answer_canceled() {
         let heard: Value = serde_json::from_str(heard.as_str().unwrap()).unwrap();
         assert_eq!(heard["responses"], json!({ "who": { "action": action } }));
         let warnings = connected.connection("s").unwrap().warnings();
-        let expected = format!("a question of the server was not answered: {why}");
+        let expected = format!("a question from the server was not answered: {why}");
         assert!(warnings.iter().any(|warning| warning.starts_with(&expected)), "{warnings:?}");
         connected.close().await;
     }
@@ -126,7 +126,7 @@ async fn a_model_that_is_refused_ends_the_call_and_no_other() {
     let connected = started(server).await;
     assert_eq!(
         call(&connected, "round model").await,
-        Err("s: the server asks a model, which was refused: not today".to_owned())
+        Err("s: the server's request to a model was refused: not today".to_owned())
     );
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
     connected.close().await;
@@ -138,21 +138,30 @@ async fn what_may_not_be_asked_is_an_error_before_anybody_is_asked() {
     let (server, count) = answered(ada());
     let connected = started(server).await;
     for (what, why) in [
-        ("round model", "the server asks by sampling/createMessage: this client does not offer it"),
-        ("round all", "the server asks by sampling/createMessage: this client does not offer it"),
-        ("round unknown", "the server asks for what a client cannot be asked for"),
-        ("round shapeless", "the questions of the server are no object"),
-        ("round shapeless state", "the state of the server is no text"),
-        ("round shapeless form", "the server asks by elicitation/create: its form is no object"),
-        ("round for nothing", "the server asks for input, but not for which"),
-        ("round many", "the server asks 5 questions at once, not 4"),
+        (
+            "round model",
+            "the server's sampling/createMessage was refused: this client does not support it",
+        ),
+        (
+            "round all",
+            "the server's sampling/createMessage was refused: this client does not support it",
+        ),
+        ("round unknown", "the server asked for something that the protocol does not allow"),
+        ("round shapeless", "the server's inputRequests is not an object"),
+        ("round shapeless state", "the server's requestState is not a string"),
+        (
+            "round shapeless form",
+            "the server's elicitation/create was refused: its form is not an object",
+        ),
+        ("round for nothing", "the server asked for input without saying which"),
+        ("round many", "the server asked 5 questions at once, more than 4"),
     ] {
         assert_eq!(call(&connected, what).await, Err(format!("s: {why}")), "{what}");
     }
     assert_eq!(count.load(Ordering::Relaxed), 0);
     connected.close().await;
     let bare = heard(scripted("stateless"), "round form").await;
-    let why = "s: the server asks by elicitation/create: this client does not offer it";
+    let why = "s: the server's elicitation/create was refused: this client does not support it";
     assert_eq!(bare, Err(why.to_owned()));
 }
 
@@ -174,7 +183,7 @@ async fn rounds_and_the_state_are_bounded() {
     let (server, count) = answered(ada());
     let connected = started(server).await;
     let endless = call(&connected, "round endless").await;
-    assert_eq!(endless, Err("s: the server asks for input more than 10 times".to_owned()));
+    assert_eq!(endless, Err("s: the server asked for input more than 10 times".to_owned()));
     assert_eq!(count.load(Ordering::Relaxed), 10);
     let huge = async |bytes: usize| {
         let input = json!({ "what": "round huge", "bytes": bytes });
@@ -190,7 +199,7 @@ async fn rounds_and_the_state_are_bounded() {
 
     let server = scripted("stateless").limits(with_limits(|limits| limits.rounds = 3));
     let waits = heard(server, "round wait").await;
-    assert_eq!(waits, Err("s: the server asks for input more than 3 times".to_owned()));
+    assert_eq!(waits, Err("s: the server asked for input more than 3 times".to_owned()));
 }
 
 #[tokio::test]
@@ -422,7 +431,7 @@ async fn calls_prompts_and_resources_may_ask_over_http() {
     assert_eq!(*contexts.lock().unwrap(), ["c", "c", "prompts/get", "resources/read", "m"]);
 
     let list = connection.request("tools/list", json!({ "cursor": "ask" })).await.unwrap_err();
-    assert_eq!(list.to_string(), "s: the server asks for input, which tools/list cannot give");
+    assert_eq!(list.to_string(), "s: the server asked for input, which tools/list does not allow");
     let refused = call(&connected, "again").await;
     assert_eq!(refused, Err("wrong arguments: the state is not mine".to_owned()));
     // Whether it was taken is not known, so it is not sent a third time.

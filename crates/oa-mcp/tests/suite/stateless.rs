@@ -83,11 +83,11 @@ async fn a_server_that_refuses_the_handshake_is_asked_without_one() {
     );
     assert_eq!(
         call(&connected, "ask").await,
-        Err("s: the server asks by roots/list: this client does not offer it".to_owned())
+        Err("s: the server's roots/list was refused: this client does not support it".to_owned())
     );
     assert_eq!(
         call(&connected, "task").await,
-        Err("s: the result is of an unknown kind".to_owned())
+        Err("s: the result has an unknown resultType".to_owned())
     );
     assert_eq!(
         call(&connected, "broken").await,

@@ -46,7 +46,7 @@ async fn permission_sees_what_runs() {
     assert_eq!(run("a").await, fine(r#"wrote {"path":"a","times":1}"#));
     assert_eq!(run("b").await, fine(r#"wrote {"path":"c","times":1}"#));
     assert_eq!(run("x").await, denied("permission denied: not there"));
-    assert_eq!(run("later").await, denied("permission denied: nobody has decided"));
+    assert_eq!(run("later").await, denied("permission denied: no decision was made"));
     assert_eq!(run("panic").await, denied("permission denied: the permission check failed"));
     assert!(run("bad").await.1.starts_with("invalid arguments: `path`"));
     assert_eq!(asked.lock().unwrap()[0], json!({ "path": "a", "times": 1 }));
@@ -74,10 +74,13 @@ async fn calls_beyond_the_limits_are_refused_and_the_others_run() {
     client.send(&call(1, "wait", json!({ "text": "" }))).await;
     let large = "x".repeat(4_000);
     let refused = client.ask(&call(2, "wait", json!({ "text": large }))).await;
-    assert_eq!(refused["error"]["message"], "the calls that run take more than 4000 bytes");
+    assert_eq!(refused["error"]["message"], "the running calls take more than 4000 bytes");
     client.send(&call(3, "wait", json!({ "text": "" }))).await;
     let refused = client.ask(&call(4, "wait", json!({ "text": "" }))).await;
-    assert_eq!(refused["error"], json!({ "code": -32000, "message": "2 calls run already" }));
+    assert_eq!(
+        refused["error"],
+        json!({ "code": -32000, "message": "2 calls are already running" })
+    );
     release.notify_waiters();
     let mut ids = [client.next().await["id"].as_i64(), client.next().await["id"].as_i64()];
     ids.sort_unstable();

@@ -41,12 +41,12 @@ impl Guard {
             None => parts.uri.authority().map(http::uri::Authority::as_str),
         };
         if !host.is_some_and(|host| self.knows(host)) {
-            return Err(forbidden("this server does not answer to that host"));
+            return Err(forbidden("the host is not allowed"));
         }
         if parts.headers.contains_key(ORIGIN) {
             let origin = text(&parts.headers, ORIGIN).and_then(|origin| origin.split_once("://"));
             if !origin.is_some_and(|(_, host)| self.knows(host)) {
-                return Err(forbidden("requests of that origin are not answered"));
+                return Err(forbidden("the origin is not allowed"));
             }
         }
         let Some(key) = &self.bearer else { return Ok(()) };
