@@ -2,12 +2,12 @@ use oa_mcp_data::{Pins, UnconfirmedTool};
 
 use crate::description::Description;
 
-/// Which tools are approved, if that is asked for.
+/// The approvals of tools, if pins are configured.
 pub(crate) struct Approval {
     pins: Option<Pins>,
     /// The pins are empty, and no list has been read yet.
     is_first_use: bool,
-    /// Tools that wait, with their hashes.
+    /// Tools that are waiting to be confirmed, with their hashes.
     waiting: Vec<(UnconfirmedTool, String)>,
 }
 
@@ -25,7 +25,7 @@ impl Approval {
         self.waiting.iter().map(|(tool, _)| tool.clone()).collect()
     }
 
-    /// Pins a tool that waits; false if none of this name does.
+    /// Pins a waiting tool. Returns false if no tool of this name is waiting.
     pub(crate) fn confirm(&mut self, tool: &str) -> bool {
         let place = self.waiting.iter().position(|(waiting, _)| waiting.tool == tool);
         let (Some(place), Some(pins)) = (place, &mut self.pins) else { return false };
@@ -34,7 +34,7 @@ impl Approval {
         true
     }
 
-    /// Takes a new list, and returns the tools of it that are approved. Each comes with its hash.
+    /// Takes a new list of tools with their hashes, and returns the approved ones.
     pub(crate) fn admit(&mut self, tools: Vec<(Description, String)>) -> Vec<Description> {
         let Some(pins) = &mut self.pins else {
             return tools.into_iter().map(|(tool, _)| tool).collect();

@@ -10,12 +10,12 @@ use crate::error::{Error, ErrorKind};
 use crate::listener::OnStderr;
 use crate::stdio_spec::StdioSpec;
 
-/// The variables of our environment that a child gets without their being named.
+/// The environment variables that every child inherits.
 const INHERITED: [&str; 11] = [
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
     "USER",
 ];
-/// The variables that programs on Windows do not start without.
+/// The variables that programs on Windows need to start.
 #[cfg(windows)]
 const INHERITED_ON_WINDOWS: [&str; 13] = [
     "APPDATA",
@@ -32,12 +32,12 @@ const INHERITED_ON_WINDOWS: [&str; 13] = [
     "USERNAME",
     "USERPROFILE",
 ];
-/// The longest line of error output that is handed out in one piece.
+/// The longest line of error output that is passed to the callback in one piece.
 const STDERR_LINE: usize = 8 * 1024;
-/// The longest end of the error output that is shown in an error, in characters.
+/// The maximum characters of recent error output in an error.
 const LAST_WORDS: usize = 1_000;
 
-/// Starts a program in a process group of its own, with the environment that was named.
+/// Starts a program in its own process group, with the configured environment.
 pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().kill_on_drop(true);
@@ -65,7 +65,7 @@ pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
 }
 
 impl StdioSpec {
-    /// Returns the variables that were named, with their values.
+    /// Returns the configured variables with their values.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let inherited = self.inherited.iter();
         let inherited =
@@ -74,7 +74,7 @@ impl StdioSpec {
     }
 }
 
-/// The process group of a child. Dropping it kills what is left of it.
+/// The process group of a child. Dropping it kills the remaining processes.
 pub(crate) struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -94,7 +94,7 @@ impl Group {
         }
     }
 
-    /// Asks the group to end.
+    /// Sends SIGTERM to the group.
     pub(crate) fn terminate(&self) {
         #[cfg(unix)]
         if let Some(leader) = self.leader {
@@ -102,7 +102,7 @@ impl Group {
         }
     }
 
-    /// Kills the group. Called once: a number that is free again may become somebody else's.
+    /// Kills the group, at most once: the system may reuse the process group's id.
     pub(crate) fn kill(&mut self) {
         #[cfg(unix)]
         if let Some(leader) = self.leader.take() {
@@ -117,7 +117,7 @@ impl Drop for Group {
     }
 }
 
-/// Ends a child whose input is closed: waits, asks, kills. Also what it has started.
+/// Ends a child whose input is closed, with everything that it started: waits, sends SIGTERM, then SIGKILL.
 pub(crate) async fn end(child: &mut Child, group: &mut Group, patience: Duration) {
     if tokio::time::timeout(patience, child.wait()).await.is_err() {
         group.terminate();
@@ -127,7 +127,7 @@ pub(crate) async fn end(child: &mut Child, group: &mut Group, patience: Duration
             let _ = child.wait().await;
         }
     }
-    // The leader is gone; its children need not be.
+    // The leader has ended, but its children may still run.
     group.kill();
 }
 
@@ -181,7 +181,7 @@ impl LastWords {
     fn keep(&self, read: &[u8], limit: usize) {
         let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         kept.tail.extend_from_slice(read);
-        // Moved in large steps, so that a byte is not moved for each that comes.
+        // Trimmed in large steps, so that the cost per byte stays constant.
         if kept.tail.len() > limit.saturating_mul(2).max(limit + read.len()) {
             let from = kept.tail.len() - limit;
             kept.tail.drain(..from);
@@ -189,13 +189,14 @@ impl LastWords {
         }
     }
 
-    /// Returns the end of what was said, masked and on one line; `None` if nothing was.
+    /// Returns the end of the error output, masked and on one line; `None` if there was none.
     pub(crate) fn excerpt(&self, secrets: &Secrets, limit: usize) -> Option<String> {
         let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = &kept.tail[kept.tail.len().saturating_sub(limit)..];
         let mut text = String::from_utf8_lossy(tail);
         if kept.is_cut || tail.len() < kept.tail.len() {
-            // Half a secret is not recognized, and a secret has no line break.
+            // Start after a line break: a secret that was cut in half would not be masked, and secrets have no line
+            // breaks.
             let start = text.find('\n')?;
             text = text[start..].to_owned().into();
         }
@@ -206,7 +207,7 @@ impl LastWords {
     }
 }
 
-/// Says how a program ended.
+/// Describes how a program ended.
 pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => match status.code() {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::server::McpServer;
 use crate::servers::Servers;
 
-/// One server in a configuration file. Editors have settings of their own beside these; they are ignored.
+/// One server in a configuration file. Editor-specific settings are ignored.
 #[derive(Deserialize)]
 struct Entry {
     command: Option<String>,
@@ -26,13 +26,13 @@ struct Entry {
 }
 
 impl Servers {
-    /// Reads servers from the JSON that editors use: an object `mcpServers` (or `servers`) of servers by name, with
-    /// `command`, `args`, `env` and `cwd`, or `url` and `headers`.
+    /// Reads servers from the JSON that editors use: an object `mcpServers` (or `servers`) that maps names to servers,
+    /// each with `command`, `args`, `env` and `cwd`, or with `url` and `headers`.
     ///
-    /// `${NAME}` and `${env:NAME}` in any of these is replaced by what `variable` returns for the name, and
-    /// `${NAME:-text}` by the text if that is nothing. Nothing else of the environment is read. A server that is
-    /// `disabled` is left out, and settings that are not listed here are ignored. The values of `env` and `headers`
-    /// count as secrets.
+    /// In all of these, `${NAME}` and `${env:NAME}` are replaced by the value that `variable` returns for the name, and
+    /// `${NAME:-text}` falls back to the text if it returns `None`. Nothing else is read from the environment. Servers
+    /// marked `disabled` are left out, and settings that are not listed here are ignored. The values of `env` and
+    /// `headers` count as secrets.
     ///
     /// ```
     /// use oa_mcp::Servers;
@@ -51,8 +51,8 @@ impl Servers {
     ///
     /// # Errors
     ///
-    /// `Config`: no JSON of this form, a server without a command or URL, a variable that is not set, a server over
-    /// the old transport of events only (`"type": "sse"`), or a URL without the feature `http`.
+    /// `Config`: the JSON is invalid or has another form, a server has neither a command nor a URL, a variable is not
+    /// set, a server uses the old SSE transport (`"type": "sse"`), or a URL is given without the feature `http`.
     pub fn from_json(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let not_json = |error: serde_json::Error| {
             Error::config(format!("the configuration is not valid JSON (line {})", error.line()))
@@ -65,7 +65,7 @@ impl Servers {
         let mut servers = Self::new();
         for (name, entry) in entries {
             let at = |error: Error| error.of(format_args!("server {name}"));
-            // The message of the reader may quote a value.
+            // The parser's message may quote a value, which may be a secret.
             let entry = Entry::deserialize(entry)
                 .map_err(|_| at(Error::config("a setting has the wrong type")))?;
             if !entry.disabled {

@@ -21,26 +21,26 @@ use crate::limits::Limits;
 use crate::server::McpServer;
 use crate::session::{Session, Timer};
 
-/// The time in which restarts are counted.
+/// The window in which restarts are counted.
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
 /// The longest wait before a restart.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// The quiet that a changing list needs before it is read again.
+/// The pause after the last change notification before the list is read again.
 const QUIET: Duration = Duration::from_millis(250);
-/// The number of calls without an answer, one after the other, after which the server is restarted.
+/// The number of consecutive calls without an answer after which the server is restarted.
 const SILENT_CALLS: u32 = 3;
 
-/// The connection to one server, for all its tools and calls.
+/// The connection to one server, shared by all its tools and calls.
 ///
-/// A server that dies is started again by the next call; its tools stay offered meanwhile.
+/// If a server dies, the next call restarts it; until then its tools stay offered.
 pub struct Connection {
-    /// Itself, for the tasks that follow its list.
+    /// A reference to this value for the tasks that follow the list.
     me: Weak<Self>,
     server: McpServer,
     secrets: Secrets,
     live: Mutex<Live>,
     permits: Semaphore,
-    /// The questions that are open at once, in the version that asks in the place of a result.
+    /// Limits the open questions in the stateless version, which returns questions instead of a result.
     questions: Semaphore,
     silent: AtomicU32,
     closed: Cancel,
@@ -82,7 +82,7 @@ impl Connection {
             .await
             .map_err(|error| error.of(&name))?;
         let session = Arc::new(session);
-        // What changes while the list is read is read again.
+        // If the list changes while it is read, it is read again.
         let changes = session.link.changes.subscribe();
         let listed = tokio::time::timeout_at(end, this.list(&session)).await;
         let listed = listed.unwrap_or_else(|_| {
@@ -108,9 +108,9 @@ impl Connection {
         &self.server.name
     }
 
-    /// Returns what the server says about how to use it, bounded; `None` if nothing, or if it is not running.
+    /// Returns the server's instructions, bounded; `None` if it sent none or is not running.
     ///
-    /// It is in no prompt unless you put it there.
+    /// They are not added to any prompt.
     ///
     /// # Cancel safety
     ///
@@ -120,11 +120,12 @@ impl Connection {
         live.session.as_ref().and_then(|session| session.hello.instructions.clone())
     }
 
-    /// Returns what was wrong without being an error: tools that were left out, output that is no message.
+    /// Returns the warnings: problems that did not cause an error, such as tools that were left out or output that is
+    /// not a message.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.kept_warnings().clone();
-        // A call that is about to restart the server holds the lock; what it was told is kept already.
+        // A call that restarts the server holds the lock; its warnings are already kept.
         if let Ok(live) = self.live.try_lock()
             && let Some(session) = &live.session
         {
@@ -133,15 +134,15 @@ impl Connection {
         warnings
     }
 
-    /// Returns the number of things that the server has said and that nobody could use, over all its starts. The first line
-    /// that is no message is also among the [`warnings`](Self::warnings).
+    /// Returns the counts of ignored server output, over all restarts. The first line that is not a message is also in
+    /// [`warnings`](Self::warnings).
     #[must_use]
     pub fn ignored(&self) -> Ignored {
         self.ignored.counts()
     }
 
-    /// Returns the tools as they are approved, to be kept for the next connection; `None` if the server has
-    /// [no pins](McpServer::pins).
+    /// Returns the pins of the approved tools, to store for the next connection; `None` if the server has [no
+    /// pins](McpServer::pins).
     #[must_use]
     pub fn pins(&self) -> Option<Pins> {
         self.approval().pins().cloned()
@@ -153,14 +154,14 @@ impl Connection {
         self.approval().unconfirmed()
     }
 
-    /// Pins a tool as [`unconfirmed`](Self::unconfirmed) shows it, and offers it from now on. `tool` is its name as the
-    /// server says it.
+    /// Pins a tool as [`unconfirmed`](Self::unconfirmed) shows it, and offers it from now on. `tool` is its name on the
+    /// server.
     ///
-    /// The list is read again; a tool that has changed once more stays left out.
+    /// The list is read again; a tool that has changed in between stays left out.
     ///
     /// # Errors
     ///
-    /// `Config` if the tool does not wait for it; otherwise those of a call.
+    /// `Config` if the tool is not waiting to be confirmed; otherwise those of a call.
     ///
     /// # Cancel safety
     ///
@@ -176,16 +177,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request of the protocol and returns the JSON of its result, for what has no method here, such as
+    /// Sends a protocol request and returns the JSON of its result, for requests that have no method here, such as
     /// `completion/complete`.
     ///
     /// # Errors
     ///
-    /// Those of a call: the connection's, or the server's own of kind [`Rejected`](ErrorKind::Rejected).
+    /// Those of a call: errors of the connection, or the server's error with kind [`Rejected`](ErrorKind::Rejected).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future tells the server that nobody waits for the answer.
+    /// Dropping the future cancels the request on the server.
     pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
         self.send(method, params, None).await.map_err(|error| error.of(self.name()))
     }
@@ -206,7 +207,7 @@ impl Connection {
         self.tools.subscribe()
     }
 
-    /// Calls a tool by the name that the server has for it.
+    /// Calls a tool by its name on the server.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -227,18 +228,18 @@ impl Connection {
         params: Value,
         cx: Option<ToolContext>,
     ) -> Result<Value, Error> {
-        // A request of the program is no call of a tool.
+        // A request made by the program is not a tool call.
         let about = cx.clone().unwrap_or_else(|| ToolContext::new(method, method));
         let cancelled = about.cancel().cancelled();
         tokio::select! {
             biased;
-            // First, so that a request which is open tells the server why.
+            // First, so that an open request can send the server the reason.
             answer = self.converse(method, params, cx, &about) => answer,
             () = cancelled => Err(Session::interrupted()),
         }
     }
 
-    /// Sends a request, and sends it again with the answers as long as the server asks something before its result.
+    /// Sends a request, and sends it again with the answers for as long as the server returns questions.
     async fn converse(
         &self,
         method: &'static str,
@@ -271,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// Has the questions of a round answered, one after the other.
+    /// Has the questions of a round answered in sequence.
     async fn answer(
         &self,
         session: &Session,
@@ -299,7 +300,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request once, or twice if the server has not taken it. Returns the session in which that was.
+    /// Sends a request, and repeats it once if the server did not accept it. Returns the session that was used.
     async fn exchange(
         &self,
         method: &'static str,
@@ -329,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Returns the open session; starts the server again if it has died.
+    /// Returns the open session; restarts the server if it has died.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, Error> {
         let mut live = self.live.lock().await;
         if self.closed.is_cancelled() {
@@ -361,7 +362,7 @@ impl Connection {
         };
         let opened = tokio::select! {
             biased;
-            // Whoever closes waits for what is held here.
+            // `close` waits for the lock that is held here.
             () = self.closed.cancelled() => Err(crate::link::Link::closed()),
             opened = opening => opened,
         };
@@ -375,7 +376,7 @@ impl Connection {
         Ok(session)
     }
 
-    /// Reads the list again whenever the server says that it has changed.
+    /// Reads the list again whenever the server announces a change.
     fn watch_list(&self, session: &Arc<Session>, mut changes: watch::Receiver<u64>) {
         let ended = session.link.ended.cancelled();
         let (this, session) = (Weak::clone(&self.me), Arc::downgrade(session));
@@ -387,12 +388,12 @@ impl Connection {
         });
     }
 
-    /// Takes another list of tools; the same list changes nothing.
+    /// Replaces the list of tools. An equal list is not a change.
     fn offer(&self, tools: Arc<[Arc<Description>]>) {
         self.tools.send_if_modified(|known| {
             let is_other = *known != tools;
             *known = tools;
-            // After the list, so that whoever sees the number sees the list.
+            // After the list, so that a reader of the new revision sees the new list.
             self.revision.fetch_add(u64::from(is_other), Ordering::Release);
             is_other
         });
@@ -406,7 +407,7 @@ impl Connection {
         self.approval.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the words of the server about itself; starts it if it has died.
+    /// Returns the server's information about itself; restarts the server if it has died.
     pub(crate) async fn hello(&self) -> Result<Hello, Error> {
         Ok(self.session().await?.hello.clone())
     }
@@ -415,7 +416,7 @@ impl Connection {
         Patience::new(self.server.call_timeout, self.server.max_call_time)
     }
 
-    /// Closes the connection for good, and waits until nothing of it is left.
+    /// Closes the connection permanently and waits until the program or session has ended.
     pub(crate) async fn close(&self) {
         self.closed.cancel();
         let session = self.live.lock().await.session.take();
@@ -439,7 +440,7 @@ impl Connection {
     }
 }
 
-/// Waits for notices, and for quiet after them.
+/// Waits for change notifications and for a pause after them, then reloads the list.
 async fn follow(
     changes: &mut watch::Receiver<u64>,
     connection: &Weak<Connection>,

@@ -7,14 +7,14 @@ use crate::server::McpServer;
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Description {
-    /// The name as the server says it.
+    /// The name on the server.
     pub(crate) raw_name: String,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) offered: Value,
     pub(crate) checked: Value,
     pub(crate) category: &'static str,
-    /// A call that failed on its way may be repeated: the server says so, and is trusted.
+    /// A failed call may be repeated: the trusted server calls the tool idempotent.
     pub(crate) may_repeat: bool,
     pub(crate) of: Origin,
 }
@@ -22,15 +22,15 @@ pub(crate) struct Description {
 /// Where a tool comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
-    /// It is ours, and lists the server's resources.
+    /// Our tool that lists the server's resources.
     ListResources,
-    /// It is ours, and reads one of them.
+    /// Our tool that reads a resource.
     ReadResource,
     Server,
 }
 
 impl Description {
-    /// Reads a tool of a list. `None` if it is not wanted; an error says why it cannot be offered.
+    /// Reads a tool of a list. Returns `None` if it is filtered out; an error says why it cannot be offered.
     pub(crate) fn read(tool: &Value, server: &McpServer) -> Result<Option<Self>, String> {
         let Some(raw_name) =
             tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
@@ -67,7 +67,7 @@ impl Description {
         }))
     }
 
-    /// Returns the tools of ours that read the resources of a server.
+    /// Returns our tools for a server's resources.
     pub(crate) fn of_resources(server: &McpServer) -> [Self; 2] {
         let made = |raw_name: &str, description: &str, schema: Value, of: Origin| Self {
             name: tool_name(server.name_prefix(), raw_name),

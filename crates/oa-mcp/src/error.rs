@@ -12,19 +12,19 @@ pub enum ErrorKind {
     Connect,
     /// A bound of [`Limits`](crate::Limits) was exceeded.
     Limit,
-    /// The server's answer is no valid answer.
+    /// The server's answer is not valid.
     Protocol,
-    /// The server asked a model before it would go on, and was refused.
+    /// The server asked for a model's answer before its result, and was refused.
     Refused,
-    /// The server answered with an error of its own.
+    /// The server answered with an error.
     Rejected,
     /// The server did not answer in time.
     Timeout,
 }
 
-/// An error of a connection to a server.
+/// An error from a connection to a server.
 ///
-/// Text of the server in it is bounded, and the secrets of the server's configuration are masked.
+/// Server text in the message is bounded, and secrets from the server's configuration are masked.
 #[derive(Clone)]
 pub struct Error {
     inner: Box<Inner>,
@@ -34,11 +34,11 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     message: String,
-    /// The code of the server's own error.
+    /// The error code that the server sent.
     code: Option<i64>,
     /// The HTTP status.
     status: Option<u16>,
-    /// The server has not taken the request: it may be sent again.
+    /// The server did not accept the request, so it may be sent again.
     is_untaken: bool,
 }
 
@@ -96,7 +96,7 @@ impl Error {
         self
     }
 
-    /// Returns true if the server has not taken the request, so that it may be sent again.
+    /// Returns true if the server did not accept the request, so that it may be sent again.
     pub(crate) fn is_untaken(&self) -> bool {
         self.inner.is_untaken
     }
@@ -107,13 +107,13 @@ impl Error {
         self.inner.kind
     }
 
-    /// Returns the code of the server's own error, for kind [`Rejected`](ErrorKind::Rejected).
+    /// Returns the error code that the server sent, for kind [`Rejected`](ErrorKind::Rejected).
     #[must_use]
     pub fn code(&self) -> Option<i64> {
         self.inner.code
     }
 
-    /// Returns the HTTP status that the server answered with, if that was the problem.
+    /// Returns the HTTP status of the server's answer, if that caused the error.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.inner.status

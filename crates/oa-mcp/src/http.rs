@@ -18,17 +18,17 @@ use tower::Service;
 use crate::error::{Error, ErrorKind};
 use crate::link::{Kind, Link, Outgoing};
 
-/// The longest part of an error's body that is read, in bytes.
+/// The maximum bytes of an error body that are read.
 const ERROR_BODY: usize = 64 * 1024;
-/// The excerpt of it in an error, in characters.
+/// The maximum characters of it in an error.
 const EXCERPT: usize = 300;
-/// The number of times that a stream which broke off is taken up again without a new event.
+/// The number of attempts to resume a broken stream without receiving a new event.
 const RESUMPTIONS: u32 = 3;
-/// The wait before it, unless the server says another.
+/// The wait before each attempt, unless the server sets another.
 const RETRY: Duration = Duration::from_millis(500);
 /// The longest wait that a server may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// The longest wait for the notice that a session ends.
+/// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
 const BROKEN_NEWS: &str =
     "the server's notification stream broke off: changes to its tools will be missed";
@@ -38,7 +38,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// A server at a URL as configured.
+/// The configuration of a server at a URL.
 #[derive(Clone)]
 pub(crate) struct HttpSpec {
     url: String,
@@ -80,7 +80,7 @@ impl HttpSpec {
                 secrets.add_header(name.as_str(), value);
             }
         }
-        // Keys stand in queries, too.
+        // Queries may contain keys, too.
         if let Some((_, query)) = self.url.split_once('?') {
             query
                 .split('&')
@@ -91,7 +91,7 @@ impl HttpSpec {
     }
 }
 
-/// Shows neither the query of the URL nor values of headers.
+/// Shows neither the URL's query nor the values of headers.
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
@@ -102,7 +102,7 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// Reads a header; its value is marked as a secret.
+/// Reads a header and marks its value as sensitive.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     let known = HeaderName::from_str(name);
     let known = known
@@ -114,7 +114,7 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
     Ok((known, value))
 }
 
-/// Starts the task that carries messages. It ends when the connection is closed and the server knows.
+/// Starts the task that carries messages. It ends when the connection is closed and the server has been notified.
 pub(crate) fn start(
     spec: &HttpSpec,
     link: &Arc<Link>,
@@ -127,11 +127,11 @@ pub(crate) fn start(
     Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
 }
 
-/// The part of a request's headers that is not that of the connection.
+/// The headers of a request that differ from the connection's.
 enum About<'a> {
-    /// The last event that was seen of a stream.
+    /// The last event received on a stream.
     After(HeaderValue),
-    /// All about a request that stands for itself.
+    /// The headers of a stateless request.
     Alone(&'a Mirrors),
     Nothing,
 }
@@ -140,9 +140,9 @@ struct Carrier {
     spec: HttpSpec,
     uri: Uri,
     link: Arc<Link>,
-    /// The session that the server has given us.
+    /// The session id that the server assigned.
     session: Mutex<Option<HeaderValue>>,
-    /// The key now: the configured one, or that of the callback.
+    /// The current key: the configured one, or the callback's.
     key: Mutex<Option<ApiKey>>,
 }
 
@@ -166,7 +166,7 @@ impl Carrier {
             }
             let of = message.of;
             if matches!(of, Kind::Cancel(_)) && self.link.is_stateless() {
-                // The end of the response has told it.
+                // Dropping the response has already canceled the request.
                 continue;
             }
             let carrier = Arc::clone(&self);
@@ -179,7 +179,7 @@ impl Carrier {
         self.link.end(Link::closed());
         let session = self.session().clone();
         if session.is_some() {
-            // Servers without it answer 405.
+            // Servers that do not support it answer 405.
             let _ = tokio::time::timeout(
                 GOODBYE,
                 self.ask(Method::DELETE, RequestBody::empty(), &About::Nothing),
@@ -188,7 +188,7 @@ impl Carrier {
         }
     }
 
-    /// Sends a message and reads what the server answers it with.
+    /// Sends a message and reads the server's response.
     async fn post(self: Arc<Self>, message: Outgoing) {
         if let Some(written) = &message.written {
             written.store(true, std::sync::atomic::Ordering::Release);
@@ -198,10 +198,10 @@ impl Carrier {
         }
         let posted = self.posted(&message).await;
         if let Err(error) = posted {
-            // Only a request has somebody who waits.
+            // Only a request has a caller that waits for the error.
             if let Kind::Request(id) = message.of {
                 if error.is_untaken() {
-                    // Other requests of the session hear it themselves, and are repeated, too.
+                    // Other requests of the session get the same status themselves and are repeated, too.
                     self.link.retire();
                 }
                 self.link.fail(id, error);
@@ -279,7 +279,7 @@ impl Carrier {
         self.ask(Method::POST, body, &about).await
     }
 
-    /// Reads a stream of events; one that breaks off before the answer is taken up again where the server allows it.
+    /// Reads an event stream. If it breaks off before the answer, it is resumed where the server allows it.
     async fn stream(&self, id: Option<i64>, body: ResponseBody) -> Result<(), Error> {
         let limit = self.link.limits.message_bytes;
         let mut limits = oa_sse::Limits::default();
@@ -294,12 +294,12 @@ impl Carrier {
                 return Err(error.clone());
             }
             let is_answered = id.is_some_and(|id| !self.link.is_open(id));
-            // Without a handshake, there is nothing in which a stream could be taken up.
+            // The stateless version has no session in which a stream could be resumed.
             if is_answered || parser.last_event_id().is_empty() || self.link.is_stateless() {
                 return end;
             }
             if parser.last_event_id() != seen {
-                // It gets on. The call's own limits end one that does so for ever.
+                // There was progress, so reset the count. The call's timeouts end a stream that does this forever.
                 (resumptions, seen) = (0, parser.last_event_id().to_owned());
             }
             if resumptions == RESUMPTIONS {
@@ -312,7 +312,7 @@ impl Carrier {
         }
     }
 
-    /// Takes up a stream after its last event. The inner error is one after which that may be tried again.
+    /// Resumes a stream after its last event. After the inner error it may be tried again.
     async fn resume(
         &self,
         id: Option<i64>,
@@ -325,7 +325,7 @@ impl Carrier {
         let response = match asked {
             Ok(response) if response.status().is_success() => response,
             Ok(response) => return Err(self.refused(response).await.0),
-            // A server that is started again is not there for a moment.
+            // A restarting server is briefly unreachable.
             Err(error) if error.kind() == ErrorKind::Closed => return Ok(Err(error)),
             Err(error) => return Err(error),
         };
@@ -354,7 +354,7 @@ impl Carrier {
             let chunk = match body.chunk().await {
                 Ok(Some(chunk)) => chunk,
                 end => {
-                    // Half an event is none: the next stream begins with a whole one.
+                    // Discard a partial event: the resumed stream sends it again in full.
                     parser.finish();
                     return end.map(drop).map_err(broken);
                 }
@@ -369,7 +369,7 @@ impl Carrier {
         }
     }
 
-    /// Reads the messages that belong to no request, if the server offers such a stream.
+    /// Reads messages that belong to no request, if the server offers such a stream.
     async fn listen(&self) {
         for _ in 0..RESUMPTIONS {
             let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
@@ -388,7 +388,7 @@ impl Carrier {
         self.link.warn(BROKEN_NEWS.to_owned());
     }
 
-    /// Sends a request whose response has the news, and sends it again where it breaks off.
+    /// Sends the request whose response carries change notifications, and sends it again if the response breaks off.
     async fn subscribe(&self, message: &Outgoing) {
         for attempt in 0..RESUMPTIONS {
             if attempt > 0 {
@@ -410,7 +410,7 @@ impl Carrier {
         self.link.warn(BROKEN_NEWS.to_owned());
     }
 
-    /// Sends a request; asks for another key once, if the server wants one.
+    /// Sends a request. On status 401, asks for another key once and retries.
     async fn ask(
         &self,
         method: Method,
@@ -492,7 +492,7 @@ impl Carrier {
         })
     }
 
-    /// Makes an error of a response that is no success, and returns it with the start of the body.
+    /// Returns the error for an unsuccessful response, with the start of its body.
     async fn refused(&self, response: Response<ResponseBody>) -> (Error, Vec<u8>) {
         let status = response.status();
         let bytes = start_of(&mut response.into_body()).await;
@@ -544,7 +544,7 @@ async fn whole(
     Ok(Some(bytes))
 }
 
-/// Reads the beginning of a body, for an error.
+/// Reads the beginning of a body for an error.
 async fn start_of(body: &mut ResponseBody) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = body.chunk().await {

@@ -1,21 +1,21 @@
-//! Counts of messages that are nobody's.
+//! Counts of ignored messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of things that a server has said and that were ignored, over all its starts. See
+/// The counts of a server's output that was ignored, over all restarts. See
 /// [`Connection::ignored`](crate::Connection::ignored).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Ignored {
-    /// Lines, and events over HTTP, that are no messages of the protocol.
+    /// Lines, and events over HTTP, that are not protocol messages.
     pub lines: u64,
-    /// Answers with an id that is unknown, or that was answered or given up before.
+    /// Answers with an unknown id, or to a request that was already answered or canceled.
     pub answers: u64,
-    /// Progress of no call that runs.
+    /// Progress for a call that is not running.
     pub progress: u64,
 }
 
-/// The counters behind it, which outlive a connection.
+/// The counters behind [`Ignored`], which outlive a session.
 #[derive(Debug, Default)]
 pub(crate) struct Ignoring {
     pub(crate) lines: AtomicU64,

@@ -1,14 +1,14 @@
 //! Tools of MCP servers as tools of an agent.
 //!
-//! [`McpServer`] is one server as configured: a program that is started, or (feature `http`) a URL. [`Servers::connect`]
-//! connects to all of them at once, and [`Connected::tools`] are ordinary tools: hooks, permissions, timeouts and
-//! truncation see them like any other, under the name `<server>__<tool>` and with the category `mcp`.
+//! [`McpServer`] configures one server: a program to start, or (feature `http`) a URL. [`Servers::connect`] connects to
+//! all servers at once. [`Connected::tools`] returns ordinary tools: hooks, permissions, timeouts and truncation apply
+//! to them as to any other, under the name `<server>__<tool>` and with the category `mcp`.
 //!
 //! ```no_run
 //! use oa_mcp::{McpServer, Servers};
 //!
 //! # async fn connect() -> Result<(), oa_mcp::Error> {
-//! // `no_run`, since it starts a program of npm.
+//! // `no_run`, since it starts an npm package.
 //! let connected = Servers::new()
 //!     .add(McpServer::stdio("everything", "npx").args(["-y", "@modelcontextprotocol/server-everything"]))
 //!     .connect()
@@ -24,35 +24,33 @@
 //! # }
 //! ```
 //!
-//! The other way around, [`ToolServer`] (feature `server`) offers tools of ours, or whole agents, to clients of the
-//! protocol.
+//! In the other direction, [`ToolServer`] (feature `server`) offers your tools, or whole agents, to MCP clients.
 //!
 //! # When to use this crate directly
 //!
 //! To use tools of MCP servers in your own agent loop. To write an agent, use the `open-agent` facade with its feature
 //! `mcp`.
 //!
-//! # What a server can do to a program
+//! # Misbehaving servers
 //!
-//! A server may die, hang, print garbage, flood, or answer in a wrong shape: each is an error of the call at hand, and
-//! the next call starts a dead server again. A call is repeated only if it never reached the server. A child gets no
-//! variable of the environment that was not named, and is gone with all that it has started when its connection ends.
-//! [`Limits`] has the bounds.
+//! If a server dies, hangs, floods, prints garbage or sends malformed answers, the current call fails, and the next
+//! call restarts a dead server. A call is repeated only if it never reached the server. Apart from a short default
+//! list, a child process gets only the environment variables that you name; it and everything that it started is killed
+//! when its connection ends. [`Limits`] has the bounds.
 //!
-//! A server is offered nothing of ours that was not set: it may ask the person only with
-//! [`on_elicitation`](McpServer::on_elicitation), a model only with [`on_sampling`](McpServer::on_sampling), both only
-//! while it does something for us, and knows of no folder but those of [`root`](McpServer::root).
+//! A server gets access to nothing that you did not configure: it may question the user only with
+//! [`on_elicitation`](McpServer::on_elicitation) and a model only with [`on_sampling`](McpServer::on_sampling), in both
+//! cases only while it handles a request, and it is told only about the folders set with [`root`](McpServer::root).
 //!
 //! # Logs
 //!
-//! The protocol's library, `rmcp`, logs by `tracing`. Keys of the configuration, arguments, results, progress and log
-//! notifications do not pass through it: they are read and written below it. What a server is called and its
-//! version do not either.
+//! The protocol library, `rmcp`, logs with `tracing`. Configured keys, arguments, results, progress, log notifications
+//! and the server's name and version do not pass through it: they are read and written below it.
 //!
 //! # Features
 //!
-//! Off by default: `http`, for servers at a URL, and `tls` for `https`; `server`, to offer tools over standard input and
-//! output, and `server-http`, to offer them over streamable HTTP.
+//! All are off by default: `http` for servers at a URL, and `tls` for `https`; `server` to offer tools over standard
+//! input and output, and `server-http` to offer them over streamable HTTP.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

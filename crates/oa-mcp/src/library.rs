@@ -1,4 +1,4 @@
-//! Resources and prompts of a server, for the program.
+//! Resources and prompts of a server.
 
 use oa_mcp_data::{FilledPrompt, Pages, Prompt, Resource, ResourceContent};
 use oa_tools::ToolContext;
@@ -8,21 +8,22 @@ use crate::connection::Connection;
 use crate::error::Error;
 
 impl Connection {
-    /// Returns the resources of the server, in its order; none if it has none. At most
-    /// [`Limits::entries`](crate::Limits::entries): what is left out is in [`warnings`](Self::warnings).
+    /// Returns the resources of the server, in its order; empty if it offers none. At most
+    /// [`Limits::entries`](crate::Limits::entries) are returned; if more exist, [`warnings`](Self::warnings) says so.
     ///
     /// # Errors
     ///
-    /// Those of a call: the connection's, or the server's own of kind [`Rejected`](crate::ErrorKind::Rejected).
+    /// Those of a call: errors of the connection, or the server's error with kind
+    /// [`Rejected`](crate::ErrorKind::Rejected).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future tells the server that nobody waits for the answer.
+    /// Dropping the future cancels the request on the server.
     pub async fn resources(&self) -> Result<Vec<Resource>, Error> {
         self.library("resources/list", "resources", Resource::read).await
     }
 
-    /// Returns the templates of resources: their URIs have parts to be filled in, such as `{id}`. Otherwise like
+    /// Returns the resource templates, whose URIs have placeholders such as `{id}`. Otherwise like
     /// [`resources`](Self::resources).
     ///
     /// # Errors
@@ -69,9 +70,9 @@ impl Connection {
         self.library("prompts/list", "prompts", Prompt::read).await
     }
 
-    /// Fills in a prompt. The messages can be sent, or begin a conversation.
+    /// Fills in a prompt and returns its messages, which can be sent or begin a conversation.
     ///
-    /// They are the server's words: show them to the person, or trust the server.
+    /// The messages come from the server: show them to the user first unless you trust the server.
     ///
     /// ```no_run
     /// # async fn greet(connected: oa_mcp::Connected) -> Result<(), oa_mcp::Error> {

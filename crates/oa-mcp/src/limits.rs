@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Bounds on what a server can make a program hold, and for how long it can make it wait.
+/// Bounds on the memory and time that a server can make a program use.
 ///
 /// ```
 /// use oa_mcp::Limits;
@@ -28,27 +28,28 @@ pub struct Limits {
     pub instruction_bytes: usize,
     /// The number of calls of one server that run at once: 16. The others wait.
     pub calls: usize,
-    /// The number of questions of the server that are open at once: 4. Further ones are refused.
+    /// The number of the server's questions that may be open at once: 4. Further ones are refused.
     ///
-    /// In version 2026-07-28 further ones wait, and a result with more of them ends the call.
+    /// In version 2026-07-28 further ones wait, and a single result with more of them fails the call.
     pub questions: usize,
-    /// The number of times that the server may ask before it answers a call of version 2026-07-28: 10.
+    /// The number of rounds of questions that the server may ask before it answers a call in version 2026-07-28: 10.
     pub rounds: usize,
-    /// The longest state in bytes that it may have sent back to it then: 1 MiB. A longer one ends the call.
+    /// The longest state in bytes that the server may have sent back with the answers: 1 MiB. A longer one fails the
+    /// call.
     pub state_bytes: usize,
-    /// The most tokens of an answer that a server asks a model for: 4,096.
+    /// The maximum tokens of a model's answer to a server: 4,096.
     pub sampling_tokens: u32,
-    /// The number of lines of output that are no messages: 100. The next one closes the connection.
+    /// The number of output lines that are not messages: 100. The next one closes the connection.
     pub garbage_lines: u32,
-    /// The part of the last error output that is kept, in bytes: 64 KiB.
+    /// The bytes of recent error output that are kept: 64 KiB.
     pub stderr_bytes: usize,
     /// The number of warnings that are kept: 64.
     pub warnings: usize,
-    /// The number of times that a server which has died is started again within five minutes: 5.
+    /// The number of restarts of a dead server within five minutes: 5.
     pub restarts: usize,
-    /// The wait before a server that has died is started again: 1 second, doubled each time, up to a minute.
+    /// The wait before a dead server is restarted: 1 second, doubled each time, up to a minute.
     pub restart_delay: Duration,
-    /// The time that a server may take to end, once after its input has ended and once after SIGTERM: 2 seconds.
+    /// The time that a server has to exit, first after its input is closed and again after SIGTERM: 2 seconds.
     pub close_time: Duration,
 }
 

@@ -6,18 +6,18 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 ///
 /// # Cancel safety
 ///
-/// Cancel safe: a line that was read in part is kept.
+/// Cancel safe: a partly read line is kept.
 pub(crate) struct Lines<R> {
     reader: R,
     line: Vec<u8>,
     limit: usize,
-    /// The line was handed out.
+    /// The current line was returned to the caller.
     is_lent: bool,
 }
 
 pub(crate) enum Line<'a> {
     Whole(&'a [u8]),
-    /// The line is longer than the limit; nothing more can be read.
+    /// A line longer than the limit; nothing more can be read.
     TooLong,
     End,
 }
@@ -27,11 +27,11 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { reader, line: Vec::new(), limit, is_lent: false }
     }
 
-    /// Reads the next line, without its line break. A last line without one counts.
+    /// Reads the next line, without its line break. The last line needs none.
     pub(crate) async fn next(&mut self) -> io::Result<Line<'_>> {
         if self.is_lent {
             self.line.clear();
-            // A large message is not paid for ever.
+            // Do not keep the memory of a large message.
             self.line.shrink_to(64 * 1024);
             self.is_lent = false;
         }

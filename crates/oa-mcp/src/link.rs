@@ -22,16 +22,16 @@ mod questions;
 
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
-/// The id of the request for news; those of `rmcp` are far below.
+/// The id of `subscriptions/listen`; the ids of `rmcp` are far below.
 const SUBSCRIBE: i64 = 1 << 33;
-/// The number of messages that wait to be written. A server that reads none of them is closed.
+/// The capacity of the queue of messages to write. If a server lets it fill up, its connection is closed.
 pub(crate) const OUTGOING: usize = 256;
 
-/// The state that one connection's transport, its requests and `rmcp` share: which request waits for which answer.
+/// The state shared by a connection's transport, its requests and `rmcp`: which request waits for which answer.
 ///
-/// Answers are taken out here, as JSON, before `rmcp` reads them: it drops an answer of a wrong shape without a word, and
-/// it logs what it reads. Progress is taken out too, because it handles each notification in a task of its own, which
-/// changes their order. `rmcp` gets an empty answer instead, which ends its own bookkeeping.
+/// Answers are extracted here, as JSON, before `rmcp` reads them: it silently drops malformed answers, and it logs
+/// everything that it reads. Progress is extracted too, because `rmcp` handles each notification in its own task, which
+/// changes the order. `rmcp` gets an empty answer instead, which completes its own bookkeeping.
 pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
@@ -41,28 +41,28 @@ pub(crate) struct Link {
     ignored: Arc<Ignoring>,
     state: Mutex<State>,
     outgoing: mpsc::Sender<Outgoing>,
-    /// Answers for `rmcp`, one for each of its requests: their number is bounded by that of the calls.
+    /// Answers for `rmcp`, one for each of its requests, so bounded by the number of calls.
     forward: mpsc::UnboundedSender<RxJsonRpcMessage<RoleClient>>,
-    /// Counts the notices that the list of tools has changed.
+    /// Counts the notifications that the list of tools has changed.
     pub(crate) changes: watch::Sender<u64>,
-    /// The number of questions of the server that wait for their answer.
+    /// The number of the server's questions that are waiting for an answer.
     pub(crate) asking: watch::Sender<usize>,
-    /// No more requests are to begin here.
+    /// No new requests may begin on this connection.
     is_retired: AtomicBool,
     /// Asks the transport to close the connection.
     pub(crate) closing: Cancel,
-    /// Nothing more comes.
+    /// The connection has ended.
     pub(crate) ended: Cancel,
 }
 
-/// The part of a connection that is known before it begins.
+/// The settings of a connection.
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) secrets: Secrets,
     pub(crate) on_log: Option<OnLog>,
-    /// Our side, which says what the server may ask for.
+    /// The client's side, which decides what the server may ask for.
     pub(crate) host: Host,
-    /// The server is taken for one without a handshake.
+    /// The server is assumed to be stateless.
     pub(crate) begins_stateless: bool,
     pub(crate) ignored: Arc<Ignoring>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Setup {
 #[derive(Default)]
 struct State {
     calls: HashMap<i64, Call>,
-    /// Questions of the server that wait for their answer, by id.
+    /// The server's questions that are waiting for an answer, by id.
     asked: HashMap<String, Cancel>,
     beginning: Beginning,
     end: Option<Error>,
@@ -78,12 +78,12 @@ struct State {
     warnings: Vec<String>,
 }
 
-/// The state of the beginning.
+/// The state of the handshake.
 #[derive(Default)]
 struct Beginning {
-    /// The id that `rmcp` has given its `initialize`.
+    /// The id of the `initialize` request of `rmcp`.
     initialize: i64,
-    /// The id of the request that waits for its answer.
+    /// The id of the request that is waiting for its answer.
     waits: Option<i64>,
     /// That request is `server/discover`.
     is_discovery: bool,
@@ -98,22 +98,22 @@ impl Beginning {
     }
 }
 
-/// A request that waits for its answer.
+/// A request that is waiting for its answer.
 pub(crate) struct Call {
-    /// The parameters, which go past `rmcp`: it logs what it sends.
+    /// The parameters, which bypass `rmcp` because it logs what it sends.
     pub(crate) params: Value,
     pub(crate) reply: oneshot::Sender<Result<Value, Error>>,
-    /// Where progress goes.
+    /// The context that receives progress.
     pub(crate) cx: Option<ToolContext>,
-    /// Where questions go. Only calls of tools have one.
+    /// The queue for questions. Only tool calls have one.
     pub(crate) questions: Option<mpsc::Sender<Question>>,
-    /// Tells that there was progress.
+    /// Signals progress.
     pub(crate) beat: Arc<Notify>,
     pub(crate) token: Option<Value>,
     pub(crate) written: Arc<AtomicBool>,
 }
 
-/// A question of the server. Whoever takes it out of its queue answers it by [`Link::reply`].
+/// A question from the server. The task that dequeues it must answer with [`Link::reply`].
 pub(crate) struct Question {
     pub(crate) id: Value,
     pub(crate) asked: HostRequest,
@@ -121,7 +121,7 @@ pub(crate) struct Question {
     pub(crate) cancel: Cancel,
 }
 
-/// The way of a [`Call`] through `rmcp` to the transport, in the extensions of the request.
+/// A holder that carries a [`Call`] through `rmcp` to the transport, in the extensions of the request.
 #[derive(Clone)]
 pub(crate) struct Ticket(Arc<Mutex<Option<Call>>>);
 
@@ -130,27 +130,27 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
     pub(crate) of: Kind,
-    /// The headers that say what it says, for a server without a handshake.
+    /// The headers that repeat parts of the body, for a stateless server.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
     pub(crate) mirrors: Option<Mirrors>,
-    /// Set when the first byte may have left.
+    /// Set when the first byte may have been sent.
     pub(crate) written: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
-    /// An answer to a request of the server.
+    /// An answer to a request from the server.
     Answer,
-    /// The notice that nobody waits for this request any more.
+    /// The cancellation of this request.
     Cancel(i64),
     Initialized,
     Notification,
     Request(i64),
-    /// A request whose response never ends: for news.
+    /// The request for change notifications, whose response never ends.
     Subscribe,
 }
 
-/// The error for input that is no message.
+/// The error for input that is not a message.
 pub(crate) struct Garbage;
 
 impl Ticket {
@@ -189,7 +189,7 @@ impl Link {
         }
     }
 
-    /// Sends a message of `rmcp`.
+    /// Sends a message from `rmcp`.
     pub(crate) fn send(&self, message: TxJsonRpcMessage<RoleClient>) -> Result<(), Error> {
         let (mut written, mut params) = (None, None);
         let of = match &message {
@@ -201,7 +201,7 @@ impl Link {
                     ClientRequest::CustomRequest(custom) => {
                         let call = custom.extensions.get::<Ticket>().and_then(Ticket::take);
                         let Some(mut call) = call else {
-                            // Given up before it was sent.
+                            // Canceled before it was sent.
                             self.settle(id);
                             return Ok(());
                         };
@@ -270,7 +270,7 @@ impl Link {
         }
     }
 
-    /// Gives up a request: tells the server, if it knows of it.
+    /// Cancels a request, and notifies the server if the request was sent.
     pub(crate) fn give_up(&self, id: i64, ticket: &Ticket, reason: &str) {
         if ticket.take().is_some() {
             return;
@@ -283,7 +283,7 @@ impl Link {
         let params = json!({ "requestId": id, "reason": reason });
         let notice =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
-        // A connection that has ended needs no notice.
+        // A connection that has ended needs no notification.
         let _ = self.queue(&notice, Kind::Cancel(id), None);
     }
 
@@ -301,15 +301,15 @@ impl Link {
         }
     }
 
-    /// Returns true if a request waits for its answer.
+    /// Returns true if a request is waiting for its answer.
     #[cfg(feature = "http")]
     pub(crate) fn is_open(&self, id: i64) -> bool {
         let state = self.lock();
         state.calls.contains_key(&id) || state.beginning.waits == Some(id)
     }
 
-    /// Reads what came in; nothing in it can do more harm than to be counted. `within` is the request to whose answer it
-    /// belongs, where the transport knows it.
+    /// Reads input; anything invalid or unexpected in it is only counted. `within` is the request whose response
+    /// carried it, if the transport knows.
     pub(crate) fn incoming(&self, bytes: &[u8], within: Option<i64>) -> Result<(), Garbage> {
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(message)) => self.message(Value::Object(message), within),
@@ -371,12 +371,12 @@ impl Link {
                 self.warn(format!("changes to the server's tools will be missed: {error}"));
             }
         } else {
-            // Late, unknown and repeated ids: nobody waits for them.
+            // Late, unknown and repeated ids are ignored.
             self.ignored.answers.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Tells `rmcp` that a request has its answer.
+    /// Completes a request for `rmcp`.
     fn settle(&self, id: i64) {
         let empty = ServerResult::EmptyResult(EmptyResult {});
         let _ = self.forward.send(JsonRpcMessage::response(empty, RequestId::Number(id)));
@@ -398,11 +398,11 @@ impl Link {
                 }
             }
             "notifications/cancelled" => {
-                // No answer is sent to a question that was taken back.
+                // A question that the server canceled gets no answer.
                 let taken_back = params.get("requestId").and_then(|id| self.forget(id));
                 taken_back.iter().for_each(Cancel::cancel);
             }
-            // Nobody says what has changed before it was asked to tell.
+            // Changes before the subscription were not announced, so its acknowledgment counts as a change, too.
             "notifications/subscriptions/acknowledged" | "notifications/tools/list_changed" => {
                 self.changes.send_modify(|count| *count += 1);
             }
@@ -412,7 +412,7 @@ impl Link {
 
     fn progress(&self, params: &Value) {
         let Some(token) = params.get("progressToken") else { return };
-        // Under the lock, so that no progress comes after the end of its call.
+        // Under the lock, so that no progress is reported after its call has ended.
         let state = self.lock();
         let is_meant = |call: &&Call| call.token.as_ref() == Some(token);
         let Some(call) = state.calls.values().find(is_meant) else {
@@ -427,7 +427,7 @@ impl Link {
         }
     }
 
-    /// Counts a line that is no message.
+    /// Counts a line that is not a message.
     pub(crate) fn garbage(&self, bytes: &[u8]) -> Result<(), Error> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -464,7 +464,7 @@ impl Link {
         self.lock().warnings.clone()
     }
 
-    /// Ends the connection for this reason: open calls fail with it. The first reason counts.
+    /// Ends the connection with this error, with which open calls fail. Only the first error counts.
     pub(crate) fn end(&self, error: Error) {
         let calls = {
             let mut state = self.lock();
@@ -483,17 +483,17 @@ impl Link {
         self.ended.cancel();
     }
 
-    /// Has the next request begin on another connection; those that are open go on here.
+    /// Makes the next request use another connection; open requests continue on this one.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);
     }
 
-    /// Returns true if a request may begin here.
+    /// Returns true if new requests may begin on this connection.
     pub(crate) fn is_usable(&self) -> bool {
         !self.is_retired.load(Ordering::Acquire) && !self.closing.is_cancelled()
     }
 
-    /// Returns why the connection has ended.
+    /// Returns the error with which the connection ended.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().end.clone()
     }
@@ -507,7 +507,7 @@ impl Link {
     }
 }
 
-/// Returns the progress token that `rmcp` has given a request.
+/// Returns the progress token that `rmcp` gave a request.
 fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     let JsonRpcMessage::Request(request) = message else { return None };
     let ClientRequest::CustomRequest(custom) = &request.request else { return None };

@@ -1,4 +1,4 @@
-//! The list of a server's tools: bounds, names, and which of them are approved.
+//! The list of a server's tools: its bounds, names and approvals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::error::Error;
 use crate::session::{Session, Timer};
 
 impl Connection {
-    /// Reads the list of tools, and takes those that are approved.
+    /// Reads the list of tools and returns the approved ones.
     pub(crate) async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
         let server = self.server();
         let limits = &server.limits;
         let mut tools: Vec<(Description, String)> = Vec::new();
-        // The server's names of tools, by ours.
+        // The tools' names on the server, by our names.
         let mut names: HashMap<String, String> = HashMap::new();
         if session.hello.has_tools {
             let mut pages = Pages::new("tools", limits.pages);

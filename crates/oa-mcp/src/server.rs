@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::listener::{OnLog, OnStderr};
 use crate::stdio_spec::StdioSpec;
 
-/// One server as configured: how it is started or reached, and which of its tools are offered.
+/// The configuration of one server: how it is started or reached, and which of its tools are offered.
 ///
 /// ```
 /// use oa_mcp::McpServer;
@@ -34,7 +34,7 @@ pub struct McpServer {
     pub(crate) prefix: Option<String>,
     pub(crate) allowed: Option<Vec<String>>,
     pub(crate) disallowed: Vec<String>,
-    /// New names of tools, by the server's.
+    /// New names of tools, by their names on the server.
     pub(crate) renamed: Vec<(String, String)>,
     pub(crate) pins: Option<Pins>,
     pub(crate) offers_resources: bool,
@@ -59,11 +59,11 @@ pub(crate) enum Target {
 }
 
 impl McpServer {
-    /// Creates a server that is started as a child process and spoken to over its standard input and output.
+    /// Creates a server that runs as a child process and communicates over its standard input and output.
     ///
-    /// The child gets an empty environment, and of ours only `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`,
-    /// `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`, and what is named by [`env`](Self::env) and
-    /// [`inherit_env`](Self::inherit_env). It runs in a process group of its own, which ends with the connection.
+    /// The child inherits only `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
+    /// `TMPDIR` and `TZ` from the environment; [`env`](Self::env) and [`inherit_env`](Self::inherit_env) add more. It
+    /// runs in its own process group, which ends with the connection.
     pub fn stdio(name: impl Into<String>, program: impl Into<String>) -> Self {
         let spec = StdioSpec {
             program: program.into(),
@@ -75,7 +75,7 @@ impl McpServer {
         Self::new(name.into(), Target::Stdio(spec))
     }
 
-    /// Creates a server that is reached at a URL, over streamable HTTP.
+    /// Creates a server at a URL, reached over streamable HTTP.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
@@ -106,38 +106,39 @@ impl McpServer {
         }
     }
 
-    /// Speaks version 2026-07-28 from the start, in which each request stands for itself: there is no handshake, and over HTTP
-    /// no session that a server could forget.
+    /// Uses protocol version 2026-07-28 from the start. It is stateless: there is no handshake, and over HTTP no
+    /// session that a server could forget.
     ///
-    /// Without it, a server is asked for the newest version with a handshake, and for this one if it refuses that.
+    /// By default, the client first tries the newest version with a handshake, and falls back to this one if the server
+    /// refuses.
     pub fn stateless(mut self) -> Self {
         self.is_stateless = true;
         self
     }
 
-    /// Adds an argument of the program. No effect on a server at a URL.
+    /// Adds an argument of the program. Ignored for a server at a URL.
     pub fn arg(self, arg: impl Into<String>) -> Self {
         self.args([arg])
     }
 
-    /// Adds arguments of the program. No effect on a server at a URL.
+    /// Adds arguments of the program. Ignored for a server at a URL.
     pub fn args(self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with_stdio(|spec| spec.args.extend(args.into_iter().map(Into::into)))
     }
 
     /// Sets a variable of the program's environment. The value counts as a secret: it is masked in errors and never
-    /// printed. No effect on a server at a URL.
+    /// printed. Ignored for a server at a URL.
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.with_stdio(|spec| spec.env.push((name.into(), value.into())))
     }
 
-    /// Hands on variables of our own environment by name, where they are set. Their values count as secrets. No effect
-    /// on a server at a URL.
+    /// Passes the named variables of the current environment to the program, if they are set. Their values count as
+    /// secrets. Ignored for a server at a URL.
     pub fn inherit_env(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with_stdio(|spec| spec.inherited.extend(names.into_iter().map(Into::into)))
     }
 
-    /// Sets the folder in which the program starts. The default is ours. No effect on a server at a URL.
+    /// Sets the program's working directory. The default is that of the current process. Ignored for a server at a URL.
     pub fn current_dir(self, dir: impl Into<PathBuf>) -> Self {
         self.with_stdio(|spec| spec.dir = Some(dir.into()))
     }
@@ -151,18 +152,18 @@ impl McpServer {
         self
     }
 
-    /// Sends this key as `Authorization: Bearer`. No effect on a program.
+    /// Sends this key as `Authorization: Bearer`. Ignored for a program.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn bearer(self, key: oa_transport::ApiKey) -> Self {
         self.with_http(|spec| spec.bearer = Some(key))
     }
 
-    /// Sends this header with each request. The value counts as a secret. No effect on a program.
+    /// Sends this header with each request. The value counts as a secret. Ignored for a program.
     ///
     /// # Errors
     ///
-    /// `Config` for what cannot be sent as a header.
+    /// `Config` if the name or the value is not valid in a header.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn header(
@@ -174,10 +175,10 @@ impl McpServer {
         Ok(self.with_http(|spec| spec.headers.push(header)))
     }
 
-    /// Asks for another key when the server answers 401: the callback gets the `WWW-Authenticate` header, and the
-    /// request is sent once more with the key that it returns. `None` leaves it at the error. No effect on a program.
+    /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` header, and the
+    /// request is retried once with the key that it returns. On `None` the request fails. Ignored for a program.
     ///
-    /// The key is kept for the requests that follow.
+    /// The key is kept for later requests.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn on_unauthorized<F, R>(self, ask: F) -> Self
@@ -188,7 +189,7 @@ impl McpServer {
         self.with_http(|spec| spec.ask = Some(crate::http::Ask::new(ask)))
     }
 
-    /// Sends requests by this transport, for example one that trusts a certificate of your own. No effect on a program.
+    /// Sends requests through this transport, for example one that trusts your own certificate. Ignored for a program.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn transport(self, transport: oa_transport::Transport) -> Self {
@@ -203,80 +204,84 @@ impl McpServer {
         self
     }
 
-    /// Sets the prefix of the names of its tools, `<prefix>__<name>`. The default is the server's name; an empty prefix
-    /// leaves the names as they are.
+    /// Sets the prefix of the server's tool names, `<prefix>__<name>`. The default is the server's name; an empty
+    /// prefix leaves the names unchanged.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// Offers only these tools, named as the server names them. A `*` at the end stands for any rest.
+    /// Offers only these tools, given by their names on the server. A `*` at the end matches any suffix.
     pub fn allow_only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed.get_or_insert_default().extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Leaves these tools out, named as the server names them, even where they are allowed. A `*` at the end stands for
-    /// any rest.
+    /// Leaves out these tools, given by their names on the server, even if they are allowed. A `*` at the end matches
+    /// any suffix.
     pub fn disallow(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.disallowed.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Offers a tool under another name: `<prefix>__<to>`. Filters and pins go by the name that the server has for it.
+    /// Offers a tool under another name: `<prefix>__<to>`. Filters and pins use the name on the server.
     pub fn rename(mut self, tool: impl Into<String>, to: impl Into<String>) -> Self {
         self.renamed.push((tool.into(), to.into()));
         self
     }
 
-    /// Offers only tools that are as they were when they were pinned. Keep [`Connection::pins`](crate::Connection::pins)
-    /// and give them to the next connection; empty pins pin what is there. See [`Pins`].
+    /// Offers only tools that have not changed since they were pinned. Store
+    /// [`Connection::pins`](crate::Connection::pins) and pass them to the next connection; empty pins pin all current
+    /// tools. See [`Pins`].
     pub fn pins(mut self, pins: Pins) -> Self {
         self.pins = Some(pins);
         self
     }
 
     /// Offers the model two more tools, `<prefix>__list_resources` and `<prefix>__read_resource`, if the server has
-    /// resources. By default only the program reads them: [`Connection::resources`](crate::Connection::resources).
+    /// resources. By default only your program reads them, with
+    /// [`Connection::resources`](crate::Connection::resources).
     pub fn resource_tools(mut self) -> Self {
         self.offers_resources = true;
         self
     }
 
-    /// Sets the form in which schemas go to the model server. The default is [`SchemaForm::AsIs`].
+    /// Sets the form of schemas that are sent to the model server. The default is [`SchemaForm::AsIs`].
     pub fn schemas(mut self, form: SchemaForm) -> Self {
         self.schemas = form;
         self
     }
 
-    /// Makes a failure to connect an error of [`Servers::connect`](crate::Servers::connect), instead of an entry in
-    /// [`Connected::failures`](crate::Connected::failures).
+    /// Makes [`Servers::connect`](crate::Servers::connect) return an error if this server cannot be connected to,
+    /// instead of adding it to [`Connected::failures`](crate::Connected::failures).
     pub fn required(mut self) -> Self {
         self.is_required = true;
         self
     }
 
-    /// Believes what the server says about its tools: one that calls itself read-only has the category `read` instead of
-    /// `mcp`, so that rules which allow `read` allow it; and a call of one that calls itself idempotent may be repeated by
-    /// the executor's policy for retries if the server was silent or died.
+    /// Trusts the server's annotations of its tools. A read-only tool gets the category `read` instead of `mcp`, so
+    /// that rules which allow `read` allow it; the executor's retry policy may repeat a call to an idempotent tool if
+    /// the server timed out or died.
     pub fn trust_annotations(mut self) -> Self {
         self.trusts_annotations = true;
         self
     }
 
-    /// Sets how long starting, the handshake and the list of tools may take together. The default is 30 seconds.
+    /// Sets the timeout for starting the server, the handshake and the list of tools together. The default is 30
+    /// seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long a call may be silent: until its answer, or between reports of progress. The default is 60 seconds.
+    /// Sets the idle timeout of a call: the longest wait for its answer or the next progress report. The default is 60
+    /// seconds.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets how long a call may take in all. The default is 10 minutes.
+    /// Sets the total timeout of a call. The default is 10 minutes.
     pub fn max_call_time(mut self, time: Duration) -> Self {
         self.max_call_time = time;
         self
@@ -288,44 +293,44 @@ impl McpServer {
         self
     }
 
-    /// Sets the receiver of the server's log notifications: the level, and the text in at most 2,000 characters.
+    /// Sets a callback for the server's log notifications. It gets the level and the text, cut to 2,000 characters.
     ///
-    /// It is called while messages are read, so it must return quickly.
+    /// It runs on the task that reads messages, so it must return quickly.
     pub fn on_log(mut self, on_log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
         self.on_log = Some(OnLog::new(on_log));
         self
     }
 
-    /// Sets the receiver of the program's error output, by line, with secrets masked. Lines longer than 8 KiB arrive in
-    /// pieces. No effect on a server at a URL.
+    /// Sets a callback for the program's error output. It gets one line at a time, with secrets masked. Lines longer
+    /// than 8 KiB arrive in pieces. Ignored for a server at a URL.
     pub fn on_stderr(mut self, on_stderr: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(OnStderr::new(on_stderr));
         self
     }
 
-    /// Tells the server of a folder that it may work in. A relative path is taken from the current folder. It is only
-    /// told; what it can reach is not limited by it.
+    /// Announces a folder to the server as a root to work in. A relative path is resolved against the current
+    /// directory. This is advisory: it does not limit the server's access.
     pub fn root(mut self, folder: impl AsRef<Path>) -> Self {
         self.offers.roots.push(Root::new(folder.as_ref()));
         self
     }
 
-    /// Lets the server ask the person while one of its tools runs, and sets who answers. Without it, such questions are
-    /// refused. In version 2026-07-28 it may also ask before it gives a prompt or a resource; the program's own requests for
-    /// these have a context without a state.
+    /// Sets the callback for questions to the user, which a server may ask while one of its tools runs. Without it,
+    /// such questions are refused. In version 2026-07-28 the server may also ask before it returns a prompt or a
+    /// resource; your program's own requests for these have a context without state.
     ///
-    /// The callback gets the question and the context of the call. Meanwhile the times of calls stand still. An
-    /// interrupt of the call, or the server taking the question back, drops the callback's future. A call asks one
+    /// The callback gets the question and the context of the call. Call timeouts are paused while a question is open.
+    /// The callback's future is dropped if the call is interrupted or the server cancels the question. A call asks one
     /// question at a time.
     ///
-    /// A question by itself passes no hooks and no permission rules: wrap the callback by `McpHost` of `oa-agents`.
+    /// Hooks and permission rules do not see the question unless you wrap the callback with `McpHost` of `oa-agents`.
     ///
     /// ```
     /// use oa_mcp::{ElicitationAnswer, McpServer};
     ///
     /// let server = McpServer::stdio("booking", "booking-mcp").on_elicitation(|question, _| async move {
     ///     println!("{} asks: {}", question.server, question.message);
-    ///     ElicitationAnswer::Decline // or what the person enters
+    ///     ElicitationAnswer::Decline // or the user's answer
     /// });
     /// # drop(server);
     /// ```
@@ -339,13 +344,13 @@ impl McpServer {
         self
     }
 
-    /// Lets the server ask a model while one of its tools runs, and sets which one answers. Without it, such requests
-    /// are refused.
+    /// Sets the callback for requests to a model, which a server may make while one of its tools runs. Without it, such
+    /// requests are refused.
     ///
-    /// The callback gets the request and the context of the call; an error is told to the server. In version 2026-07-28, which
-    /// has no words for that, an error ends the call with kind [`Refused`](crate::ErrorKind::Refused). For everything else see
-    /// [`on_elicitation`](Self::on_elicitation). `McpHost` of `oa-agents` has the model of an agent answer, by its
-    /// permissions and from its budgets.
+    /// The callback gets the request and the context of the call; its error is sent to the server. Version 2026-07-28
+    /// cannot express such an error, so there the call fails with kind [`Refused`](crate::ErrorKind::Refused).
+    /// Otherwise as [`on_elicitation`](Self::on_elicitation). With `McpHost` of `oa-agents`, an agent's model answers,
+    /// under the agent's permissions and budgets.
     pub fn on_sampling<F, R>(mut self, sample: F) -> Self
     where
         F: Fn(Sampling, ToolContext) -> R + Send + Sync + 'static,
@@ -361,7 +366,7 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns true if a tool of this name is to be offered.
+    /// Returns true if the tool of this name should be offered.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => tool.starts_with(start),
@@ -371,12 +376,12 @@ impl McpServer {
             && !self.disallowed.iter().any(fits)
     }
 
-    /// Returns the prefix of the names of its tools.
+    /// Returns the prefix of the server's tool names.
     pub(crate) fn name_prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the name of a tool after the prefix.
+    /// Returns the part of a tool's name after the prefix.
     pub(crate) fn renamed<'a>(&'a self, tool: &'a str) -> &'a str {
         let renamed = self.renamed.iter().rfind(|(from, _)| from == tool);
         renamed.map_or(tool, |(_, to)| to)
@@ -392,7 +397,7 @@ impl McpServer {
         matches!(self.target, Target::Stdio(_))
     }
 
-    /// Returns what must not be seen in errors.
+    /// Returns the secrets to mask in errors.
     pub(crate) fn secrets(&self) -> Secrets {
         match &self.target {
             Target::Stdio(spec) => {
@@ -408,7 +413,7 @@ impl McpServer {
     }
 }
 
-/// Shows names of variables and headers, not their values, and no arguments, which may contain a key.
+/// Shows the names of variables and headers but not their values, and omits arguments, which may contain a key.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("McpServer");

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::server::McpServer;
 use crate::tool::McpTool;
 
-/// Servers to connect to.
+/// A list of servers to connect to.
 ///
 /// ```
 /// use oa_mcp::{McpServer, Servers};
@@ -45,12 +45,12 @@ impl Servers {
         self
     }
 
-    /// Returns the servers in order.
+    /// Returns the servers in the order in which they were added.
     pub fn servers(&self) -> &[McpServer] {
         &self.0
     }
 
-    /// Changes each server, for example to set bounds that a configuration file does not have.
+    /// Changes each server, for example to set limits that a configuration file cannot express.
     pub fn map(self, change: impl FnMut(McpServer) -> McpServer) -> Self {
         Self(self.0.into_iter().map(change).collect())
     }
@@ -59,7 +59,7 @@ impl Servers {
     ///
     /// # Errors
     ///
-    /// `Config` for two servers of one name, or two tools that a model would see under one name; the error of a
+    /// `Config` if two servers, or two tools as the model sees them, have the same name; the error of a
     /// [required](McpServer::required) server. Other failures are in [`Connected::failures`].
     ///
     /// # Cancel safety
@@ -81,7 +81,7 @@ impl Servers {
         let mut opened: Vec<Option<Arc<Connection>>> = vec![None; count];
         let mut failures = Vec::new();
         while let Some(joined) = opening.join_next().await {
-            // The task is ours: it is neither aborted nor does it panic.
+            // Our own task: it is never aborted and does not panic.
             let Ok((place, name, is_required, connection)) = joined else { continue };
             match connection {
                 Ok(connection) => opened[place] = Some(connection),
@@ -113,7 +113,7 @@ impl Failure {
         &self.server
     }
 
-    /// Returns why. The message begins with the server's name, and ends with the last error output of a program,
+    /// Returns the error. Its message begins with the server's name; for a program it ends with the last error output,
     /// with secrets masked.
     #[must_use]
     pub fn error(&self) -> &Error {
@@ -121,7 +121,7 @@ impl Failure {
     }
 }
 
-/// Servers that are connected. Their tools work as long as this value or a tool exists, or until
+/// A set of connected servers. Their tools work while this value or any of the tools exists, or until
 /// [`close`](Self::close).
 #[must_use = "dropping it and its tools closes the connections"]
 pub struct Connected {
@@ -142,16 +142,16 @@ impl Connected {
         Self { connections, failures, changes, followers }
     }
 
-    /// Returns the tools: servers in the order in which they were added, the tools of each by name.
+    /// Returns the tools, ordered by server as added, then by name.
     ///
-    /// An agent that gets these keeps them; give it [`source`](Self::source) instead, and it has those of the moment.
+    /// An agent that gets these keeps them. To follow changes, use [`source`](Self::source).
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         tools_of(&self.connections)
     }
 
-    /// Returns the tools as they change, for `AgentOptionsBuilder::tool_source` of `oa-client`: the agent takes the lists
-    /// as they are before each of its requests.
+    /// Returns a source of the current tools, for `AgentOptionsBuilder::tool_source` of `oa-client`: the agent reads
+    /// the current lists before each request.
     ///
     /// Like a tool, it keeps the connections open.
     #[must_use]
@@ -174,30 +174,30 @@ impl Connected {
             .find(|connection| connection.name() == name)
     }
 
-    /// Returns the connections in the order of their servers.
+    /// Returns the connections, in the order in which their servers were added.
     #[must_use]
     pub fn connections(&self) -> impl ExactSizeIterator<Item = &Connection> {
         self.connections.iter().map(|connection| &**connection)
     }
 
-    /// Waits until the list of tools of a server is another one than when this was last awaited.
+    /// Waits until a server's list of tools has changed since this was last awaited.
     ///
-    /// A list that is told to have changed is read again after a quarter of a second of quiet; if it is the same list,
-    /// nothing has changed.
+    /// After a change notification, the list is read again once notifications have paused for a quarter of a second. An
+    /// equal list is not a change.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a change that comes while nobody waits ends the next wait.
+    /// Cancel safe: a change between two calls completes the next one.
     pub async fn changed(&self) {
         self.changes.notified().await;
     }
 
-    /// Closes all connections, and waits until every program has ended: at most twice
-    /// [`close_time`](crate::Limits::close_time) and a moment.
+    /// Closes all connections and waits until every program has ended: slightly more than twice
+    /// [`close_time`](crate::Limits::close_time) at most.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the rest to tasks in the background.
+    /// If the future is dropped, background tasks finish the work.
     pub async fn close(self) {
         let mut closing = JoinSet::new();
         for connection in self.connections.iter().map(Arc::clone) {
@@ -240,7 +240,7 @@ impl fmt::Debug for Connected {
     }
 }
 
-/// The tools of all servers as they are at the moment. See [`Connected::source`].
+/// The current tools of all servers. See [`Connected::source`].
 #[derive(Clone)]
 pub struct McpTools {
     connections: Vec<Arc<Connection>>,
@@ -267,7 +267,7 @@ fn tools_of(connections: &[Arc<Connection>]) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     for connection in connections {
         for description in connection.tools().iter() {
-            // A list that has changed may bring a name that another server has: the first keeps it.
+            // A changed list may introduce a name that another server already uses: the first server keeps it.
             if seen.insert(description.name.clone()) {
                 let (description, connection) = (Arc::clone(description), Arc::clone(connection));
                 tools.push(Arc::new(McpTool { description, connection }));

@@ -28,17 +28,17 @@ use crate::ignored::Ignoring;
 use crate::link::{Call, Link, OUTGOING, Question, Setup, Ticket};
 use crate::server::{McpServer, Target};
 
-/// One life of a connection: from the handshake until either side ends it.
+/// One session of a connection: from the handshake until either side ends it.
 pub(crate) struct Session {
     pub(crate) link: Arc<Link>,
     pub(crate) hello: Hello,
     peer: Peer<RoleClient>,
-    /// Ends with this value.
+    /// Stops when this value is dropped.
     _service: RunningService<RoleClient, Handler>,
     carrier: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Closes a connection whose handshake was given up.
+/// Closes a connection whose handshake was abandoned.
 struct CloseOnDrop(Option<Arc<Link>>);
 
 impl Drop for CloseOnDrop {
@@ -50,7 +50,7 @@ impl Drop for CloseOnDrop {
 }
 
 impl Session {
-    /// Starts or reaches a server and shakes hands with it.
+    /// Starts or reaches a server and completes the handshake.
     pub(crate) async fn open(server: &McpServer, ignored: Arc<Ignoring>) -> Result<Self, Error> {
         let (outgoing_in, outgoing) = mpsc::channel(OUTGOING);
         let (forward, incoming) = mpsc::unbounded_channel();
@@ -106,9 +106,9 @@ impl Session {
         Ok(Self { link, hello, peer, _service: service, carrier: Mutex::new(Some(carrier)) })
     }
 
-    /// Sends a request and waits for the JSON of its result, or for what the server asks in its place.
+    /// Sends a request and waits for the JSON of its result, or for the questions that the server returns instead.
     ///
-    /// The timer runs meanwhile. Dropping the future tells the server that nobody waits any more.
+    /// The timer runs while it waits. Dropping the future cancels the request on the server.
     pub(crate) async fn request(
         &self,
         method: &'static str,
@@ -183,7 +183,7 @@ impl Session {
                     return answer.unwrap_or_else(|_| Err(gone()));
                 }
                 () = &mut ended, if !has_ended => {
-                    // What `rmcp` was to send as it ended is answered by nobody.
+                    // A request that `rmcp` had not sent when it ended will get no answer.
                     if ticket.take().is_some() {
                         return Err(gone());
                     }
@@ -222,7 +222,7 @@ impl Session {
         self.link.closing.cancel();
     }
 
-    /// Ends the connection, and waits until nothing of it is left.
+    /// Ends the connection and waits until it has been cleaned up.
     pub(crate) async fn close(&self) {
         self.hang_up();
         let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -238,7 +238,7 @@ impl Drop for Session {
     }
 }
 
-/// The time of a call, over all of its requests.
+/// The timer of a call, across all of its requests.
 pub(crate) struct Timer {
     patience: Patience,
     start: Instant,
@@ -246,7 +246,7 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Creates a timer that stands still.
+    /// Creates a paused timer.
     pub(crate) fn new(patience: Patience) -> Self {
         let mut clock = CallClock::new(patience, Duration::ZERO);
         clock.set_paused(true, Duration::ZERO);
@@ -264,7 +264,7 @@ impl Timer {
     }
 }
 
-/// A request that is open; dropping it gives it up.
+/// An open request. Dropping it cancels the request.
 struct Open<'a> {
     link: &'a Link,
     ticket: &'a Ticket,
@@ -290,30 +290,30 @@ async fn at(start: Instant, deadline: Option<(Duration, Expired)>) {
     }
 }
 
-/// The questions that the server asks within one call. Dropping it refuses those that are open.
+/// The questions that the server asks within one call. Dropping this refuses the open ones.
 struct Questions<'a> {
     link: &'a Arc<Link>,
     cx: Option<ToolContext>,
     waiting: mpsc::Receiver<Question>,
-    /// The one that is being answered.
+    /// The question that is being answered.
     current: Option<(Value, Answering)>,
 }
 
 type Answering = Pin<Box<dyn Future<Output = Option<Result<Value, HostRefusal>>> + Send>>;
 
 impl<'a> Questions<'a> {
-    /// Creates a queue; the sender is for calls that may be asked in: those with a context.
+    /// Creates a queue. There is a sender only for calls with a context: the others may not be asked anything.
     fn new(link: &'a Arc<Link>, cx: Option<ToolContext>) -> (Option<mpsc::Sender<Question>>, Self) {
         let (sender, waiting) = mpsc::channel(link.limits.questions.max(1));
         let sender = cx.is_some().then_some(sender);
         (sender, Self { link, cx, waiting, current: None })
     }
 
-    /// Answers the next question. Never returns if there is none.
+    /// Answers the next question. Never returns if no more can come.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the answer that is being found goes on with the next call.
+    /// Cancel safe: the next call continues with the same answer.
     async fn answer(&mut self) {
         let (id, answering) = match &mut self.current {
             Some(current) => current,
@@ -352,7 +352,7 @@ impl Drop for Questions<'_> {
     }
 }
 
-/// The end of the transport that `rmcp` sees.
+/// The transport as `rmcp` sees it.
 struct Wire {
     link: Arc<Link>,
     incoming: mpsc::UnboundedReceiver<RxJsonRpcMessage<RoleClient>>,
@@ -386,7 +386,7 @@ impl Transport<RoleClient> for Wire {
     }
 }
 
-/// Our side. All that a server may ask of a client is answered by the [`Link`].
+/// The client handler for `rmcp`. The [`Link`] answers all requests from the server.
 #[derive(Clone)]
 struct Handler {
     capabilities: ClientCapabilities,

@@ -14,11 +14,11 @@ use crate::link::{Link, Outgoing};
 use crate::listener::OnStderr;
 use crate::stdio_spec::StdioSpec;
 
-/// The wait for output of a program that has ended. A child of its own may hold it open for ever.
+/// The wait for the remaining output of a program that has ended. A child process of it may hold the pipe open forever.
 const REST: Duration = Duration::from_millis(50);
 
-/// Starts a program and the tasks that carry its messages. The task that is returned ends when the program has, and
-/// everything that it had started.
+/// Starts a program and the tasks that carry its messages. The returned task ends when the program, and everything that
+/// it started, has ended.
 pub(crate) fn start(
     spec: &StdioSpec,
     link: &Arc<Link>,
@@ -43,7 +43,7 @@ pub(crate) fn start(
     Ok(tokio::spawn(running.supervise(stdout, Arc::clone(link))))
 }
 
-/// A program and the tasks beside it, which are dropped with it.
+/// A running program and its tasks, which are aborted on drop.
 struct Running {
     child: Child,
     group: Group,
@@ -84,7 +84,7 @@ impl Running {
                     status = exit.ok();
                     rest = Some(Instant::now() + REST);
                 }
-                // It reads no more. As it has perhaps ended, that is said first.
+                // The program no longer reads. If it has also exited, that is the error to report.
                 _ = &mut self.writer, if !is_deaf => {
                     is_deaf = true;
                     rest = Some(Instant::now() + REST);
@@ -99,7 +99,7 @@ impl Running {
             }
         };
         link.end(reason.unwrap_or_else(Link::closed));
-        // Reading on, so that a server which is about to end can say so.
+        // Keep reading, so that a server that is shutting down does not block on its output.
         let drain =
             tokio::spawn(async move { while matches!(lines.next().await, Ok(Line::Whole(_))) {} });
         child::end(&mut self.child, &mut self.group, link.limits.close_time).await;
@@ -130,7 +130,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Writes messages until the connection closes, then what is left of them, and closes the program's input.
+/// Writes messages until the connection closes and the queue is empty, then closes the program's input.
 async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>, link: Arc<Link>) {
     loop {
         let message = tokio::select! {

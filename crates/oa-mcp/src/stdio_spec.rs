@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// A program as configured: how it is started, and what it gets of our environment.
+/// The configuration of a program: its command line and its environment.
 #[derive(Clone)]
 pub(crate) struct StdioSpec {
     pub(crate) program: String,

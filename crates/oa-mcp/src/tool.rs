@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::description::{Description, Origin};
 use crate::error::ErrorKind;
 
-/// A tool of a server, which an agent uses like any other.
+/// A tool of a server, used by an agent like any other.
 pub(crate) struct McpTool {
     pub(crate) description: Arc<Description>,
     pub(crate) connection: Arc<Connection>,
@@ -28,7 +28,7 @@ impl Tool for McpTool {
     }
 
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
-        // The form for the model server may allow more or less than the server of the tool does.
+        // The schema offered to the model server may allow more or less than the tool's server does.
         check_arguments(&self.description.checked, input)
     }
 
@@ -57,7 +57,7 @@ impl Tool for McpTool {
                         (ErrorKind::Rejected, Some(code)) => format!("{error} (code {code})"),
                         _ => format!("{}: {error}", connection.name()),
                     };
-                    // A call that may have run is not repeated by a policy for retries, unless that does no harm.
+                    // A retry policy must not repeat a call that may have run, unless the tool is idempotent.
                     let has_failed_on_its_way =
                         matches!(error.kind(), ErrorKind::Closed | ErrorKind::Timeout);
                     let may_repeat = has_failed_on_its_way && self.description.may_repeat;

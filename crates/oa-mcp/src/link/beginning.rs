@@ -1,7 +1,7 @@
-//! The beginning of a conversation: `initialize`, or `server/discover` for the version without a handshake.
+//! The beginning of a conversation: `initialize`, or `server/discover` for the stateless version.
 //!
-//! `rmcp` always says `initialize`. A server without it is asked `server/discover` in its place, and `rmcp` gets the answer to
-//! a handshake, so that it need not know.
+//! `rmcp` always sends `initialize`. A stateless server is sent `server/discover` instead, and `rmcp` gets a synthetic
+//! answer to its handshake, so it does not notice.
 
 use oa_mcp_data::Hello;
 use oa_mcp_data::client::{VERSIONS, enclose};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use super::{Kind, Link, SUBSCRIBE};
 use crate::error::{Error, ErrorKind};
 
-/// The id of the request after a refused `initialize`; those of `rmcp` are below.
+/// The id of `server/discover`; the ids of `rmcp` are below.
 const DISCOVER: i64 = 1 << 32;
-/// The codes by which a server that does not know `initialize`, or does not want its versions, refuses it.
+/// The error codes with which servers refuse `initialize`, because they do not know it or do not support its version.
 const NO_HANDSHAKE: [i64; 6] = [-32600, -32601, -32602, -32020, -32021, -32022];
 
 impl Link {
-    /// Begins with the `initialize` of `rmcp`. Returns false if the server is asked something else in its place.
+    /// Begins with the `initialize` of `rmcp`. Returns false if another request is sent instead.
     pub(super) fn begin(&self, id: i64) -> Result<bool, Error> {
         let mut state = self.lock();
         (state.beginning.initialize, state.beginning.waits) = (id, Some(id));
@@ -38,14 +38,14 @@ impl Link {
         self.queue(&message, Kind::Request(id), None)
     }
 
-    /// Adds to parameters what each request says in the version without a handshake.
+    /// Adds the metadata to the parameters that each request of the stateless version carries.
     pub(super) fn enclosed(&self, params: Value) -> Value {
         let us = json!({ "name": "open-agent", "version": env!("CARGO_PKG_VERSION") });
-        // Without a level, a server of this version sends no log lines.
+        // Without a level, a stateless server sends no log lines.
         enclose(params, &us, &self.host.capabilities(), self.on_log.as_ref().map(|_| "debug"))
     }
 
-    /// Takes the answer to the request that began the conversation.
+    /// Handles the answer to the request that began the conversation.
     pub(super) fn begun(&self, answer: Result<Value, Error>) {
         let mut state = self.lock();
         let is_discovery = state.beginning.is_discovery;
@@ -86,7 +86,7 @@ impl Link {
         }
     }
 
-    /// Ends a connection that could not begin. A server that knows neither beginning has refused the first.
+    /// Ends a connection that could not begin. If the server refused both requests, the error is its first refusal.
     pub(super) fn not_begun(&self, error: Error) {
         let refusal = self.lock().beginning.refusal.take();
         let is_refused = error.code().is_some() && self.begins_stateless;
@@ -94,7 +94,7 @@ impl Link {
         self.end(refusal.unwrap_or(error).with_kind(ErrorKind::Connect));
     }
 
-    /// Asks to be told about changes of the list, which a server without a handshake tells nobody unasked.
+    /// Subscribes to changes of the list: a stateless server announces them only on request.
     pub(super) fn subscribe(&self) -> Result<(), Error> {
         if !self.hello_said().is_some_and(|hello| hello.tells_changes) {
             return Ok(());
@@ -106,8 +106,8 @@ impl Link {
         self.queue(&message, Kind::Subscribe, None)
     }
 
-    /// Takes the body of a refusal by status, if it is an answer of the protocol: always in the version without a handshake,
-    /// and in the others if it refuses the handshake. Returns false if it is not.
+    /// Takes the body of an HTTP error as the answer, if it is a protocol message: always in the stateless version, and
+    /// in the others if it refuses the handshake. Returns false otherwise.
     #[cfg(feature = "http")]
     pub(crate) fn take_refusal(&self, id: i64, body: &[u8], error: &Error) -> bool {
         let Ok(mut message) = serde_json::from_slice::<Value>(body) else { return false };
@@ -130,7 +130,7 @@ impl Link {
         false
     }
 
-    /// Returns true if the version without a handshake is spoken.
+    /// Returns true if the connection uses the stateless version.
     pub(crate) fn is_stateless(&self) -> bool {
         self.lock().beginning.is_stateless()
     }
@@ -144,7 +144,7 @@ fn is_no_handshake(code: i64) -> bool {
     NO_HANDSHAKE.contains(&code)
 }
 
-/// Returns the answer to `initialize` for `rmcp`, less what it does not need.
+/// Returns a minimal answer to `initialize` for `rmcp`.
 fn handshake(id: i64, version: &str) -> serde_json::Result<ServerJsonRpcMessage> {
     let result = json!({
         "protocolVersion": version,

@@ -1,4 +1,4 @@
-//! Questions of the server.
+//! The server's questions.
 
 use oa_mcp_data::{HostRefusal, HostRequest, INVALID_REQUEST, NO_METHOD, REFUSED, Wanted};
 use oa_tools::Cancel;
@@ -10,10 +10,10 @@ use super::{Kind, Link, Question};
 const LONGEST_ID: usize = 256;
 
 impl Link {
-    /// Answers a request of the server, or hands it to the call that it belongs to.
+    /// Answers a request from the server, or passes it to the call that it belongs to.
     pub(super) fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
         let wanted = match self.is_stateless() && method != "ping" {
-            // It asks in the place of a result.
+            // A stateless server asks with a result instead.
             true => {
                 Wanted::Refused(HostRefusal::new(NO_METHOD, "this version has no such requests"))
             }
@@ -30,7 +30,7 @@ impl Link {
         self.respond(&id, answer);
     }
 
-    /// Hands a question to the call in which it was asked. Over a pipe nothing says which one that is: then it is the
+    /// Passes a question to the call in which it was asked. A pipe does not tell which one that is, so there it is the
     /// oldest.
     fn hand_over(
         &self,
@@ -71,14 +71,14 @@ impl Link {
         Ok(())
     }
 
-    /// Answers a question, unless it was answered or taken back.
+    /// Answers a question, unless it was already answered or canceled.
     pub(crate) fn reply(&self, question: &Value, answer: Result<Value, HostRefusal>) {
         if self.forget(question).is_some() {
             self.respond(question, answer);
         }
     }
 
-    /// Takes a question out of those that wait.
+    /// Removes a question from the open ones.
     pub(super) fn forget(&self, question: &Value) -> Option<Cancel> {
         let mut state = self.lock();
         let cancel = state.asked.remove(&question.to_string());
