@@ -1,6 +1,7 @@
-//! Tools of ours for clients of the protocol.
+//! An MCP server for your tools.
 //!
-//! `oa_mcp_data::client` reads messages, and `protocol.rs` decides what they mean, both without I/O; `call.rs` runs calls; `stream.rs` and `http.rs` move bytes.
+//! `oa_mcp_data::client` reads messages and `protocol.rs` interprets them, both without I/O; `call.rs` runs calls;
+//! `stream.rs` and `http.rs` are the transports.
 
 use std::fmt;
 use std::io;
@@ -24,18 +25,18 @@ mod output;
 mod protocol;
 mod stream;
 
-/// Tools of ours as an MCP server: over standard input and output, over any pair of streams, or (feature
+/// An MCP server for a registry of tools: over standard input and output, over any pair of streams, or (feature
 /// `server-http`) as a tower service over streamable HTTP.
 ///
-/// Each call runs in an executor: a tool that panics, fails or takes too long is a result that the model can read, and
-/// blocking tools get a thread. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) go out in order,
-/// before the result. A tool that runs an agent is a tool like any other.
+/// Each call runs in an executor: if a tool panics, fails or times out, the model gets a result that says so, and
+/// blocking tools run on their own threads. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) are sent
+/// in order, before the result. A tool may run an agent.
 ///
-/// It speaks the version 2026-07-28 of the protocol, which has no handshake, and those from 2024-11-05 to 2025-11-25.
+/// It supports protocol version 2026-07-28, which has no handshake, and the versions from 2024-11-05 to 2025-11-25.
 /// [`handle`](Self::handle) changes the tools while it serves.
 ///
-/// External tools are not offered: whoever has their results is not here. Of exclusive tools, and of those with a
-/// [`max_parallel`](oa_tools::Tool::max_parallel), only as many calls run at once as they say, over all clients.
+/// External tools are not offered, because nothing here can provide their results. The limits of exclusive tools and of
+/// [`max_parallel`](oa_tools::Tool::max_parallel) apply across all clients.
 ///
 /// ```no_run
 /// use oa_mcp::ToolServer;
@@ -68,7 +69,7 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// Creates a server for these tools, with the name `open-agent` and the version of this crate.
+    /// Creates a server for these tools. Its default name is `open-agent`, its default version that of this crate.
     pub fn new(registry: Registry) -> Self {
         let about = About {
             name: "open-agent".to_owned(),
@@ -92,7 +93,7 @@ impl ToolServer {
         self
     }
 
-    /// Sets the text on how to use the tools, which clients may show to the model.
+    /// Sets instructions on how to use the tools, which clients may pass to the model.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.about.instructions = Some(instructions.into());
         self
@@ -104,10 +105,10 @@ impl ToolServer {
         self
     }
 
-    /// Sets a callback that is asked before each call runs, with the input that would run. The request's history is
-    /// empty: the conversation is the client's.
+    /// Sets a callback that decides before each call whether it may run with its input. The request's history is empty,
+    /// because the client has the conversation.
     ///
-    /// A denial is a result that the model reads. A panic, and [`Permission::Later`], deny the call. Input from
+    /// The model gets a denial as the result of the call. A panic or [`Permission::Later`] denies the call. Input from
     /// [`Permission::AllowWith`] must match the tool's schema.
     ///
     /// ```
@@ -138,26 +139,26 @@ impl ToolServer {
         self
     }
 
-    /// Serves the client at standard input and output, until either ends.
+    /// Serves the client on standard input and output until either is closed.
     ///
-    /// Standard output belongs to the protocol: on Unix, what tools print meanwhile goes to standard error. At the end
-    /// of input all calls are canceled, and the function returns within a second. Call it once: input that was read
-    /// ahead is lost. A blocking tool that ignores its cancellation keeps the runtime from ending; where that matters,
-    /// leave `main` by [`std::process::exit`].
+    /// Standard output is reserved for the protocol: on Unix, anything that tools print while it serves goes to
+    /// standard error. At the end of input all calls are canceled, and the function returns within a second. Call it
+    /// only once: input that was read ahead is lost. A blocking tool that ignores its cancellation keeps the runtime
+    /// from shutting down; if that matters, leave `main` with [`std::process::exit`].
     ///
     /// # Errors
     ///
-    /// If standard output cannot be had, or threads cannot be started.
+    /// If standard output is not available or threads cannot be started.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels all calls. A thread that waits for input stays until it comes.
+    /// Dropping the future cancels all calls. The thread that reads input stays until more input arrives.
     pub async fn serve_stdio(self) -> io::Result<()> {
         let runner = Arc::new(self.into_runner());
         stream::over_stdio(Connection::new(&runner)).await
     }
 
-    /// Serves one client over a pair of streams, one message a line, until either ends.
+    /// Serves one client over a pair of streams, one message per line, until either is closed.
     ///
     /// At the end of input all calls are canceled, and the function returns within a second.
     ///
@@ -194,7 +195,7 @@ impl ToolServer {
         stream::over_streams(Connection::new(&runner), input, output).await;
     }
 
-    /// Makes a tower service of the server, which speaks streamable HTTP under whatever path it is mounted.
+    /// Returns the server as a tower service over streamable HTTP, for any path.
     #[cfg(feature = "server-http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "server-http")))]
     #[must_use]

@@ -16,12 +16,12 @@ use crate::tool_server::live::Live;
 use crate::tool_server::output::Output;
 use crate::tool_server::protocol::{Call, Protocol, Step, Subscription, Ticket};
 
-/// The emissions of one call that wait to be sent. When there are more, the oldest are dropped.
+/// The maximum number of queued emissions of one call. When the queue is full, the oldest are dropped.
 const EMISSIONS: usize = 4_096;
 
 type Decision = Pin<Box<dyn Future<Output = Permission> + Send>>;
 
-/// The callback that is asked before a call runs.
+/// The callback that decides whether a call may run.
 #[derive(Clone)]
 pub(crate) struct Permit(Arc<dyn Fn(PermissionRequest) -> Decision + Send + Sync>);
 
@@ -34,7 +34,7 @@ impl Permit {
         let permit = Arc::new(permit);
         Self(Arc::new(move |request| {
             let permit = Arc::clone(&permit);
-            // The closure is called in the future, too, where its panic is caught.
+            // The closure is called within the future, so that its panic is caught, too.
             Box::pin(async move { permit(request).await })
         }))
     }
@@ -53,13 +53,13 @@ pub(crate) struct Runner {
     permit: Option<Permit>,
 }
 
-/// One client: the state of its conversation, and its calls.
+/// One client: the state of its conversation and its calls.
 pub(crate) struct Connection {
     runner: Arc<Runner>,
     protocol: Mutex<Protocol>,
 }
 
-/// The reason why a call does not run, for the model.
+/// The reason why a call was refused, for the model.
 struct Refused(String);
 
 impl Runner {
@@ -72,7 +72,7 @@ impl Runner {
     ) -> Self {
         let mut options = ExecutorOptions::new()
             .truncation(TruncationPolicy::none())
-            // A call runs on while the client reads slowly.
+            // A call continues while the client reads slowly.
             .placement(Placement::Spawned)
             .emission_queue(EMISSIONS);
         if let Some(time) = limits.call_time.filter(|time| !time.is_zero()) {
@@ -90,7 +90,7 @@ impl Runner {
         };
         let input = match prepare(call, call.input.clone())? {
             Ok(input) => input,
-            // The executor words it.
+            // The executor writes the message.
             Err(error) => return Ok((call.input.clone(), batch.prepared(call.key(), Err(error)))),
         };
         let category = call
@@ -148,8 +148,8 @@ impl Connection {
         &self.runner.catalog.live
     }
 
-    /// Returns the notifications after the news of this number that the client wants, with the number of each, and the
-    /// number of the latest news.
+    /// Returns the subscribed notifications after this number, each with its number, and the number of the latest
+    /// notification.
     pub(crate) fn news(&self, seen: u64) -> (Vec<(u64, String)>, u64) {
         let news = self.live().after(seen);
         let last = news.last().map_or(seen, |(number, _)| *number);
@@ -169,17 +169,17 @@ impl Connection {
         self.protocol().is_busy()
     }
 
-    /// Ends all calls that run; each is answered with an error.
+    /// Cancels all running calls; each is answered with an error.
     pub(crate) fn end(&self) {
         let running = self.protocol().running();
         running.iter().for_each(Cancel::cancel);
     }
 
-    /// Runs a call, and sends what it tells and its answer.
+    /// Runs a call, and sends its notifications and its answer.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the call, which is then not answered.
+    /// Dropping the future cancels the call without an answer.
     pub(crate) async fn run<M: From<String>>(&self, call: Box<Call>, out: &mpsc::Sender<M>) {
         let open = Running { connection: self, ticket: &call.ticket };
         let answered = tokio::select! {
@@ -187,21 +187,21 @@ impl Connection {
             () = call.cancel.cancelled() => None,
             answer = self.perform(&call, out) => answer,
         };
-        // The client's own cancellation has removed the call: then nothing is answered.
+        // A cancellation by the client has removed the call: it gets no answer.
         if !open.finish() {
             return;
         }
         let answer = answered
             .unwrap_or_else(|| call.unavailable("the call was canceled: the session has ended"));
-        // Nobody is left to read it.
+        // Fails only if the client is gone.
         let _ = out.send(answer.into()).await;
     }
 
-    /// Tells a request of changes until it is canceled, and then answers it.
+    /// Sends notifications of changes until the subscription is canceled, then answers it.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the subscription, which is then not answered.
+    /// Dropping the future ends the subscription without an answer.
     pub(crate) async fn listen<M: From<String>>(
         &self,
         subscription: Box<Subscription>,
@@ -242,14 +242,14 @@ impl Connection {
             Ok(admitted) => admitted,
             Err(Refused(why)) => return Some(call.answer(failure(&why))),
         };
-        // Permission first: a person may take long, and nobody is to wait for that.
+        // Permission first: a user may take long to decide, and other calls must not wait for that.
         let _turn = runner.catalog.turn(&call.offer, &call.tool).await;
         let calls = vec![ToolUseBlock::new(call.key(), &*call.tool, input)];
         let mut events = call.offer.executor.execute_batch_streaming(calls, batch);
         let mut output = Output::new(call);
         while let Some(event) = events.next().await {
             if let ToolEvent::CallComplete(result) = &event {
-                // The executor may see it first.
+                // The executor may have seen the cancellation first.
                 if result.outcome == Outcome::Cancelled {
                     return None;
                 }
@@ -271,7 +271,7 @@ impl Connection {
     }
 }
 
-/// A request that is open; dropping it frees its place.
+/// An open request. Dropping it frees its slot.
 struct Running<'a> {
     connection: &'a Connection,
     ticket: &'a Ticket,

@@ -9,27 +9,27 @@ use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, RwLockWriteGuar
 use crate::tool_server::live::Live;
 use oa_mcp_data::client::{STATELESS, VERSIONS, complete};
 
-/// The entry of a tool's `_meta` that has its category.
+/// The key of a tool's category in its `_meta`.
 const CATEGORY: &str = "open-agent/category";
 
-/// The server's words about itself, and the tools that it offers now.
+/// The server's information about itself and its current tools.
 pub(crate) struct Catalog {
     about: About,
-    /// Its name and version, as the protocol has them.
+    /// The server's name and version, in the protocol's form.
     pub(crate) server: Arc<Value>,
     pub(crate) state: State,
     pub(crate) live: Arc<Live>,
     options: ExecutorOptions,
     current: Mutex<Arc<Offer>>,
-    /// Held alone by a call of an exclusive tool.
+    /// Held exclusively by a call to an exclusive tool.
     floor: RwLock<()>,
 }
 
-/// The tools that are offered at a time.
+/// A snapshot of the offered tools.
 pub(crate) struct Offer {
     revision: u64,
     pub(crate) executor: ToolExecutor,
-    /// The results of `tools/list`, with a handshake and without.
+    /// The result of `tools/list` for versions with a handshake, followed by the stateless one.
     list: String,
     list_stateless: String,
     gates: HashMap<String, Gate>,
@@ -42,14 +42,14 @@ pub(crate) struct About {
     pub(crate) instructions: Option<String>,
 }
 
-/// The limits on calls of a tool that run at once, over all clients.
+/// The concurrency limits of a tool, across all clients.
 struct Gate {
     is_exclusive: bool,
-    /// The number of places, which a list with the same number takes over.
+    /// The number of slots and their semaphore. A new list with the same number keeps the semaphore.
     places: Option<(usize, Arc<Semaphore>)>,
 }
 
-/// A call's turn; dropping it lets others run.
+/// A call's permission to run now. Dropping it lets others run.
 pub(crate) struct Turn<'a> {
     _place: Option<OwnedSemaphorePermit>,
     _shared: Option<RwLockReadGuard<'a, ()>>,
@@ -63,7 +63,7 @@ impl Offer {
         let mut gates = HashMap::new();
         let mut listed = Vec::new();
         for tool in &registry {
-            // Whoever has the result of an external tool is not here, and its name is taken once already.
+            // Nothing here can provide the result of an external tool, and a name is offered only once.
             if tool.is_external() || offered.add_shared(tool.clone()).is_err() {
                 continue;
             }
@@ -77,11 +77,11 @@ impl Offer {
             });
             gates.insert(name, Gate { is_exclusive: tool.is_exclusive(), places });
         }
-        // Only zeros are refused, and there are none.
+        // Only zero values are refused, and there are none.
         let executor = ToolExecutor::with_options(offered.clone(), options.clone())
             .unwrap_or_else(|_| ToolExecutor::new(offered));
         let list = json!({ "tools": listed });
-        // Tools may change at any time, so a list is as old as its answer.
+        // Tools may change at any time, so a list is stale as soon as it is sent.
         let cacheable = json!({ "tools": listed, "ttlMs": 0, "cacheScope": "public" });
         Self {
             revision,
@@ -115,7 +115,7 @@ impl Catalog {
         Self { about, server, state, live, options, current, floor: RwLock::new(()) }
     }
 
-    /// Returns the tools that are offered now.
+    /// Returns the current tools.
     pub(crate) fn offer(&self) -> Arc<Offer> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.revision != self.live.revision() {
@@ -157,11 +157,11 @@ impl Catalog {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the place in the queue up.
+    /// Dropping the future gives up the place in the queue.
     pub(crate) async fn turn(&self, offer: &Offer, tool: &str) -> Turn<'_> {
         let mut turn = Turn { _place: None, _shared: None, _alone: None };
         let gate = offer.gates.get(tool);
-        // The tool's own queue first: calls that wait in it must not keep an exclusive one waiting.
+        // The tool's own queue first: calls that wait there must not block an exclusive one.
         if let Some((_, places)) = gate.and_then(|gate| gate.places.as_ref()) {
             turn._place = Arc::clone(places).acquire_owned().await.ok();
         }
@@ -199,7 +199,7 @@ fn describe(tool: &dyn Tool) -> Value {
     described
 }
 
-/// Returns a schema that says that it is one of an object, as the protocol asks.
+/// Returns the schema with `"type": "object"`, which the protocol requires.
 fn of_object(schema: &Value) -> Value {
     let mut schema = schema.clone();
     without_headers(&mut schema);
@@ -207,12 +207,13 @@ fn of_object(schema: &Value) -> Value {
     schema
 }
 
-/// Removes the wish for arguments in headers of HTTP, as a tool of another server may have it: they are not read here.
+/// Removes requests for arguments in HTTP headers, which tools of other servers may have: this server does not read
+/// them.
 fn without_headers(schema: &mut Value) {
     match schema {
         Value::Array(parts) => parts.iter_mut().for_each(without_headers),
         Value::Object(keywords) => {
-            // A property of this name is a schema.
+            // An object here is the schema of a property with this name.
             if keywords.get("x-mcp-header").is_some_and(Value::is_string) {
                 keywords.shift_remove("x-mcp-header");
             }

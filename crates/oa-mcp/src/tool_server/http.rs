@@ -37,18 +37,18 @@ pub use crate::tool_server::http::body::HttpBody;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// The messages of one response that wait to be written.
+/// The capacity of the queue of messages of one response.
 const MESSAGES: usize = 16;
 
 /// A [`ToolServer`](crate::ToolServer) over streamable HTTP, as a tower service for hyper, axum and others.
 ///
-/// It answers to the names of the loopback only, in `Host` and in `Origin`, until [`allow_host`](Self::allow_host)
-/// names others: a web page of somebody else could reach it otherwise. Requests to whatever path arrive are taken for
-/// messages, so mount it at one. Clones share the sessions.
+/// By default it accepts only loopback names in `Host` and `Origin`, because other web pages could reach it otherwise;
+/// [`allow_host`](Self::allow_host) adds names. It handles requests to any path, so mount it at one. Clones share the
+/// sessions.
 ///
-/// A call is answered by a stream of events, which ends with its result; everything else by JSON. A session has one
-/// stream for news outside of calls, by `GET`, which can be resumed by `Last-Event-ID`: other tools, and log lines of a
-/// [`ToolServerHandle`](crate::ToolServerHandle). Requests of the version 2026-07-28 have no session.
+/// A call is answered with an event stream that ends with its result, everything else with JSON. Each session has one
+/// `GET` stream for notifications outside of calls, which can be resumed with `Last-Event-ID`: changes of the tools,
+/// and log lines of a [`ToolServerHandle`](crate::ToolServerHandle). Requests of version 2026-07-28 have no session.
 #[derive(Clone)]
 pub struct HttpService {
     guard: Guard,
@@ -58,7 +58,7 @@ pub struct HttpService {
 struct Shared {
     runner: Arc<Runner>,
     sessions: Mutex<ClientSessions<Arc<Session>>>,
-    /// The requests of all clients without a session.
+    /// The requests of all stateless clients.
     stateless: Arc<Connection>,
     bodies: Semaphore,
 }
@@ -74,22 +74,22 @@ impl HttpService {
         Self { guard: Guard::default(), shared: Arc::new(shared) }
     }
 
-    /// Adds a name under which clients reach the server, without a port: `tools.example`. Pages of that name may send
-    /// requests, too.
+    /// Allows clients to reach the server under a host name, given without a port: `tools.example`. Web pages from that
+    /// host may send requests, too.
     #[must_use]
     pub fn allow_host(mut self, host: &str) -> Self {
         self.guard.allow_host(host);
         self
     }
 
-    /// Sets the token that each request must have: `Authorization: Bearer <key>`.
+    /// Sets the token that each request must carry: `Authorization: Bearer <key>`.
     #[must_use]
     pub fn bearer(mut self, key: ApiKey) -> Self {
         self.guard.set_bearer(key);
         self
     }
 
-    /// Returns the number of open sessions, those included that are about to end for idleness.
+    /// Returns the number of open sessions, including idle ones that are about to end.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.shared.sessions().len()
@@ -160,7 +160,7 @@ impl HttpService {
     }
 }
 
-/// Returns the time, by tokio's clock.
+/// Returns the current time of tokio's clock.
 fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
@@ -175,7 +175,7 @@ impl Shared {
         found.ok_or_else(unknown_session)
     }
 
-    /// Reads a body, within its limits.
+    /// Reads a body within its limits.
     async fn read<B>(&self, body: B) -> Result<Vec<u8>, Refusal>
     where
         B: Body + Send,
@@ -218,7 +218,7 @@ impl Shared {
             _ => return Err(no_session()),
         };
         if !connection.is_ready() {
-            // A ping is answered to anybody, anything else with an error that has its id.
+            // A ping needs no session. Any other request gets an error with its id.
             let is_error =
                 serde_json::from_str::<Value>(&answer).is_ok_and(|it| it["error"].is_object());
             let status = if is_error { StatusCode::BAD_REQUEST } else { StatusCode::OK };
@@ -231,7 +231,7 @@ impl Shared {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are busy")
         })?;
         let mut response = json(StatusCode::OK, answer);
-        // Hexadecimal digits are a valid value.
+        // Hexadecimal digits are a valid header value.
         if let Ok(id) = HeaderValue::from_str(&id) {
             response.headers_mut().insert(SESSION, id);
         }
@@ -252,7 +252,7 @@ impl Shared {
                 Step::Call(call) => calls.push(call),
                 Step::Cancel(cancel) => cancel.cancel(),
                 Step::Reject(_, refusal) | Step::Refuse(refusal) => refusals.push(refusal),
-                // Only requests without a session begin one.
+                // Only stateless requests begin a subscription.
                 Step::Listen(_) => {}
             }
         }
@@ -269,7 +269,7 @@ impl Shared {
         }
         let (out, messages) = mpsc::channel(MESSAGES.max(answers.len()));
         for answer in answers {
-            // There is room for all of them.
+            // The queue has room for all of them.
             let _ = out.try_send(answer.into());
         }
         let mut running = JoinSet::new();
@@ -278,14 +278,14 @@ impl Shared {
             let (id, out) = (id.to_owned(), out.clone());
             running.spawn(async move {
                 connection.run(call, &out).await;
-                // The pause begins when the last call ends.
+                // A session is idle from the end of its last call.
                 shared.sessions().touch(&id, now());
             });
         }
         Ok(stream(messages, running))
     }
 
-    /// Answers a message without a session, of a version that has none.
+    /// Answers a message of the stateless version.
     fn post_alone(&self, mirrors: &Mirrors, message: &[u8]) -> Result<Response<HttpBody>, Refusal> {
         let connection = Arc::clone(&self.stateless);
         let (out, messages) = mpsc::channel::<Event>(MESSAGES);
@@ -313,7 +313,7 @@ impl Shared {
         Ok(stream(messages, running))
     }
 
-    /// Answers a request for the stream of a session.
+    /// Answers a request for a session's notification stream.
     fn follow(
         self: &Arc<Self>,
         id: &str,
@@ -339,13 +339,13 @@ fn is_busy(session: &Arc<Session>) -> bool {
     session.connection.is_busy()
 }
 
-/// A response that is a stream of events.
+/// Returns a response with an event stream.
 fn stream(messages: mpsc::Receiver<Event>, running: JoinSet<()>) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::events(messages, running));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // For proxies that would gather events.
+    // For proxies that would buffer events.
     headers.insert(BUFFERING, HeaderValue::from_static("no"));
     response
 }
@@ -396,7 +396,7 @@ fn unknown_session() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "there is no such session")
 }
 
-/// Makes the id of a session, of 128 bits. It is hard to guess, but no credential: that is what a bearer token is for.
+/// Returns a new session id of 128 bits. It is hard to guess but not a credential; use a bearer token for that.
 fn new_id() -> String {
     let random = || RandomState::new().hash_one(Instant::now());
     format!("{:016x}{:016x}", random(), random())

@@ -6,16 +6,16 @@ use tokio::sync::watch;
 
 use oa_mcp_data::client::{Journal, News};
 
-/// The tools as they are now, and the news for all clients.
+/// The current tools, and the notifications for all clients.
 pub(crate) struct Live {
     state: Mutex<State>,
-    /// The number of the latest news.
+    /// The number of the latest notification.
     news: watch::Sender<u64>,
 }
 
 struct State {
     registry: Registry,
-    /// Another one for each registry.
+    /// Incremented with each new registry.
     revision: u64,
     journal: Journal,
 }
@@ -35,12 +35,12 @@ impl Live {
         (state.revision, state.registry.clone())
     }
 
-    /// Returns what tells that there are news.
+    /// Returns a receiver that signals new notifications.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
 
-    /// Returns the number of the latest news.
+    /// Returns the number of the latest notification.
     pub(crate) fn last(&self) -> u64 {
         self.state().journal.last()
     }
@@ -67,9 +67,10 @@ impl Live {
     }
 }
 
-/// The way to a [`ToolServer`](crate::ToolServer) that serves: other tools, and log lines for all clients.
+/// A handle to a running [`ToolServer`](crate::ToolServer), which replaces its tools and sends log lines to all
+/// clients.
 ///
-/// Clones, and the handles of clones of a server, share what they change.
+/// Clones of a handle, and handles of clones of a server, share their state.
 ///
 /// ```
 /// use oa_mcp::ToolServer;
@@ -87,7 +88,8 @@ impl Live {
 pub struct ToolServerHandle(pub(crate) Arc<Live>);
 
 impl ToolServerHandle {
-    /// Replaces the tools, and tells every client that listens. Calls that run go on with the tool that they began with.
+    /// Replaces the tools and notifies every subscribed client. Running calls continue with the tool that they started
+    /// with.
     pub fn set_tools(&self, registry: Registry) {
         self.0.tell(|state| {
             state.registry = registry;
@@ -96,10 +98,10 @@ impl ToolServerHandle {
         });
     }
 
-    /// Sends a log line to the clients that said `initialize`, from the level on that each has asked for. Clients of
-    /// the version 2026-07-28 get log lines of their calls only.
+    /// Sends a log line to all clients that sent `initialize` and whose log level includes it. Clients of version
+    /// 2026-07-28 get only the log lines of their calls.
     ///
-    /// A client that is away reads the last 256 lines, and at most 256 KiB of them, when it comes back.
+    /// A client that reconnects gets at most the last 256 lines and 256 KiB.
     pub fn log(&self, level: LogLevel, message: impl fmt::Display) {
         let message = message.to_string();
         self.0.tell(|state| state.journal.log(level, &message));

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::tool_server::protocol::Call;
 
-/// The executor's events of one call as messages to the client, in their order.
+/// Converts the executor's events of one call to messages for the client, in order.
 pub(crate) struct Output<'a> {
     call: &'a Call,
-    /// The last progress that was told: the protocol has it grow.
+    /// The last progress that was sent: the protocol requires it to increase.
     told: Option<u64>,
 }
 
@@ -17,7 +17,7 @@ impl<'a> Output<'a> {
         Self { call, told: None }
     }
 
-    /// Returns the notification for an event, if there is one.
+    /// Returns the notification for an event, if any.
     pub(crate) fn notice(&mut self, event: &ToolEvent) -> Option<String> {
         match event {
             ToolEvent::Progress(event) => self.progress(&event.progress),

@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 use crate::tool_server::catalog::{Catalog, Offer};
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-/// The memory that a JSON value takes beside its text, and so does a name in an object.
+/// The memory that a JSON value, or a name in an object, takes in addition to its text.
 const VALUE: usize = 80;
 
-/// One client's conversation with the server, without I/O: messages in, steps out. Over HTTP, all clients of the version
-/// without a handshake are one conversation.
+/// One client's conversation with the server, without I/O: messages in, steps out. Over HTTP, all clients of the
+/// stateless version share one conversation.
 ///
-/// Each request gets exactly one answer: by a [`Step::Answer`] or a [`Step::Reject`], or by the call or subscription
-/// that is started, which asks [`finish`](Self::finish) before it answers. A request that the client has canceled gets
+/// Each request gets exactly one answer: from a [`Step::Answer`] or [`Step::Reject`], or from the call or subscription
+/// that it starts, which checks [`finish`](Self::finish) before it answers. A request that the client canceled gets
 /// none.
 pub(crate) struct Protocol {
     catalog: Arc<Catalog>,
     limits: ServerLimits,
     is_ready: bool,
     level: Arc<Level>,
-    /// The calls that run, by the JSON of their ids.
+    /// The running calls, by the JSON of their ids.
     open: HashMap<String, Open>,
-    /// The memory that their arguments take.
+    /// The memory taken by their arguments.
     held: usize,
     started: u64,
 }
@@ -40,29 +40,29 @@ struct Open {
     cancel: Cancel,
 }
 
-/// A thing to do about a message.
+/// An action in response to a message.
 pub(crate) enum Step {
     /// Send this answer to a request.
     Answer(String),
-    /// Send this answer to a request that is not one of its version; HTTP has a status for it.
+    /// Send this answer to a request that its version does not allow. Over HTTP, it has its own status.
     Reject(Rejection, String),
     Call(Box<Call>),
-    /// Tell this request of changes until it is canceled.
+    /// Send changes to this subscription until it is canceled.
     Listen(Box<Subscription>),
-    /// Tell a call that the client does not want it any more.
+    /// Cancel a call on behalf of the client.
     Cancel(Cancel),
-    /// Send this answer to what is no request.
+    /// Send this answer to input that is not a request.
     Refuse(String),
 }
 
-/// The reason why a request is no request of its version.
+/// The reason why a request is invalid in its version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rejection {
     Malformed,
     UnknownMethod,
 }
 
-/// A request that stays open, for changes.
+/// A request that stays open to receive changes.
 pub(crate) struct Subscription {
     id: Value,
     pub(crate) ticket: Ticket,
@@ -72,7 +72,7 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Returns the first message: what it will be told of.
+    /// Returns the first message, which lists the subscribed notifications.
     pub(crate) fn acknowledgment(&self) -> String {
         let mut filter = json!({});
         if self.wants_tools {
@@ -82,13 +82,13 @@ impl Subscription {
         notice("notifications/subscriptions/acknowledged", &params)
     }
 
-    /// Returns the notification of a piece of news, if it was asked for.
+    /// Returns the notification for an event, if the client subscribed to it.
     pub(crate) fn notice(&self, news: &News) -> Option<String> {
         let is_wanted = self.wants_tools && *news == News::ToolsChanged;
         is_wanted.then(|| notice(TOOLS_CHANGED, &of_subscription(json!({}), &self.id)))
     }
 
-    /// Returns the answer: the server ends the subscription.
+    /// Returns the answer, which ends the subscription.
     pub(crate) fn end(&self) -> String {
         answer(&self.id, &of_subscription(complete(json!({}), &self.server), &self.id))
     }
@@ -98,9 +98,9 @@ impl Subscription {
 pub(crate) struct Call {
     id: Value,
     pub(crate) ticket: Ticket,
-    /// The tools that were offered when it came.
+    /// The tools that were offered when the call arrived.
     pub(crate) offer: Arc<Offer>,
-    /// The server's words about itself, for a client without a handshake.
+    /// The server's information about itself, for a stateless client.
     server: Option<Arc<Value>>,
     pub(crate) tool: String,
     pub(crate) input: Value,
@@ -124,13 +124,13 @@ impl Call {
         }
     }
 
-    /// Returns the answer of a call that ends without a result.
+    /// Returns the answer for a call that ends without a result.
     pub(crate) fn unavailable(&self, why: &str) -> String {
         unavailable(&self.id, self.server.is_some(), why)
     }
 }
 
-/// The entry of a call that runs.
+/// The entry of a running call.
 pub(crate) struct Ticket {
     key: String,
     number: u64,
@@ -143,7 +143,7 @@ impl Level {
     /// The level of a client that wants none.
     const NONE: u8 = u8::MAX;
 
-    /// Returns the protocol's name of a level, if the client wants lines of it.
+    /// Returns the protocol's name of a level, if the client wants its lines.
     pub(crate) fn admit(&self, level: LogLevel) -> Option<&'static str> {
         let place = match level {
             LogLevel::Debug => 0,
@@ -168,7 +168,7 @@ impl Protocol {
         }
     }
 
-    /// Returns true once the client has said `initialize`.
+    /// Returns true once the client has sent `initialize`.
     #[cfg(feature = "server-http")]
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
@@ -179,7 +179,7 @@ impl Protocol {
         !self.open.is_empty()
     }
 
-    /// Reads what came in one piece.
+    /// Reads one piece of input.
     pub(crate) fn receive(&mut self, bytes: &[u8], origin: Origin<'_>) -> Vec<Step> {
         let messages = match read(bytes, self.limits.message_values) {
             Ok(messages) if messages.len() > 1 && matches!(origin, Origin::Post(_)) => {
@@ -202,7 +202,7 @@ impl Protocol {
                 Incoming::Request { id, method, params } => {
                     steps.push(self.request(id, &method, params, origin));
                 }
-                // An answer: nothing was asked.
+                // An answer, although nothing was asked.
                 _ => {}
             }
         }
@@ -213,7 +213,7 @@ impl Protocol {
         match Envelope::read(&id, method, &params, origin) {
             Envelope::None => self.of_session(id, method, params),
             Envelope::Stateless { level } => {
-                // Ids of different clients may be the same.
+                // Different clients may use the same ids.
                 let of = matches!(origin, Origin::Post(_)).then_some(self.started + 1);
                 self.stateless(id, method, params, level, of)
             }
@@ -222,7 +222,7 @@ impl Protocol {
         }
     }
 
-    /// Answers a request of the version without a handshake.
+    /// Answers a request of the stateless version.
     fn stateless(
         &mut self,
         id: Value,
@@ -284,7 +284,7 @@ impl Protocol {
             return error(id, INVALID_REQUEST, "initialize was already received");
         }
         self.is_ready = true;
-        // A client that does not know our version ends the connection.
+        // A client that does not support our version ends the connection.
         let newest = VERSIONS[VERSIONS.len() - 1];
         let version = VERSIONS.into_iter().find(|known| *known == asked).unwrap_or(newest);
         answer(id, &self.catalog.hello(version))
@@ -341,7 +341,7 @@ impl Protocol {
         }
     }
 
-    /// Opens a request that is answered later, if there is room for it.
+    /// Opens a request that is answered later, if the limits allow it.
     fn admit(
         &mut self,
         id: &Value,
@@ -351,7 +351,7 @@ impl Protocol {
     ) -> Result<(Ticket, Cancel), Step> {
         let key = of.map_or_else(|| id.to_string(), |of| format!("{of}/{id}"));
         if self.open.contains_key(&key) {
-            // With this id it would be taken for the answer to the call that runs.
+            // With this id, the error would be taken for the answer to the running call.
             let why = format!("a call with the id {} is already running", excerpt(&key));
             return Err(Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why)));
         }
@@ -373,7 +373,7 @@ impl Protocol {
         Ok((Ticket { key, number: self.started }, cancel))
     }
 
-    /// Returns the notification of a piece of news for a client that has said `initialize`, if it wants it.
+    /// Returns the notification for an event, if a client that sent `initialize` wants it.
     pub(crate) fn announce(&self, news: &News) -> Option<String> {
         if !self.is_ready {
             return None;
@@ -399,7 +399,7 @@ impl Protocol {
         Some(Step::Cancel(open.cancel))
     }
 
-    /// Ends a call. Returns true if it is to be answered: nobody has canceled it, or finished it before.
+    /// Ends a call. Returns true if it must be answered, false if it was already canceled or finished.
     pub(crate) fn finish(&mut self, ticket: &Ticket) -> bool {
         if self.open.get(&ticket.key).is_none_or(|open| open.number != ticket.number) {
             return false;
@@ -410,7 +410,7 @@ impl Protocol {
         true
     }
 
-    /// Returns the signals of all calls that run.
+    /// Returns the cancel signals of all running calls.
     pub(crate) fn running(&self) -> Vec<Cancel> {
         self.open.values().map(|open| open.cancel.clone()).collect()
     }
@@ -420,7 +420,7 @@ fn unknown_method(id: &Value, method: &str) -> String {
     error(id, METHOD_NOT_FOUND, &format!("unknown method {}", excerpt(method)))
 }
 
-/// Returns the memory that a value takes, roughly.
+/// Returns the approximate memory of a value.
 fn held(value: &Value) -> usize {
     VALUE
         + match value {

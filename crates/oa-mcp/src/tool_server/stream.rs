@@ -14,16 +14,16 @@ use oa_mcp_data::client::Origin;
 use oa_mcp_data::client::{INVALID_REQUEST, error};
 use oa_mcp_data::client::{InputLine, LineSplitter};
 
-/// The lines that wait to be read.
+/// The capacity of the queue of lines to read.
 const LINES: usize = 4;
-/// The messages that wait to be written.
+/// The capacity of the queue of messages to write.
 const MESSAGES: usize = 64;
-/// The most that is read at once, and written at once where messages wait.
+/// The maximum bytes of one read, and of one write of several messages.
 const CHUNK: usize = 64 * 1024;
-/// The wait for calls that were canceled at the end of input, and again for what they answer to be written.
+/// The wait for canceled calls at the end of input, and again for their answers to be written.
 const LAST: Duration = Duration::from_millis(400);
 
-/// Serves one client over a pair of streams, until its input or our output ends.
+/// Serves one client over a pair of streams until either ends.
 pub(crate) async fn over_streams(
     connection: Connection,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -42,10 +42,10 @@ pub(crate) async fn over_streams(
     converse(connection, lines, out, written).await;
 }
 
-/// Serves the client at the standard streams of the process.
+/// Serves the client on the standard streams of the process.
 ///
-/// They are read and written on threads of their own. The runtime's would keep a program from ending, when a client
-/// leaves its input open.
+/// They are read and written on dedicated threads. Threads of the runtime would keep the program from exiting if a
+/// client leaves its input open.
 pub(crate) async fn over_stdio(connection: Connection) -> io::Result<()> {
     let limit = connection.limits().message_bytes;
     let (lines_in, lines) = mpsc::channel(LINES);
@@ -65,7 +65,7 @@ pub(crate) async fn over_stdio(connection: Connection) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers lines until their end.
+/// Answers lines until the end of input.
 async fn converse(
     connection: Connection,
     mut lines: mpsc::Receiver<InputLine>,
@@ -97,13 +97,13 @@ async fn converse(
                 }
                 continue;
             }
-            // The client does not read any more.
+            // The client no longer reads.
             () = out.closed() => None,
         };
         let Some(line) = line else { break };
         let steps = match line {
             InputLine::Whole(line) => connection.receive(&line, Origin::Lines),
-            // It was too long.
+            // The line was too long.
             _ => {
                 let limit = connection.limits().message_bytes;
                 let why = format!("the message has more than {limit} bytes");
@@ -114,7 +114,7 @@ async fn converse(
         for step in steps {
             match step {
                 Step::Answer(answer) | Step::Reject(_, answer) | Step::Refuse(answer) => {
-                    // Input waits until there is room for what answers it.
+                    // Input waits until there is room for its answer.
                     is_stuck |= out.send_timeout(answer, time).await.is_err();
                 }
                 Step::Call(call) => {
@@ -213,10 +213,10 @@ fn write_blocking(mut output: impl Write, mut messages: mpsc::Receiver<String>) 
     Ok(())
 }
 
-/// Makes one piece of a message and of those that wait behind it.
+/// Joins a message with those queued behind it.
 fn gather(bytes: &mut Vec<u8>, first: String, messages: &mut mpsc::Receiver<String>) {
     bytes.clear();
-    // A large message is not paid for ever.
+    // Do not keep the memory of a large message.
     bytes.shrink_to(CHUNK);
     let mut next = Some(first);
     while let Some(message) = next {
@@ -226,7 +226,7 @@ fn gather(bytes: &mut Vec<u8>, first: String, messages: &mut mpsc::Receiver<Stri
     }
 }
 
-/// Standard output, kept for messages: what a tool prints goes to standard error meanwhile.
+/// Standard output, reserved for messages: anything that tools print goes to standard error instead.
 struct Stdout {
     #[cfg(unix)]
     own: std::os::fd::OwnedFd,
@@ -239,7 +239,7 @@ impl Stdout {
 
         io::stdout().flush()?;
         let own = io::stdout().as_fd().try_clone_to_owned()?;
-        // Without standard error, what a tool prints is lost to the client, as before.
+        // Without standard error, a tool's output still goes to the client, as before.
         let _ = rustix::stdio::dup2_stdout(io::stderr());
         Ok(Self { own })
     }

@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
-/// The pause after which a comment says that the stream is alive: shorter than the patience of proxies.
+/// The interval of keep-alive comments: shorter than the timeouts of proxies.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// The body of a response of [`HttpService`](crate::HttpService): JSON, or a stream of events that runs calls.
+/// The response body of [`HttpService`](crate::HttpService): JSON, or an event stream that runs calls.
 ///
-/// Dropping it, as a server does when its client is gone, cancels the calls that it runs: their answers could not be
-/// delivered any more.
+/// Dropping it, as an HTTP server does when the client disconnects, cancels its calls, because their answers could no
+/// longer be delivered.
 pub struct HttpBody(Inner);
 
 enum Inner {
@@ -27,7 +27,7 @@ enum Inner {
 /// An event of a stream.
 pub(crate) struct Event {
     pub(crate) id: Option<String>,
-    /// A message; empty in an event that is only an id.
+    /// The message; empty in an event that has only an id.
     pub(crate) text: String,
 }
 
@@ -69,7 +69,7 @@ impl Body for HttpBody {
         };
         let mut bytes = Vec::new();
         match events.messages.poll_recv(cx) {
-            // There are no line breaks in JSON, so nothing can be wrong with it.
+            // Compact JSON has no line breaks, so it is valid event data.
             Poll::Ready(Some(Event { id, text })) => {
                 let mut frame = oa_sse::Frame::new(&text);
                 if !text.is_empty() {

@@ -6,16 +6,16 @@ use oa_transport::ApiKey;
 use crate::tool_server::http::refusal::Refusal;
 use oa_mcp_data::client::{Mirrors, VERSIONS};
 
-/// The client's version of the protocol, once it has been agreed on.
+/// The negotiated protocol version.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// The names of this machine.
+/// The loopback names.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
-/// The checks of a request before its body is read, without I/O.
+/// Checks requests before their body is read, without I/O.
 ///
-/// A web page of somebody else can send requests to the loopback, either from its own origin or under a name that it has
+/// Any web page can send requests to the loopback address, either from its own origin or under a DNS name that it has
 /// pointed there. The first has a foreign `Origin`, the second a foreign `Host`.
 #[derive(Clone, Default)]
 pub(crate) struct Guard {
@@ -32,12 +32,12 @@ impl Guard {
         self.bearer = Some(key);
     }
 
-    /// Checks where a request comes from and whether it may.
+    /// Checks a request's host, origin and token.
     pub(crate) fn admit(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |why: &'static str| Refusal::new(StatusCode::FORBIDDEN, why);
         let host = match text(&parts.headers, HOST) {
             Some(host) => Some(host),
-            // Of HTTP/2.
+            // HTTP/2 has it in the URI.
             None => parts.uri.authority().map(http::uri::Authority::as_str),
         };
         if !host.is_some_and(|host| self.knows(host)) {
@@ -86,12 +86,12 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
     Err(too_large(most_bytes))
 }
 
-/// Returns true if a request is none of a session, by the version in its header.
+/// Returns true if the version in a request's header is not one with sessions.
 pub(crate) fn is_stateless(headers: &HeaderMap) -> bool {
     check_version(headers).is_err()
 }
 
-/// Returns the headers that say again what the body says.
+/// Returns the headers that repeat parts of the body.
 pub(crate) fn mirrors(headers: &HeaderMap) -> Mirrors {
     let of = |name| text(headers, name).map(|value| value.trim().to_owned());
     let mut mirrors = Mirrors::default();
@@ -122,7 +122,7 @@ pub(crate) fn too_large(most_bytes: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
-/// Returns true if a list of media types has this one, or one that stands for it.
+/// Returns true if the `Accept` headers include this media type or a wildcard for it.
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let family = wanted.split('/').next().unwrap_or_default();
     headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
@@ -135,7 +135,7 @@ fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     })
 }
 
-/// Returns the value of a header that comes once.
+/// Returns the value of a header that occurs exactly once.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -146,14 +146,14 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 fn without_port(host: &str) -> &str {
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are within brackets.
     match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
     }
 }
 
-/// Compares in a time that does not tell where the difference is.
+/// Compares in constant time, which does not reveal where the values differ.
 fn is_same(given: &[u8], key: &[u8]) -> bool {
     let differences = given.iter().zip(key).fold(0, |seen, (one, other)| seen | (one ^ other));
     given.len() == key.len() && differences == 0

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use oa_mcp_data::client::{INVALID_REQUEST, error};
 
-/// The answer to a request that is not taken.
+/// The answer to a refused request.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -17,7 +17,7 @@ impl Refusal {
         Self { status, body: error(&Value::Null, INVALID_REQUEST, &why.into()) }
     }
 
-    /// A refusal with a message of the protocol.
+    /// Creates a refusal whose body is a protocol message.
     pub(crate) fn with_message(message: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, body: message }
     }

@@ -7,19 +7,19 @@ use tokio::time::{Duration, MissedTickBehavior};
 use crate::tool_server::call::Connection;
 use crate::tool_server::http::body::Event;
 
-/// The pause after which a session with an open stream counts as used again.
+/// The interval at which a session with an open stream is marked as used.
 const TOUCH: Duration = Duration::from_secs(60);
 
-/// A session: its conversation, and its stream of news, of which there is one at a time.
+/// A session: its conversation and its notification stream, of which there is one at a time.
 pub(crate) struct Session {
     pub(crate) connection: Arc<Connection>,
-    /// The number of the stream that is read now. Streams end with the session.
+    /// The number of the current stream. Streams end with the session.
     turn: watch::Sender<u64>,
-    /// The number of the last news that a stream has taken.
+    /// The number of the last notification that a stream has sent.
     seen: Arc<AtomicU64>,
 }
 
-/// A session's stream of news.
+/// A session's notification stream.
 pub(crate) struct Follower {
     connection: Arc<Connection>,
     turn: watch::Receiver<u64>,
@@ -34,8 +34,8 @@ impl Session {
         Self { connection: Arc::new(connection), turn: watch::Sender::new(0), seen }
     }
 
-    /// Begins a stream, which takes the place of the one before. It goes on after the news of this number, or where the
-    /// last stream ended.
+    /// Begins a stream, which replaces the previous one. It starts after the notification with this number, or where
+    /// the last stream ended.
     pub(crate) fn follow(&self, after: Option<u64>) -> Follower {
         let mut own_turn = 0;
         self.turn.send_modify(|turn| {
@@ -53,7 +53,7 @@ impl Session {
 }
 
 impl Follower {
-    /// Sends news until another stream takes over, the session ends, or nobody reads any more.
+    /// Sends notifications until another stream takes over, the session ends or the client disconnects.
     pub(crate) async fn run(mut self, out: mpsc::Sender<Event>, touch: impl Fn() + Send) {
         let mut changes = self.connection.live().subscribe();
         changes.mark_changed();
@@ -86,12 +86,12 @@ impl Follower {
     }
 }
 
-/// Returns the id of the event with a piece of news.
+/// Returns the event id of a notification.
 pub(crate) fn event_id(number: u64) -> String {
     format!("n{number}")
 }
 
-/// Returns the number of the news that an event had.
+/// Returns the notification number of an event id.
 pub(crate) fn number_of(event_id: &str) -> Option<u64> {
     event_id.strip_prefix('n')?.parse().ok()
 }
