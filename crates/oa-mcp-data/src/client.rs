@@ -1,6 +1,6 @@
-//! Messages between MCP clients and a server, as the server reads and writes them.
+//! Messages between MCP clients and a server, from the server's side.
 //!
-//! `ToolServer` of `oa-mcp` is built on it.
+//! `ToolServer` of `oa-mcp` is built on this module.
 //!
 //! ```
 //! use oa_mcp_data::client::{Incoming, InputLine, LineSplitter, answer, read};

@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-/// The longest silence and the longest duration of a request.
+/// The idle timeout and the total timeout of a request.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Patience {
-    /// The longest silence: until the answer, or between signs of life.
+    /// The idle timeout: the longest wait for the answer or the next sign of life.
     pub silence: Duration,
-    /// The longest duration in all.
+    /// The total timeout.
     pub total: Duration,
 }
 
@@ -18,19 +18,19 @@ impl Patience {
     }
 }
 
-/// The limit that a request has reached.
+/// The timeout that a request reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Expired {
-    /// It was silent for too long.
+    /// The idle timeout.
     Silence,
-    /// It took too long in all.
+    /// The total timeout.
     Total,
 }
 
-/// The time that a request has left. It stands still while the server waits for an answer of ours.
+/// The remaining time of a request. It is paused while the server waits for an answer from us.
 ///
-/// Has no clock: `now` is the time since any fixed moment, and never goes back.
+/// It does not read a clock: `now` is the time since any fixed moment and must never decrease.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,17 +58,17 @@ impl CallClock {
         Self { patience, quiet_since: now, started: now, paused: None }
     }
 
-    /// Notes a sign of life of the server.
+    /// Records a sign of life from the server.
     pub fn beat(&mut self, now: Duration) {
         self.quiet_since = self.paused.unwrap_or(now);
     }
 
-    /// Stops the clock, or lets it go on.
+    /// Pauses or resumes the clock.
     pub fn set_paused(&mut self, is_paused: bool, now: Duration) {
         match (self.paused, is_paused) {
             (None, true) => self.paused = Some(now),
             (Some(since), false) => {
-                // As if the pause had not been.
+                // Shift both starting points by the pause.
                 let pause = now.saturating_sub(since);
                 self.quiet_since += pause;
                 self.started += pause;
@@ -78,7 +78,7 @@ impl CallClock {
         }
     }
 
-    /// Returns when the request expires, and by which limit; `None` while the clock stands still.
+    /// Returns the time at which the request expires, and which timeout that is; `None` while the clock is paused.
     #[must_use]
     pub fn deadline(&self) -> Option<(Duration, Expired)> {
         let silence = self.quiet_since.saturating_add(self.patience.silence);

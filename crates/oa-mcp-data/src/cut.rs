@@ -1,4 +1,4 @@
-/// Removes what is invisible from a text of a server, and cuts it after this number of bytes, with a mark.
+/// Removes invisible characters from a server's text and cuts it after `limit` bytes, with a mark.
 #[must_use]
 pub fn cut(text: &str, limit: usize) -> String {
     let text = oa_redact::strip_invisible(text);

@@ -4,12 +4,13 @@ use serde_json::{Map, Value, json};
 
 use crate::cut::cut;
 
-/// The longest URL that a person is shown, in bytes.
+/// The longest URL that is shown to the user, in bytes.
 const URL: usize = 4 * 1024;
 
-/// A question of a server to the person, asked while one of its tools runs.
+/// A server's question to the user, asked while one of its tools runs.
 ///
-/// It comes from the server: show the person which server asks, and never fill in what was not asked of them.
+/// The question is the server's: show the user which server asks, and never fill in anything that the user was not
+/// asked for.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Elicitation {
@@ -17,27 +18,27 @@ pub struct Elicitation {
     pub name: String,
     /// The name of the server.
     pub server: String,
-    /// The words of the server, without invisible characters and bounded.
+    /// The server's message, bounded and without invisible characters.
     pub message: String,
     /// The kind of question.
     #[serde(flatten)]
     pub mode: ElicitationMode,
 }
 
-/// The kind of a question to a person.
+/// The kind of a question to the user.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "mode")]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// A form is to be filled in.
+    /// A form to fill in.
     Form {
-        /// The schema of the content: an object of plain fields.
+        /// The schema of the content: an object whose fields are not objects.
         schema: Value,
     },
-    /// A page is to be visited, for what must not pass through the agent. Nothing here opens it: show the whole
-    /// address, and let the person decide.
+    /// A page to visit, for data that must not pass through the agent. It is never opened automatically: show the whole
+    /// URL and let the user decide.
     Url {
-        /// The address, which begins with `https://` or `http://`.
+        /// The URL, which begins with `https://` or `http://`.
         url: String,
     },
 }
@@ -46,21 +47,21 @@ pub enum ElicitationMode {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAnswer {
-    /// The person agrees: the content of the form, or any value for a URL. Content that does not match the form is not
-    /// sent; the server gets an error instead, or, in version 2026-07-28, [`Cancel`](Self::Cancel).
+    /// The user agreed: the content of the form, or any value for a URL. Content that does not match the form is not
+    /// sent; the server gets an error instead, or [`Cancel`](Self::Cancel) in version 2026-07-28.
     Accept(Value),
-    /// The person closed the question without a decision.
+    /// The user closed the question without a decision.
     Cancel,
-    /// The person says no.
+    /// The user declined.
     Decline,
-    /// Nobody was asked, for this reason: the server gets an error of the protocol, or, in version 2026-07-28, which has none
-    /// for it, [`Decline`](Self::Decline).
+    /// The user was not asked, for this reason. The server gets a protocol error, or [`Decline`](Self::Decline) in
+    /// version 2026-07-28, which has no error for this.
     Refuse(String),
 }
 
 impl Elicitation {
     /// Checks content against the form: types, required and unknown fields, choices, lengths, ranges, and the formats
-    /// `date`, `date-time`, `email` and `uri`. Defaults are filled in. For a URL any content passes, and becomes empty.
+    /// `date`, `date-time`, `email` and `uri`. Fills in defaults. For a URL any content is accepted and becomes empty.
     ///
     /// ```
     /// use oa_mcp_data::Elicitation;
@@ -94,11 +95,11 @@ impl Elicitation {
         Ok(content)
     }
 
-    /// Reads a request of the server, with a message of at most `message_bytes` and a form of at most `form_bytes`.
+    /// Reads a request from the server, with a message of at most `message_bytes` and a form of at most `form_bytes`.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the request.
+    /// Describes the problem with the request.
     pub fn read(
         params: &Value,
         server: &str,
@@ -127,11 +128,11 @@ impl Elicitation {
         Ok(Self { name, server: server.to_owned(), message, mode })
     }
 
-    /// Returns the answer as the protocol has it.
+    /// Returns the answer in the protocol's form.
     ///
     /// # Errors
     ///
-    /// Says why it cannot be given: the content does not match, or it was refused.
+    /// The reason why there is no answer: the content does not match the form, or the question was refused.
     pub fn answer(&self, answer: ElicitationAnswer) -> Result<Value, String> {
         match answer {
             ElicitationAnswer::Accept(content) => {
@@ -152,7 +153,7 @@ impl Elicitation {
     }
 }
 
-/// Reads the schema of a form: an object of fields that are no objects themselves.
+/// Reads the schema of a form: an object whose fields are not objects.
 fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     let Some(keywords) = schema.as_object().filter(|_| schema["type"] == "object") else {
         return Err("its form is not an object".to_owned());
@@ -177,7 +178,7 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     Ok(schema.clone())
 }
 
-/// Returns the format that a text does not have. Formats are all that [`check_arguments`] leaves unchecked here.
+/// Returns the format that a text should have but does not. [`check_arguments`] checks everything but formats.
 fn missing_format<'a>(field: &'a Value, value: &Value) -> Option<&'a str> {
     let format = field.get("format")?.as_str()?;
     (!has_format(value.as_str()?, format)).then_some(format)

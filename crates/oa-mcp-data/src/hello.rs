@@ -7,21 +7,21 @@ use crate::cut;
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
 
-/// The words of a server about itself: its answer to `initialize` or `server/discover`.
+/// A server's information about itself: its answer to `initialize` or `server/discover`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Hello {
-    /// The version that is spoken.
+    /// The protocol version in use.
     pub version: String,
-    /// It has tools.
+    /// The server has tools.
     pub has_tools: bool,
-    /// It has resources.
+    /// The server has resources.
     pub has_resources: bool,
-    /// It has prompts.
+    /// The server has prompts.
     pub has_prompts: bool,
-    /// It tells when its tools change.
+    /// The server announces changes of its tools.
     pub tells_changes: bool,
-    /// Its words about how to use it, bounded.
+    /// The server's instructions, bounded.
     pub instructions: Option<String>,
 }
 
@@ -30,13 +30,13 @@ impl Hello {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, if it has no version, or none that is spoken here.
+    /// A description of the problem: the answer has no version, or none that is supported.
     pub fn of_handshake(result: &Value, secrets: &Secrets, bytes: usize) -> Result<Self, String> {
         let Some(version) = result.get("protocolVersion").and_then(Value::as_str) else {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
             return Err(format!("the answer to initialize has no version: {excerpt}"));
         };
-        // A server without a handshake may answer it with its version all the same.
+        // A stateless server may nevertheless answer a handshake, with its own version.
         if !VERSIONS.contains(&version) && version != STATELESS {
             return Err(unknown(&secrets.excerpt(version, 40)));
         }
@@ -47,7 +47,7 @@ impl Hello {
     ///
     /// # Errors
     ///
-    /// The same.
+    /// As [`of_handshake`](Self::of_handshake).
     pub fn of_discovery(result: &Value, secrets: &Secrets, bytes: usize) -> Result<Self, String> {
         let Some(versions) = result.get("supportedVersions").and_then(Value::as_array) else {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
@@ -74,7 +74,7 @@ impl Hello {
         }
     }
 
-    /// Returns true for the version in which each request stands for itself.
+    /// Returns true for the stateless version.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         self.version == STATELESS

@@ -13,29 +13,29 @@ use crate::sampling::{Sampled, Sampling};
 /// The future of a callback.
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The callback for questions to a person.
+/// The callback for questions to the user.
 pub type OnElicitation =
     Arc<dyn Fn(Elicitation, ToolContext) -> Boxed<ElicitationAnswer> + Send + Sync>;
 /// The callback for requests to a model.
 pub type OnSampling =
     Arc<dyn Fn(Sampling, ToolContext) -> Boxed<Result<Sampled, ToolError>> + Send + Sync>;
 
-/// The code for a request that has no place.
+/// The error code for a request that is not allowed at this point.
 pub const INVALID_REQUEST: i64 = -32600;
-/// The code for what is not offered.
+/// The error code for an unsupported request.
 pub const NO_METHOD: i64 = -32601;
-/// The code for a question that cannot be read.
+/// The error code for an invalid question.
 pub const INVALID_PARAMS: i64 = -32602;
-/// The code for a person who says no.
+/// The error code for a refusal.
 pub const REFUSED: i64 = -1;
 
-/// The offers to a server, as configured.
+/// The capabilities that are offered to a server.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Offers {
-    /// The folders that it is told of.
+    /// The folders that are announced to the server.
     pub roots: Vec<Root>,
-    /// The callback for questions to a person.
+    /// The callback for questions to the user.
     pub on_elicitation: Option<OnElicitation>,
     /// The callback for requests to a model.
     pub on_sampling: Option<OnSampling>,
@@ -47,7 +47,7 @@ impl fmt::Debug for Offers {
     }
 }
 
-/// Bounds on questions.
+/// Bounds on the questions of a server.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "another bound is another argument of its caller")]
 pub struct QuestionLimits {
@@ -55,11 +55,11 @@ pub struct QuestionLimits {
     pub text_bytes: usize,
     /// The largest form in bytes.
     pub schema_bytes: usize,
-    /// The most tokens of a model's answer.
+    /// The maximum tokens of a model's answer.
     pub tokens: u32,
 }
 
-/// Our side, as a server sees it: nothing is offered that was not set.
+/// The client as a server sees it. It offers only the capabilities that were configured.
 #[derive(Clone, Debug)]
 pub struct Host {
     server: String,
@@ -68,23 +68,23 @@ pub struct Host {
     offers: Offers,
 }
 
-/// A question that needs an answer from outside.
+/// A question that a callback has to answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum HostRequest {
-    /// One to a person.
+    /// A question to the user.
     Elicitation(Elicitation),
-    /// One to a model.
+    /// A request to a model.
     Sampling(Sampling),
 }
 
-/// The code and the words of an error that a server gets.
+/// The code and the message of an error that is sent to a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct HostRefusal {
-    /// The code of the protocol.
+    /// The protocol's error code.
     pub code: i64,
-    /// The words.
+    /// The message.
     pub message: String,
 }
 
@@ -95,26 +95,26 @@ impl HostRefusal {
     }
 }
 
-/// A request of a server, sorted.
+/// A request from a server, classified.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a request is answered, refused or asked on")]
 pub enum Wanted {
     /// The answer is known.
     Answer(Value),
-    /// Somebody has to be asked.
+    /// A callback has to answer it.
     Question(Box<HostRequest>),
-    /// The server gets an error.
+    /// The request is refused with this error.
     Refused(HostRefusal),
 }
 
 impl Host {
-    /// Creates our side for a server with this name and prefix.
+    /// Creates the client's side for a server with this name and prefix.
     #[must_use]
     pub fn new(server: &str, prefix: &str, limits: QuestionLimits, offers: Offers) -> Self {
         Self { server: server.to_owned(), prefix: prefix.to_owned(), limits, offers }
     }
 
-    /// Returns the capabilities that are declared.
+    /// Returns the capabilities to declare.
     #[must_use]
     pub fn capabilities(&self) -> Value {
         let mut offered = Map::new();
@@ -130,7 +130,7 @@ impl Host {
         offered.into()
     }
 
-    /// Reads a request of the server.
+    /// Reads a request from the server.
     #[must_use]
     pub fn read(&self, method: &str, params: &Value) -> Wanted {
         let name = |what: &str| tool_name(&self.prefix, what);
@@ -165,15 +165,15 @@ impl Host {
         }
     }
 
-    /// Has a question answered.
+    /// Has a question answered by its callback.
     ///
     /// # Errors
     ///
-    /// The refusal that the server gets.
+    /// The refusal to send to the server.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops that of the callback.
+    /// Dropping the future drops the callback's future.
     pub async fn answer(&self, asked: HostRequest, cx: ToolContext) -> Result<Value, HostRefusal> {
         let refused = |words: String| HostRefusal::new(REFUSED, words);
         match (asked, &self.offers.on_elicitation, &self.offers.on_sampling) {
@@ -190,16 +190,17 @@ impl Host {
         }
     }
 
-    /// Has a question of a round answered, where the protocol has no errors: a question to the person that is refused here
-    /// is declined, and one whose answer does not match its form is canceled. Then the second value says why.
+    /// Has a question of a round answered. Rounds have no error answers, so a refused question to the user is declined,
+    /// and one whose answer does not match the form is canceled. In both cases the second value is the reason.
     ///
     /// # Errors
     ///
-    /// The refusal of a model. Nothing can stand in its place, so the server cannot go on.
+    /// The refusal of a request to a model. There is no substitute for its answer, so the server's request cannot
+    /// continue.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops that of the callback.
+    /// Dropping the future drops the callback's future.
     pub async fn answer_in_round(
         &self,
         asked: HostRequest,

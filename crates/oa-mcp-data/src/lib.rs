@@ -1,11 +1,12 @@
-//! Reads and writes the data of MCP for an agent: pure functions, without I/O, a clock or a connection.
+//! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
+//! connection.
 //!
 //! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
-//! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks them in
-//!   place of a result.
+//! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
+//!   instead of returning a result.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
-//! - [`client`]: the messages of a server for its clients.
-//! - [`CallClock`]: when a call has taken too long.
+//! - [`client`]: messages between a server and its clients.
+//! - [`CallClock`]: the timeouts of a call.
 //!
 //! ```
 //! use oa_mcp_data::{Schema, SchemaForm};
@@ -23,7 +24,7 @@
 //!
 //! # When to use this crate directly
 //!
-//! To use MCP servers over a transport of your own. `oa-mcp` connects to servers, and the facade `open-agent` has it as
+//! To use MCP servers over your own transport. `oa-mcp` connects to servers; the facade `open-agent` re-exports it as
 //! `mcp`.
 
 pub mod client;

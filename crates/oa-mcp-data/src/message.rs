@@ -1,7 +1,7 @@
 use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
 use serde_json::Value;
 
-/// Reads a message of a prompt. Content that cannot be part of a message is named in its place.
+/// Reads a message of a prompt. Content that a message cannot contain is replaced by a note.
 #[must_use]
 pub fn read_message(message: &Value) -> Option<Message> {
     let role = match message.get("role").and_then(Value::as_str)? {
@@ -49,7 +49,7 @@ pub fn read_block(content: &Value) -> Option<ContentBlock> {
     Some(ContentBlock::Text(block))
 }
 
-/// Everything that is no image is refused by its media type.
+/// Reads an image. Anything else is refused by its media type.
 fn image(block: &Value, data: &str) -> Option<ContentBlock> {
     let data = block.get(data).and_then(Value::as_str)?;
     let mime = block.get("mimeType").and_then(Value::as_str)?;

@@ -1,14 +1,14 @@
-/// The longest name of a tool that model servers accept.
+/// The longest tool name that model servers accept.
 const LENGTH: usize = 64;
-/// The longest prefix, so that names of tools stay readable behind it.
+/// The longest prefix, which leaves room for readable tool names.
 const PREFIX: usize = 24;
 /// `_` and 8 hexadecimal digits.
 const MARK: usize = 9;
 
-/// Makes the name under which a model sees a tool: `prefix__name`.
+/// Returns the name under which a model sees a tool: `prefix__name`.
 ///
-/// Depends on nothing but its arguments. Where a letter had to change, or the name is too long, the tool's part is cut
-/// and a hash of the original name follows.
+/// It depends only on its arguments. If a character had to be replaced or the name is too long, the tool's part is cut
+/// and a hash of the original name is appended.
 ///
 /// ```
 /// assert_eq!(oa_mcp_data::tool_name("github", "create_issue"), "github__create_issue");

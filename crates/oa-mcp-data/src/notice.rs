@@ -2,7 +2,7 @@ use oa_redact::Secrets;
 use oa_tools::{LogLevel, Progress};
 use serde_json::Value;
 
-/// Reads a notification of progress: whole numbers are steps, fractions become percent of what is known. `None` if it has
+/// Reads a progress notification: whole numbers are steps, fractions become a percentage of the total. `None` if it has
 /// no number.
 #[must_use]
 pub fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {

@@ -1,7 +1,7 @@
 use oa_redact::Secrets;
 use serde_json::{Value, json};
 
-/// Reads a list that comes in pages: says what to ask for next, and takes the answers.
+/// A reader of paginated lists, which produces the requests and takes the answers.
 #[derive(Debug)]
 pub struct Pages {
     member: &'static str,
@@ -30,7 +30,7 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// Says that it is no page, with an excerpt.
+    /// A message with an excerpt, if the answer is not a page.
     pub fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, String> {
         let cursor = page.get("nextCursor").and_then(Value::as_str);
         self.next = cursor.map(|cursor| json!({ "cursor": cursor }));

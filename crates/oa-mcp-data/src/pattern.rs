@@ -1,18 +1,18 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The longest pattern that is offered, in bytes.
+/// The longest pattern that is sent to model servers, in bytes.
 const LONGEST: usize = 512;
-/// The most repetitions that a pattern counts, those of nested groups multiplied.
+/// The maximum repetitions in a pattern, with those of nested groups multiplied.
 const REPETITIONS: u32 = 1_000;
 /// The nesting depth of groups.
 const DEPTH: u32 = 8;
 
-/// Returns true if every model server that knows patterns can be expected to take this one: literals, classes, groups,
-/// alternatives and bounded repetition.
+/// Returns true if every model server that supports patterns can be expected to accept this one: literals, classes,
+/// groups, alternatives and bounded repetition.
 ///
-/// Model servers turn a pattern into a grammar. One that they cannot read fails the whole request, and `a{2,1}` has been
-/// seen to take all the memory of one.
+/// Model servers turn a pattern into a grammar. A pattern that they cannot parse fails the whole request, and `a{2,1}`
+/// has been seen to exhaust a server's memory.
 pub(crate) fn is_plain(pattern: &str) -> bool {
     if pattern.len() > LONGEST {
         return false;
@@ -54,7 +54,7 @@ fn sequence(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()>
                 if rest.next_if_eq(&'?').is_some() {
                     rest.next_if_eq(&':')?;
                 }
-                // What follows says how often the group comes.
+                // The following characters say how often the group repeats.
                 group = Some(rest.clone());
                 alternatives(rest, depth, most)?;
                 rest.next_if_eq(&')')?;
@@ -75,7 +75,7 @@ fn sequence(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()>
     (!is_empty).then_some(())
 }
 
-/// Reads a repetition, if there is one, and returns how often it counts.
+/// Reads a repetition, if there is one, and returns its count.
 fn repetition(rest: &mut Peekable<Chars<'_>>) -> Option<u32> {
     let times = match rest.peek() {
         Some('*' | '+' | '?') => {

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// The tools of one server as somebody approved them: a hash of name, description and schema for each.
+/// The approved tools of one server: for each, a hash of its name, description and schema.
 ///
-/// Given to `McpServer::pins` of `oa-mcp`, a tool is offered only if it is as it was. Empty pins take what is there when the
-/// server is first connected. From then on a tool that differs, or that is new, is left out and listed by
-/// `Connection::unconfirmed` until `Connection::confirm` pins it.
+/// With `McpServer::pins` of `oa-mcp`, a tool is offered only if it has not changed. Empty pins accept all tools on the
+/// first connection. After that, new and changed tools are left out and listed by `Connection::unconfirmed` until
+/// `Connection::confirm` pins them.
 ///
-/// It is plain data: keep what `Connection::pins` returns, for example as JSON.
+/// Pins are plain data: store the value of `Connection::pins`, for example as JSON.
 ///
 /// ```
 /// use oa_mcp_data::Pins;
 ///
 /// let pins: Pins = serde_json::from_str("{}")?;
-/// assert!(pins.is_empty()); // what is there at first is taken
+/// assert!(pins.is_empty()); // the first connection pins all tools
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ impl Pins {
         self.0.is_empty()
     }
 
-    /// Returns the names of the pinned tools, as their server says them, sorted.
+    /// Returns the names of the pinned tools on their server, sorted.
     pub fn tools(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -47,7 +47,7 @@ impl Pins {
         self.0.get(tool).map(String::as_str)
     }
 
-    /// Pins a tool to a hash of [`tool_hash`].
+    /// Pins a tool to a hash from [`tool_hash`].
     pub fn pin(&mut self, tool: &str, hash: &str) {
         self.0.insert(tool.to_owned(), hash.to_owned());
     }
@@ -57,25 +57,25 @@ impl Pins {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UnconfirmedTool {
-    /// The name as the server says it.
+    /// The name on the server.
     pub tool: String,
-    /// True if the tool was pinned and is different now; false if it is new.
+    /// True if the tool was pinned and has changed; false if it is new.
     pub is_changed: bool,
-    /// The description now.
+    /// The current description.
     pub description: String,
-    /// The schema now, as the model would get it.
+    /// The current schema, as the model would get it.
     pub input_schema: Value,
 }
 
 impl UnconfirmedTool {
-    /// Creates one.
+    /// Creates an unconfirmed tool.
     #[must_use]
     pub fn new(tool: String, description: String, input_schema: Value, is_changed: bool) -> Self {
         Self { tool, is_changed, description, input_schema }
     }
 }
 
-/// Returns the hash of a tool as its server describes it: of all that decides what a model reads and what a rule sees.
+/// Returns the hash of a tool as its server describes it, over everything that models and rules see.
 #[must_use]
 pub fn tool_hash(tool: &Value) -> String {
     let said = json!({
@@ -91,7 +91,7 @@ pub fn tool_hash(tool: &Value) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sorts members by name: servers do not keep their order.
+/// Sorts members by name, because servers do not keep their order.
 fn canonical(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(canonical).collect(),

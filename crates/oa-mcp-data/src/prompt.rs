@@ -1,13 +1,13 @@
 use oa_types::Message;
 use serde_json::Value;
 
-/// A prompt of a server: a template of messages.
+/// A prompt of a server: a message template.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Prompt {
     /// The name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
     /// The description.
     pub description: Option<String>,
@@ -23,7 +23,7 @@ pub struct PromptArgument {
     pub name: String,
     /// The description.
     pub description: Option<String>,
-    /// True if it must be given.
+    /// True if the argument is required.
     pub is_required: bool,
 }
 
@@ -33,8 +33,8 @@ pub struct PromptArgument {
 pub struct FilledPrompt {
     /// The description.
     pub description: Option<String>,
-    /// The messages, of the user and of the assistant. Content that no message can have, such as audio, is a note in its
-    /// place.
+    /// The messages of the user and the assistant. Content that a message cannot contain, such as audio, is replaced by
+    /// a note.
     pub messages: Vec<Message>,
 }
 
@@ -61,7 +61,7 @@ impl Prompt {
 }
 
 impl FilledPrompt {
-    /// Reads the result of `prompts/get`; `None` if it is none.
+    /// Reads the result of `prompts/get`; `None` if it is not one.
     #[must_use]
     pub fn read(result: &Value) -> Option<Self> {
         let messages = result.get("messages")?.as_array()?;

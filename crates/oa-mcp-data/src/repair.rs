@@ -2,25 +2,25 @@ use serde_json::{Map, Value, json};
 
 use crate::pattern::is_plain;
 
-/// The largest length and the largest number of items in a schema that is offered: model servers count to it.
+/// The largest length and number of items in an offered schema: model servers expand them in their grammar.
 const LARGEST: u64 = 1_000;
-/// The largest number that every JSON reader keeps exactly.
+/// The largest number that every JSON parser represents exactly.
 const EXACT: f64 = 9_007_199_254_740_991.0;
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Makes a schema one that model servers read: what they refuse is left out, so the result allows what the schema
-/// allows, or more (they read `oneOf` like `anyOf`). Arguments are checked against the schema itself.
+/// Returns a schema that model servers accept: parts that they reject are left out, so the result is at least as
+/// permissive as the original (they treat `oneOf` like `anyOf`). Arguments are checked against the original.
 ///
-/// A model server that refuses one tool refuses the whole request, and grammars from contradictions such as a
-/// `minLength` above the `maxLength` have been seen to take all its memory. The rules are those of llama.cpp's
-/// converter, which is the strictest of those that run here.
+/// A model server that rejects one tool rejects the whole request, and grammars from contradictions such as a
+/// `minLength` above the `maxLength` have been seen to exhaust its memory. The rules are those of llama.cpp's
+/// converter, the strictest of the tested ones.
 pub(crate) fn repaired(schema: &Value) -> Value {
     let mut keywords = schema.as_object().cloned().unwrap_or_default();
     repair(&mut keywords);
     plain_references(keywords.into())
 }
 
-/// Repairs a value where a schema stands; `None` if nothing matches it.
+/// Repairs a value in the position of a schema; `None` if nothing can match it.
 fn schema(value: &Value) -> Option<Value> {
     match value {
         Value::Object(keywords) => {
@@ -29,7 +29,7 @@ fn schema(value: &Value) -> Option<Value> {
             Some(keywords.into())
         }
         Value::Bool(false) => None,
-        // `true`, and what is no schema.
+        // `true`, and values that are not schemas.
         _ => Some(json!({})),
     }
 }
@@ -58,7 +58,7 @@ fn repair(keywords: &mut Map<String, Value>) {
     *keywords = kept;
 }
 
-/// Returns the keyword's value as it is offered; `None` if it is left out.
+/// Returns the offered value of a keyword; `None` if the keyword is left out.
 fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
     match keyword {
         "type" => of_type(value),
@@ -70,7 +70,7 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         }
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
             let is_exact = value.as_f64().is_some_and(|number| number.abs() <= EXACT);
-            // Booleans are those of draft 4.
+            // Draft 4 has booleans here.
             (is_exact || value.is_boolean()).then_some(value)
         }
         "required" => {
@@ -84,17 +84,17 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         }
         "$defs" | "definitions" => {
             let Value::Object(named) = value else { return None };
-            // References may lead there.
+            // References may point to these.
             let named = named.iter().map(|(name, of)| {
                 (name.clone(), schema(of).unwrap_or_else(|| json!({ "not": {} })))
             });
             Some(Value::Object(named.collect()))
         }
         "anyOf" | "oneOf" | "allOf" => some(value.as_array()?.iter().filter_map(schema)),
-        // No list has an item where nothing matches, nor one after it.
+        // A list ends before the first item that nothing can match.
         "prefixItems" => some(value.as_array()?.iter().map_while(schema)),
         "items" if value.is_array() => some(value.as_array()?.iter().map_while(schema)),
-        // What is left out of it would make it forbid more.
+        // Leaving parts out would make `not` forbid more.
         "not" => (schema(&value).as_ref() == Some(&value)).then_some(value),
         "items" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
             value.is_object().then(|| schema(&value)).flatten()
@@ -127,7 +127,7 @@ fn some(parts: impl Iterator<Item = Value>) -> Option<Value> {
     (!parts.is_empty()).then(|| parts.into())
 }
 
-/// Returns true if the bounds of a number may leave no number, or no whole one.
+/// Returns true if the bounds of a number may allow no number, or no whole number.
 fn is_empty_range(keywords: &Map<String, Value>) -> bool {
     let number = |name| keywords.get(name).and_then(Value::as_f64);
     let (least, above) = (number("minimum"), number("exclusiveMinimum"));
@@ -143,8 +143,8 @@ fn is_empty_range(keywords: &Map<String, Value>) -> bool {
     upper - lower < if is_whole && is_closed { 0.0 } else { 2.0 }
 }
 
-/// Replaces references that model servers do not follow: to the schema itself, and those with escapes. What they refer
-/// to is copied to a definition of its own.
+/// Replaces references that model servers do not follow: those to the root schema and those with escapes. Their targets
+/// are copied to new definitions.
 fn plain_references(mut root: Value) -> Value {
     let mut found = Vec::new();
     references(&root, &mut found);
@@ -187,7 +187,7 @@ fn plain_references(mut root: Value) -> Value {
     root
 }
 
-/// Collects the references that are not followed by model servers, each once.
+/// Collects the references that model servers do not follow, without duplicates.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| references(value, found)),
@@ -219,12 +219,12 @@ fn rename(value: &mut Value, to: &dyn Fn(&str) -> Option<String>) {
     }
 }
 
-/// Returns what a reference within a schema leads to.
+/// Returns the target of a reference within a schema.
 pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     root.pointer(&unescaped(reference.strip_prefix('#')?)?)
 }
 
-/// Decodes the escapes of URLs: `%20`.
+/// Decodes URL escapes such as `%20`.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

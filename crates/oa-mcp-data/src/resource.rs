@@ -6,11 +6,11 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// The URI, or the template of one with parts such as `{id}`.
+    /// The URI, or a URI template with placeholders such as `{id}`.
     pub uri: String,
     /// The name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
     /// The description.
     pub description: Option<String>,
@@ -20,7 +20,7 @@ pub struct Resource {
     pub size: Option<u64>,
 }
 
-/// The content of a resource. One resource may have several, such as the files of a folder.
+/// The content of a resource. A resource may have several contents, such as the files of a folder.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceContent {
@@ -36,7 +36,7 @@ pub struct ResourceContent {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ResourceData {
-    /// Bytes, as base64 that has not been checked.
+    /// Bytes, as unchecked base64.
     Blob(String),
     /// Text.
     Text(String),
@@ -88,7 +88,7 @@ impl ResourceContent {
         }
     }
 
-    /// Returns the image, for a message; `None` if it is no image that models read.
+    /// Returns the image for a message; `None` if it is not an image that models accept.
     #[must_use]
     pub fn image(&self) -> Option<ImageBlock> {
         match (&self.data, &self.mime_type) {

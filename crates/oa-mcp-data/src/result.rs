@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 /// The longest excerpt of an answer that cannot be read.
 const EXCERPT: usize = 200;
 
-/// Reads the result of a call: what the model gets.
+/// Reads the result of a call and returns what the model gets.
 ///
-/// Text stays text; structured content is the result if the text says nothing else. Images are attached to the result;
-/// an image that cannot be attached, and other media, are named in the text and emitted. Blocks that are not known are
-/// named, and the others kept.
+/// Text stays text; structured content is the result if the text only repeats it. Images are attached to the result;
+/// images that cannot be attached and other media are noted in the text and emitted. Unknown blocks are replaced by a
+/// note.
 ///
 /// # Errors
 ///
-/// What the tool says of its failure, or that the answer is no result.
+/// The tool's error message, or a message that the answer is not a result.
 pub fn read_result(
     result: &Value,
     cx: &ToolContext,
@@ -39,7 +39,7 @@ pub fn read_result(
             _ if text.is_empty() => "the tool failed without a message".to_owned(),
             _ => text,
         };
-        // Whether it may be repeated is not known.
+        // It is not known whether the call may be repeated.
         return Err(ToolError::new(message).retryable(false));
     }
     match structured {
@@ -54,7 +54,7 @@ fn says_the_same(text: &str, structured: &Value) -> bool {
 
 struct Reader<'a> {
     cx: &'a ToolContext,
-    /// False for a result that is an error, which has text only.
+    /// False for an error result, which can only have text.
     attaches: bool,
 }
 
@@ -98,7 +98,7 @@ impl Reader<'_> {
         let shown = Secrets::new().excerpt(mime, 80);
         let Some(data) = data else { return Some(format!("[{shown}, without data]")) };
         let mut why = String::new();
-        // Everything else is refused here, by its media type.
+        // Any other media type is refused here.
         if self.attaches
             && let Ok(image) = ImageBlock::from_base64(data, mime)
         {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// A folder that a server is told of.
+/// A folder that is announced to a server.
 #[derive(Clone, Debug)]
 pub struct Root {
     uri: String,
@@ -10,7 +10,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Makes a root of a folder. A relative path is taken from the current folder.
+    /// Creates a root for a folder. A relative path is resolved against the current directory.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -18,7 +18,7 @@ impl Root {
         Self { uri: file_uri(&path.to_string_lossy()), name }
     }
 
-    /// Returns the root as the protocol has it.
+    /// Returns the root in the protocol's form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match &self.name {

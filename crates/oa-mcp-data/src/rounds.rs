@@ -7,12 +7,12 @@ use crate::host::{Host, HostRequest, Wanted};
 
 /// The requests that a server may answer with questions.
 const ASKING: [&str; 3] = ["prompts/get", "resources/read", "tools/call"];
-/// The wait before a request that is to be sent again without an answer to a question, doubled each time.
+/// The wait before a request is sent again when the server asked no question, doubled each time.
 const WAIT: Duration = Duration::from_millis(50);
-/// The longest wait before it.
+/// The longest such wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// A result of the version without a handshake.
+/// A result in the stateless version.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a result is whole, or it asks for something")]
 pub enum CallReply {
@@ -22,7 +22,7 @@ pub enum CallReply {
     Complete(Value),
 }
 
-/// The questions of a server before it answers a request: a result of the kind `input_required`.
+/// The questions that a server asks before it answers a request: a result with `resultType` `input_required`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputRequest {
     requests: Map<String, Value>,
@@ -34,7 +34,7 @@ impl CallReply {
     ///
     /// # Errors
     ///
-    /// Says what is wrong with a result that is neither whole nor a question that may be asked here.
+    /// Describes the problem with a result that is neither complete nor an allowed question.
     pub fn read(method: &str, mut result: Value) -> Result<Self, String> {
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => return Ok(Self::Complete(result)),
@@ -61,11 +61,11 @@ impl CallReply {
         Ok(Self::Asks(InputRequest { requests, state }))
     }
 
-    /// Returns a result that must be whole.
+    /// Returns a result that must be complete.
     ///
     /// # Errors
     ///
-    /// Says that the server asks for something.
+    /// A message that the server asked for input instead.
     pub fn complete(self) -> Result<Value, String> {
         match self {
             Self::Complete(result) => Ok(result),
@@ -80,9 +80,9 @@ impl CallReply {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "another bound is another argument of its caller")]
 pub struct RoundLimits {
-    /// The number of rounds.
+    /// The maximum number of rounds.
     pub rounds: usize,
-    /// The number of questions of one round.
+    /// The maximum number of questions in one round.
     pub questions: usize,
     /// The longest state of the server in bytes.
     pub state_bytes: usize,
@@ -92,13 +92,13 @@ pub struct RoundLimits {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a bound is reached, or the protocol broken")]
 pub enum RoundError {
-    /// A bound of [`RoundLimits`] is reached.
+    /// A bound of [`RoundLimits`] was exceeded.
     Limit(String),
-    /// The server asks for what it may not ask for, or in a wrong shape.
+    /// The server asked for something that is not allowed, or its questions are malformed.
     Protocol(String),
 }
 
-/// The rounds of one request: each time that the server asks, the request is sent again with the answers.
+/// The rounds of one request: each time the server asks questions, the request is sent again with the answers.
 ///
 /// ```
 /// use oa_mcp_data::{Host, Offers, QuestionLimits, CallReply, Root, RoundLimits, Rounds};
@@ -118,7 +118,7 @@ pub enum RoundError {
 /// });
 /// let Ok(CallReply::Asks(asked)) = CallReply::read("tools/call", asks) else { panic!() };
 /// let mut round = rounds.begin(asked, &host).unwrap();
-/// assert!(round.next_question().is_none()); // nobody has to be asked for the folders
+/// assert!(round.next_question().is_none()); // the folders need no callback
 /// round.finish(&mut params);
 /// assert_eq!(params["inputResponses"]["where"]["roots"][0]["uri"], "file:///srv");
 /// assert_eq!(params["requestState"], "opaque");
@@ -127,7 +127,7 @@ pub enum RoundError {
 pub struct Rounds {
     limits: RoundLimits,
     count: usize,
-    /// The rounds in sequence without a question.
+    /// The number of consecutive rounds without a question.
     idle: u32,
 }
 
@@ -138,7 +138,7 @@ impl Rounds {
         Self { limits, count: 0, idle: 0 }
     }
 
-    /// Begins a round. All of its questions are read before anybody is asked the first.
+    /// Begins a round. All of its questions are read before the first one is asked.
     ///
     /// # Errors
     ///
@@ -195,14 +195,14 @@ impl Rounds {
     }
 }
 
-/// One round: the questions, and the answers to them.
+/// One round: the questions and their answers.
 ///
-/// Take a question from [`next_question`](Self::next_question), [`answer`](Self::answer) it, and so on until there is
-/// none; [`finish`](Self::finish) makes the parameters of the next request.
+/// Take a question with [`next_question`](Self::next_question), [`answer`](Self::answer) it, and repeat until there is
+/// none left; [`finish`](Self::finish) then makes the parameters of the next request.
 #[derive(Debug)]
 pub struct Round {
     waiting: VecDeque<(String, HostRequest)>,
-    /// The question that was taken.
+    /// The question that was taken last.
     current: Option<String>,
     answers: Map<String, Value>,
     state: Option<String>,
@@ -210,28 +210,28 @@ pub struct Round {
 }
 
 impl Round {
-    /// Returns the next question that somebody has to be asked, in the server's order.
+    /// Returns the next question that a callback has to answer, in the server's order.
     pub fn next_question(&mut self) -> Option<HostRequest> {
         let (key, asked) = self.waiting.pop_front()?;
         self.current = Some(key);
         Some(asked)
     }
 
-    /// Takes the answer to the question that was taken last.
+    /// Sets the answer to the question that was taken last.
     pub fn answer(&mut self, answer: Value) {
         if let Some(key) = self.current.take() {
             self.answers.insert(key, answer);
         }
     }
 
-    /// Returns the wait before the next request. It is zero unless the server asks for nothing but time.
+    /// Returns the wait before the next request. It is zero unless the server asked no question.
     #[must_use]
     pub fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// Makes the parameters of a request those of the next: with the answers and the state of this round, and without those
-    /// of the round before.
+    /// Turns the parameters of a request into those of the next one: adds the answers and the state of this round and
+    /// removes those of the previous round.
     pub fn finish(self, params: &mut Value) {
         let Some(params) = params.as_object_mut() else { return };
         params.remove("inputResponses");

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::message::read_block;
 
-/// The number of stop texts and of names of models that are read.
+/// The maximum number of stop sequences and of model names that are read.
 const NAMES: usize = 16;
 
-/// A request of a server to a model, made while one of its tools runs.
+/// A server's request to a model, made while one of its tools runs.
 ///
-/// Everything in it comes from the server, the system prompt too.
+/// Everything in it comes from the server, including the system prompt.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Sampling {
@@ -17,25 +17,25 @@ pub struct Sampling {
     pub name: String,
     /// The name of the server.
     pub server: String,
-    /// The system prompt that the server would like.
+    /// The system prompt that the server suggests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// The conversation: texts and images of the user and of the assistant.
     pub messages: Vec<Message>,
-    /// The most tokens of the answer: what the server asks for, or the limit of the client if that is less.
+    /// The maximum tokens of the answer: the server's number, or the client's limit if that is lower.
     pub max_tokens: u32,
-    /// The temperature that the server would like.
+    /// The temperature that the server suggests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// Texts at which the answer is to end.
+    /// The stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stop: Vec<String>,
-    /// The names of models that the server would like, the best first.
+    /// The models that the server prefers, best first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub models: Vec<String>,
 }
 
-/// The answer of a model to a [`Sampling`] request.
+/// A model's answer to a [`Sampling`] request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sampled {
@@ -43,18 +43,18 @@ pub struct Sampled {
     pub model: String,
     /// The text.
     pub text: String,
-    /// Why the answer ended.
+    /// The reason why the answer ended.
     pub finish_reason: FinishReason,
 }
 
 impl Sampled {
-    /// Creates an answer that is complete.
+    /// Creates a complete answer.
     #[must_use]
     pub fn new(model: impl Into<String>, text: impl Into<String>) -> Self {
         Self { model: model.into(), text: text.into(), finish_reason: FinishReason::Stop }
     }
 
-    /// Returns the answer as the protocol has it.
+    /// Returns the answer in the protocol's form.
     #[must_use]
     pub fn to_result(&self) -> Value {
         let reason = match &self.finish_reason {
@@ -72,11 +72,11 @@ impl Sampled {
 }
 
 impl Sampling {
-    /// Reads a request of the server, for an answer of at most `tokens`.
+    /// Reads a request from the server, for an answer of at most `tokens`.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the request.
+    /// Describes the problem with the request.
     pub fn read(params: &Value, server: &str, name: String, tokens: u32) -> Result<Self, String> {
         if params.get("tools").is_some_and(|tools| !tools.is_null()) {
             return Err("this client's model has no tools".to_owned());

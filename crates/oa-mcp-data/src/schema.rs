@@ -2,36 +2,36 @@ use serde_json::{Map, Value};
 
 use crate::repair::{repaired, resolve};
 
-/// The nesting depth of a schema that is offered.
+/// The maximum nesting depth of an offered schema.
 const DEPTH: usize = 64;
-/// The longest chain of references from one place to the next.
+/// The longest chain of references.
 const REFERENCES: usize = 16;
-/// The number of schemas in a portable form, so that references to references cannot make it grow without end.
+/// The maximum number of schemas in a portable form, so that nested references cannot make it grow without bound.
 const WORK: usize = 4_096;
 
-/// The form in which schemas of tools go to the model server.
+/// The form of tool schemas that are sent to the model server.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// As the server has them, without `$schema`, `$id` and `$comment`, and without what model servers refuse: unknown
-    /// types, bounds that contradict each other or are above 1,000, patterns beyond the plain ones, and what is no
-    /// schema. Such a schema would fail each request of the agent.
+    /// The server's schema without `$schema`, `$id` and `$comment`, and without parts that model servers reject and
+    /// that would fail every request of the agent: unknown types, bounds that contradict each other or are above 1,000,
+    /// all but simple patterns, and values that are not schemas.
     #[default]
     AsIs,
-    /// For model servers that know few keywords: references are replaced by what they refer to, and `format`, `pattern`
-    /// and `not` are left out. A schema that refers to itself has no such form, and its tool is left out.
+    /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`
+    /// and `not` are left out. A recursive schema has no such form, so its tool is left out.
     Portable,
-    /// The form of [`strict_schema`](oa_tools::strict_schema) where there is one, and the portable form otherwise.
+    /// The form of [`strict_schema`](oa_tools::strict_schema) if there is one, otherwise the portable form.
     Strict,
 }
 
-/// A schema that can be offered, and the one that arguments are checked against.
+/// The schema that is offered, and the one that arguments are checked against.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Schema {
-    /// The form for the model server.
+    /// The schema for the model server.
     pub offered: Value,
-    /// The form that the server of the tool means.
+    /// The schema as the tool's server means it.
     pub checked: Value,
 }
 
@@ -40,7 +40,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Says why it cannot be offered.
+    /// The reason why the schema cannot be offered.
     pub fn read(schema: Option<&Value>, form: SchemaForm, limit: usize) -> Result<Self, String> {
         let Some(Value::Object(schema)) = schema else {
             return Err("its schema is not an object".to_owned());
@@ -104,7 +104,7 @@ fn below(
     Ok(())
 }
 
-/// Removes what tells a model nothing, and what strict model servers refuse.
+/// Removes keywords that mean nothing to a model, and those that strict model servers reject.
 fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     let Value::Object(keywords) = schema else { return Ok(()) };
     let Some(depth) = depth.checked_sub(1) else {
@@ -116,7 +116,7 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     below(keywords, &mut |schema| clean(schema, depth))
 }
 
-/// Checks that each reference arrives at a schema.
+/// Checks that each reference points to a schema.
 fn check_references(schema: &Value, root: &Value) -> Result<(), String> {
     let mut copy = schema.clone();
     let Value::Object(keywords) = &mut copy else { return Ok(()) };
@@ -128,7 +128,8 @@ fn check_references(schema: &Value, root: &Value) -> Result<(), String> {
     below(keywords, &mut |schema| check_references(schema, root))
 }
 
-/// Checks that no reference leads back to itself before a member or an item is read: no value ends such a schema.
+/// Checks that no reference leads back to itself without descending into a member or an item: evaluating such a schema
+/// would never end.
 fn check_circle<'a>(
     schema: &'a Value,
     root: &'a Value,
@@ -160,7 +161,7 @@ fn check_circle<'a>(
     Ok(())
 }
 
-/// Returns the schema that a reference arrives at, without keywords beside the reference.
+/// Returns the schema that a reference points to, without keywords beside the reference.
 fn target<'a>(schema: &'a Value, root: &'a Value) -> Result<&'a Value, String> {
     let mut schema = schema;
     for _ in 0..REFERENCES {
@@ -190,7 +191,7 @@ fn portable(root: &Value, limit: usize) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// Replaces references by what they refer to.
+/// Replaces references by their targets.
 fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Result<Value, String> {
     let (Some(depth), Some(left)) = (depth.checked_sub(1), work.checked_sub(1)) else {
         return Err("its schema has no portable form".to_owned());

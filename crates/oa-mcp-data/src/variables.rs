@@ -1,5 +1,5 @@
-/// Replaces `${NAME}` and `${env:NAME}` by what `variable` returns for the name, and `${NAME:-text}` by the text if that is
-/// nothing. A text that was put in is not read again.
+/// Replaces `${NAME}` and `${env:NAME}` by the value that `variable` returns for the name; `${NAME:-text}` falls back
+/// to the text if it returns `None`. Replacements are not expanded again.
 ///
 /// ```
 /// use oa_mcp_data::fill_variables;
@@ -11,7 +11,7 @@
 ///
 /// # Errors
 ///
-/// Names a variable that is not set.
+/// A message with the name of a variable that is not set.
 pub fn fill_variables(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

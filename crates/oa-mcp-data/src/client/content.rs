@@ -8,11 +8,11 @@ pub fn failure(message: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": message }], "isError": true })
 }
 
-/// Returns the result of a call as the protocol has it. `schema` is the one that its structured content must match.
+/// Returns the result of a call in the protocol's form. Its structured content must match `schema`.
 ///
 /// # Errors
 ///
-/// The words of the error: the tool failed, or its result does not match.
+/// The error message: the tool failed, or its result does not match the schema.
 pub fn tool_result(
     value: &Value,
     outcome: Outcome,
@@ -23,7 +23,7 @@ pub fn tool_result(
         return Err(words(outcome, value));
     }
     let value = match schema {
-        // Clients refuse a result that breaks the promise, without a word that the model could read.
+        // Clients reject a result that violates the schema, with no message for the model.
         Some(schema) => check_arguments(schema, value.clone())
             .map_err(|error| format!("the result does not match the output schema: {error}"))?,
         None => value.clone(),
@@ -49,7 +49,7 @@ fn words(outcome: Outcome, body: &Value) -> String {
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     let error = text("error").unwrap_or("the tool failed");
     match text("reason") {
-        // What a panic says is meant for who wrote the tool.
+        // The message of a panic is for the author of the tool.
         Some(reason) if outcome != Outcome::Panicked => format!("{error}: {reason}"),
         _ => error.to_owned(),
     }
@@ -59,7 +59,7 @@ fn image(image: &ImageBlock) -> Value {
     let inline = image.url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
     match inline {
         Some((mime, data)) => json!({ "type": "image", "mimeType": mime, "data": data }),
-        // Clients fetch nothing, and a link to a resource would be one of this server.
+        // Clients do not fetch URLs, and a resource link would refer to this server.
         None => json!({ "type": "text", "text": format!("[image {}]", image.url) }),
     }
 }

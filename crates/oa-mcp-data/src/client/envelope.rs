@@ -4,11 +4,11 @@ use super::message::{
     HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, error, error_with, excerpt,
 };
 
-/// The version without a handshake: each request says which version it is of.
+/// The stateless version, which has no handshake: each request states its version.
 pub const STATELESS: &str = "2026-07-28";
-/// The versions that begin with `initialize`, the newest last.
+/// The versions that begin with `initialize`, newest last.
 pub const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The levels of log notifications, as the protocol orders them.
+/// The levels of log notifications, in the protocol's order.
 pub const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
@@ -23,18 +23,18 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Envelope {
-    /// Nothing: it is one of a conversation that began with `initialize`.
+    /// None: the request belongs to a conversation that began with `initialize`.
     None,
-    /// It is of the version without a handshake, and wants log lines from this level on.
+    /// A request of the stateless version, with its log level.
     Stateless {
-        /// The level's place among the [`LEVELS`]; `None` for no lines.
+        /// The index in [`LEVELS`] of the lowest wanted level; `None` for no log lines.
         level: Option<u8>,
     },
-    /// It is refused, with this answer.
+    /// The request is refused with this answer.
     Refused(String),
 }
 
-/// The headers of a request that say again what its body says.
+/// The headers of a request that repeat parts of its body.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Mirrors {
@@ -42,19 +42,19 @@ pub struct Mirrors {
     pub version: Option<String>,
     /// `Mcp-Method`.
     pub method: Option<String>,
-    /// `Mcp-Name`, perhaps in base64.
+    /// `Mcp-Name`, plain or in base64.
     pub name: Option<String>,
 }
 
-/// The place that a request came from, as far as the version without a handshake cares.
+/// The transport of a request, as far as it matters for the stateless version.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Origin<'a> {
-    /// A stream of lines, which has both kinds of requests.
+    /// A stream of lines, which may carry both kinds of requests.
     Lines,
     /// A session over HTTP.
     Session,
-    /// HTTP without a session; the headers are checked.
+    /// HTTP without a session. The headers are checked.
     Post(&'a Mirrors),
 }
 
@@ -66,7 +66,7 @@ impl Envelope {
         let field = |name: &str| meta.and_then(|meta| meta.get(name));
         let malformed = |why: &str| Self::Refused(error(id, INVALID_PARAMS, why));
         let version = match (field(VERSION), origin) {
-            // It begins a conversation, whatever it carries.
+            // This begins a conversation, whatever its metadata.
             (_, Origin::Lines | Origin::Session) if method == "initialize" => return Self::None,
             (Some(Value::String(version)), _) => version,
             (Some(_), _) => return malformed(&format!("{VERSION} must be a string")),
@@ -124,7 +124,7 @@ impl Envelope {
 }
 
 impl Mirrors {
-    /// Returns the headers that a client sends with a request.
+    /// Returns the headers for a client to send with a request.
     #[must_use]
     pub fn of(method: &str, params: &Value) -> Self {
         let named = if method == "resources/read" { "uri" } else { "name" };
@@ -137,7 +137,7 @@ impl Mirrors {
         }
     }
 
-    /// Returns true if the header has this name, as it is or in base64.
+    /// Returns true if the `Mcp-Name` header has this name, plain or in base64.
     fn names(&self, name: &str) -> bool {
         let Some(header) = self.name.as_deref() else { return false };
         match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
@@ -147,7 +147,7 @@ impl Mirrors {
     }
 }
 
-/// Returns the place of a level among the [`LEVELS`].
+/// Returns the index of a level in [`LEVELS`].
 #[must_use]
 pub fn level_place(level: &Value) -> Option<u8> {
     let level = level.as_str()?;
@@ -155,7 +155,7 @@ pub fn level_place(level: &Value) -> Option<u8> {
     u8::try_from(place).ok()
 }
 
-/// Makes a result one of the version without a handshake.
+/// Adds the metadata of the stateless version to a result.
 #[must_use]
 pub fn complete(mut result: Value, server: &Value) -> Value {
     result["resultType"] = "complete".into();
@@ -163,15 +163,15 @@ pub fn complete(mut result: Value, server: &Value) -> Value {
     result
 }
 
-/// Adds to a message which subscription it belongs to: the id of the request that began it.
+/// Adds the id of a subscription, which is that of the request that began it, to the parameters of a message.
 #[must_use]
 pub fn of_subscription(mut params: Value, id: &Value) -> Value {
     params["_meta"][SUBSCRIPTION] = id.clone();
     params
 }
 
-/// Makes parameters those of a request of the version without a handshake, by a client that offers `capabilities`. `level`
-/// is the one from which on it wants log lines.
+/// Adds the metadata of the stateless version to parameters of a request, for a client that offers `capabilities`.
+/// `level` is the lowest log level that the client wants.
 #[must_use]
 pub fn enclose(
     mut params: Value,
@@ -196,7 +196,7 @@ pub fn enclose(
     params
 }
 
-/// Returns a text as the value of a header: in base64 if it would not arrive as it is.
+/// Returns a text as a header value, in base64 if it is not valid as it stands.
 fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_plain && text.trim() == text && !text.starts_with("=?base64?") {

@@ -3,14 +3,15 @@ use std::sync::Arc;
 
 use oa_tools::LogLevel;
 
-/// The most log lines that are kept for clients that are slow or away, and their bytes.
+/// The maximum number of log lines kept for slow or disconnected clients, and their bytes.
 const LINES: usize = 256;
 const BYTES: usize = 256 * 1024;
 
-/// The latest news for all clients, numbered, without I/O: log lines within bounds, and the last change of the tools.
+/// The latest notifications for all clients, numbered, without I/O: log lines within bounds, and the last change of the
+/// tools.
 ///
-/// A reader keeps the number of the last news that it has seen. One that comes too late misses log lines, but never
-/// that the tools have changed.
+/// A reader keeps the number of the last notification that it has seen. A reader that is too late misses log lines, but
+/// never a change of the tools.
 #[derive(Debug, Default)]
 pub struct Journal {
     lines: VecDeque<(u64, LogLevel, Arc<str>)>,
@@ -20,24 +21,24 @@ pub struct Journal {
     changed: u64,
 }
 
-/// One piece of news.
+/// A notification for all clients.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum News {
     /// A log line that belongs to no call.
     Log(LogLevel, Arc<str>),
-    /// The server offers other tools.
+    /// The server's tools have changed.
     ToolsChanged,
 }
 
 impl Journal {
-    /// Returns the number of the latest news.
+    /// Returns the number of the latest notification.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Adds a log line. When there are too many, the oldest go; the last one is kept, however long it is.
+    /// Adds a log line. If there are too many, the oldest are dropped; the last one is kept, however long it is.
     pub fn log(&mut self, level: LogLevel, text: &str) {
         self.last += 1;
         self.bytes += text.len();
@@ -48,13 +49,13 @@ impl Journal {
         }
     }
 
-    /// Adds that the tools have changed.
+    /// Adds a change of the tools.
     pub fn tools_changed(&mut self) {
         self.last += 1;
         self.changed = self.last;
     }
 
-    /// Returns the news after this number, in order. Changes of the tools are one.
+    /// Returns the notifications after this number, in order. Several changes of the tools are merged into one.
     #[must_use]
     pub fn after(&self, seen: u64) -> Vec<(u64, News)> {
         let lines = self.lines.iter().filter(|(number, ..)| *number > seen);

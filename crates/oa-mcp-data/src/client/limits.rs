@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// Bounds on what a client can make a `ToolServer` of `oa-mcp` hold, and for how long.
+/// Bounds on the memory and time that a client can make a `ToolServer` of `oa-mcp` use.
 ///
 /// ```
 /// use oa_mcp_data::client::ServerLimits;
@@ -18,24 +18,24 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// The number of JSON values in one message: 250,000. A message with more is answered with an error.
     pub message_values: usize,
-    /// The number of calls of one client that run at once: 256. The next one is answered with an error.
+    /// The number of concurrent calls of one client: 256. The next one is answered with an error.
     pub calls: usize,
     /// The memory for the arguments of a client's running calls in bytes: 64 MiB. A call that needs more is answered
     /// with an error.
     pub call_bytes: usize,
-    /// The time of a call whose tool has no timeout of its own: 10 minutes; `None` for no limit.
+    /// The timeout of a call whose tool has no timeout: 10 minutes; `None` for no limit.
     pub call_time: Option<Duration>,
     /// The largest result of a call in bytes: 16 MiB, images included. A larger one becomes an error.
     pub result_bytes: usize,
-    /// The time that a client may leave an answer unread while others wait behind it: 30 seconds. Then the connection
-    /// ends.
+    /// The time that a client may leave an answer unread while others are queued behind it: 30 seconds. Then the
+    /// connection ends.
     pub write_time: Duration,
     /// The number of sessions over HTTP: 256. A new one ends the one that has been idle for longest, and is refused
     /// with status 503 if none is idle.
     pub sessions: usize,
     /// The time after which an idle session over HTTP ends: 1 hour.
     pub session_idle: Duration,
-    /// The number of bodies that are read at once over HTTP: 64. Others wait.
+    /// The number of HTTP bodies that are read at once: 64. Others wait.
     pub bodies: usize,
     /// The time in which the body of a request over HTTP must arrive: 30 seconds. Then the status is 408.
     pub body_time: Duration,

@@ -1,58 +1,58 @@
 use serde_json::{Value, json};
 
-/// The code of an error: the text is not JSON.
+/// The error code for text that is not JSON.
 const PARSE_ERROR: i64 = -32700;
-/// The code of an error: the JSON is not a request.
+/// The error code for JSON that is not a valid request.
 pub const INVALID_REQUEST: i64 = -32600;
-/// The code of an error: there is no such method.
+/// The error code for an unknown method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The code of an error: the parameters are not those of the method.
+/// The error code for invalid parameters.
 pub const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
-/// The server cannot do it now.
+/// The error code for a request that the server cannot serve now.
 const UNAVAILABLE: i64 = -32000;
 /// The longest excerpt of a client's text in an error, in characters.
 const EXCERPT: usize = 100;
 
-/// One message of a client.
+/// A message from a client.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Incoming {
     /// JSON that is not a message.
     Invalid {
-        /// The id that it has all the same, or null.
+        /// The id, if there is one; otherwise null.
         id: Value,
         /// The reason.
         why: &'static str,
     },
     /// A notification, which gets no answer.
     Notice {
-        /// The kind of notification.
+        /// The method.
         method: String,
-        /// Its parameters; null if there are none.
+        /// The parameters; null if there are none.
         params: Value,
     },
     /// A request, which gets one answer.
     Request {
-        /// A text or a number.
+        /// A string or a number.
         id: Value,
-        /// The kind of request.
+        /// The method.
         method: String,
-        /// Its parameters; null if there are none.
+        /// The parameters; null if there are none.
         params: Value,
     },
-    /// An answer. A server that asks nothing has no use for it.
+    /// An answer, which a server that sends no requests ignores.
     Response,
 }
 
-/// Reads one piece of input, of at most `most_values` JSON values: a message, or a batch of them, as the version
-/// 2025-03-26 has it.
+/// Reads one piece of input of at most `most_values` JSON values: a message, or a batch of messages as in version
+/// 2025-03-26.
 ///
 /// # Errors
 ///
-/// The answer to what cannot be read at all, as JSON.
+/// The JSON of the answer to input that cannot be read at all.
 pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
     // A value takes much more memory than its text: `[0,0,0,..]`.
     if values(bytes) > most_values {
@@ -99,7 +99,7 @@ fn message(mut value: Value) -> Incoming {
     }
 }
 
-/// Returns a number that is at least that of the values in a text, without reading it.
+/// Returns an upper bound of the number of JSON values in a text, without parsing it.
 pub(crate) fn values(bytes: &[u8]) -> usize {
     let (mut count, mut is_text, mut is_escaped) = (1, false, false);
     for byte in bytes {
@@ -120,7 +120,7 @@ pub fn answer(id: &Value, result: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
 }
 
-/// An answer whose result is JSON already.
+/// Returns the answer with a result that is already JSON text.
 #[must_use]
 pub fn answer_with(id: &Value, result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
@@ -132,14 +132,13 @@ pub fn error(id: &Value, code: i64, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
 }
 
-/// An error with more data than its message.
+/// Returns an error with additional data.
 pub(crate) fn error_with(id: &Value, code: i64, message: &str, data: &Value) -> String {
     let error = json!({ "code": code, "message": message, "data": data });
     json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
 }
 
-/// The answer to a request that cannot be served now. The newest version keeps the code that the others have from being
-/// used.
+/// Returns the answer to a request that cannot be served now. The newest version reserves the code that the others use.
 #[must_use]
 pub fn unavailable(id: &Value, is_stateless: bool, message: &str) -> String {
     error(id, if is_stateless { INTERNAL } else { UNAVAILABLE }, message)
@@ -151,7 +150,7 @@ pub fn notice(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
-/// A client's text in an error: its beginning, on one line.
+/// Returns the beginning of a client's text on one line, for an error.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     oa_redact::printable(&text.chars().take(EXCERPT).collect::<String>()).to_string()

@@ -15,19 +15,19 @@ struct Session<T> {
     used: Instant,
 }
 
-/// There is no room for a session, because all are busy.
+/// The error that no session can be added because all are busy.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to say about it")]
 pub struct Full;
 
 impl<T: Clone> ClientSessions<T> {
-    /// Creates room for this many sessions, which end after a time without use.
+    /// Creates room for `most` sessions, which end after being idle for this time.
     #[must_use]
     pub fn new(most: usize, idle: Duration) -> Self {
         Self { open: HashMap::new(), most, idle }
     }
 
-    /// Returns the client of a session, which counts as used now.
+    /// Returns the client of a session and marks the session as used.
     pub fn get(&mut self, id: &str, now: Instant, is_busy: impl Fn(&T) -> bool) -> Option<T> {
         self.expire(now, is_busy);
         let session = self.open.get_mut(id)?;
@@ -35,14 +35,14 @@ impl<T: Clone> ClientSessions<T> {
         Some(session.client.clone())
     }
 
-    /// Counts a session as used now, if it is open.
+    /// Marks a session as used, if it is open.
     pub fn touch(&mut self, id: &str, now: Instant) {
         if let Some(session) = self.open.get_mut(id) {
             session.used = now;
         }
     }
 
-    /// Adds a session. If there is no room, the one that has been idle for longest ends.
+    /// Adds a session. If there is no room, the session that has been idle for longest ends.
     ///
     /// # Errors
     ///
@@ -64,12 +64,12 @@ impl<T: Clone> ClientSessions<T> {
         Ok(())
     }
 
-    /// Ends a session, and returns its client.
+    /// Ends a session and returns its client.
     pub fn remove(&mut self, id: &str) -> Option<T> {
         self.open.remove(id).map(|session| session.client)
     }
 
-    /// Returns the number of sessions that are open.
+    /// Returns the number of open sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.open.len()

@@ -3,7 +3,7 @@
 pub struct LineSplitter {
     line: Vec<u8>,
     limit: usize,
-    /// The line is longer than the limit; the rest of it is skipped.
+    /// The current line exceeds the limit, so the rest of it is skipped.
     is_skipping: bool,
 }
 
@@ -11,9 +11,9 @@ pub struct LineSplitter {
 #[derive(Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum InputLine {
-    /// All of it, without its line break.
+    /// A complete line, without its line break.
     Whole(Vec<u8>),
-    /// It was longer than the limit, and is skipped.
+    /// A line longer than the limit, which was skipped.
     TooLong,
 }
 
@@ -24,8 +24,8 @@ impl LineSplitter {
         Self { line: Vec::new(), limit, is_skipping: false }
     }
 
-    /// Reads the beginning of a chunk: returns the next line that is complete, without its line break, and the number
-    /// of bytes read. Lines of white space are left out.
+    /// Reads from the start of a chunk. Returns the next complete line, without its line break, and the number of bytes
+    /// read. Blank lines are left out.
     pub fn push(&mut self, chunk: &[u8]) -> (Option<InputLine>, usize) {
         let mut used = 0;
         while used < chunk.len() {
@@ -48,7 +48,7 @@ impl LineSplitter {
         (None, used)
     }
 
-    /// Ends the line: the last one needs no line break.
+    /// Ends the input and returns the last line, which needs no line break.
     pub fn finish(&mut self) -> Option<InputLine> {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_skipping) {

@@ -30,7 +30,7 @@ impl Link {
         self.respond(&id, answer);
     }
 
-    /// Passes a question to the call in which it was asked. A pipe does not tell which one that is, so there it is the
+    /// Passes a question to the call in which it was asked. A pipe does not show which one that is, so there it is the
     /// oldest.
     fn hand_over(
         &self,
