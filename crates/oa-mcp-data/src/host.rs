@@ -99,7 +99,7 @@ impl HostRefusal {
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a request is answered, refused or asked on")]
 pub enum Wanted {
-    /// The answer is known.
+    /// The request is answered with this value.
     Answer(Value),
     /// A callback has to answer it.
     Question(Box<HostRequest>),

@@ -53,7 +53,7 @@ impl Pins {
     }
 }
 
-/// A tool that differs from its pin, or has none.
+/// A tool that differs from its pin or has no pin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UnconfirmedTool {

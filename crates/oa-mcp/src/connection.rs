@@ -313,7 +313,7 @@ impl Connection {
             let session = self.session().await?;
             let answer = session.request(method, params.clone(), cx.cloned(), timer).await;
             match &answer {
-                // It never reached the server.
+                // The request never reached the server.
                 Err(error) if error.is_untaken() && is_first => {
                     is_first = false;
                     session.link.retire();

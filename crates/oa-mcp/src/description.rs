@@ -19,7 +19,7 @@ pub(crate) struct Description {
     pub(crate) of: Origin,
 }
 
-/// Where a tool comes from.
+/// The origin of a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
     /// Our tool that lists the server's resources.

@@ -4,7 +4,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The connection has ended: the server died, closed it, or was closed here.
+    /// The connection has ended: the server died or closed it, or it was closed on this side.
     Closed,
     /// The configuration cannot be used.
     Config,

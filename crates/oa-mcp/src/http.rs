@@ -105,11 +105,11 @@ impl fmt::Debug for HttpSpec {
 /// Reads a header and marks its value as sensitive.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
     let known = HeaderName::from_str(name);
-    let known = known
-        .map_err(|_| Error::config("the name of a header has characters that cannot be sent"))?;
+    let known = known.map_err(|_| Error::config("the name of a header has invalid characters"))?;
     let value = HeaderValue::from_str(value);
-    let mut value = value
-        .map_err(|_| Error::config(format!("the value of the header {known} cannot be sent")))?;
+    let mut value = value.map_err(|_| {
+        Error::config(format!("the value of the header {known} has invalid characters"))
+    })?;
     value.set_sensitive(true);
     Ok((known, value))
 }

@@ -1,4 +1,4 @@
-//! Tools of MCP servers as tools of an agent.
+//! Uses the tools of MCP servers as tools of an agent.
 //!
 //! [`McpServer`] configures one server: a program to start, or (feature `http`) a URL. [`Servers::connect`] connects to
 //! all servers at once. [`Connected::tools`] returns ordinary tools: hooks, permissions, timeouts and truncation apply
@@ -35,8 +35,8 @@
 //!
 //! If a server dies, hangs, floods, prints garbage or sends malformed answers, the current call fails, and the next
 //! call restarts a dead server. A call is repeated only if it never reached the server. Apart from a short default
-//! list, a child process gets only the environment variables that you name; it and everything that it started is killed
-//! when its connection ends. [`Limits`] has the bounds.
+//! list, a child process gets only the environment variables that you name; it ends with its connection, together with
+//! everything that it started. [`Limits`] has the bounds.
 //!
 //! A server gets access to nothing that you did not configure: it may question the user only with
 //! [`on_elicitation`](McpServer::on_elicitation) and a model only with [`on_sampling`](McpServer::on_sampling), in both

@@ -68,7 +68,7 @@ impl Connection {
             let ours = Description::of_resources(server);
             tools.extend(ours.into_iter().filter(|tool| !names.contains_key(&tool.name)));
         }
-        // Equal lists give equal bytes in requests, in whichever order a server lists them.
+        // Sorted, so that requests are identical in whichever order a server lists its tools.
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(tools.into_iter().map(Arc::new).collect())
     }

@@ -287,7 +287,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the bounds.
+    /// Sets the limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -187,7 +187,7 @@ impl Shared {
             let mut body = Box::pin(body);
             let mut bytes = Vec::new();
             while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-                let broken = |_| Refusal::new(StatusCode::BAD_REQUEST, "the body broke off");
+                let broken = |_| Refusal::new(StatusCode::BAD_REQUEST, "the body ended early");
                 let Ok(mut data) = frame.map_err(broken)?.into_data() else { continue };
                 if bytes.len() + data.remaining() > limits.body_bytes {
                     return Err(too_large(limits.body_bytes));
@@ -369,7 +369,7 @@ where
     }
 }
 
-/// Shows no session and no key.
+/// Omits sessions and the key.
 impl fmt::Debug for HttpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpService").field("sessions", &self.sessions()).finish_non_exhaustive()

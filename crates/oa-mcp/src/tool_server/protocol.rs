@@ -183,7 +183,7 @@ impl Protocol {
     pub(crate) fn receive(&mut self, bytes: &[u8], origin: Origin<'_>) -> Vec<Step> {
         let messages = match read(bytes, self.limits.message_values) {
             Ok(messages) if messages.len() > 1 && matches!(origin, Origin::Post(_)) => {
-                let why = "the body must be one message";
+                let why = "the body must be a single message";
                 return vec![Step::Refuse(error(&Value::Null, INVALID_REQUEST, why))];
             }
             Ok(messages) => messages,
@@ -271,7 +271,11 @@ impl Protocol {
 
     fn list(&self, id: &Value, params: &Value, is_stateless: bool) -> Step {
         if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-            return Step::Answer(error(id, INVALID_PARAMS, "the list has one page"));
+            return Step::Answer(error(
+                id,
+                INVALID_PARAMS,
+                "invalid cursor: the list has one page",
+            ));
         }
         Step::Answer(answer_with(id, self.catalog.offer().list(is_stateless)))
     }
