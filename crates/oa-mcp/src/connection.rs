@@ -141,8 +141,8 @@ impl Connection {
         self.ignored.counts()
     }
 
-    /// Returns the pins of the approved tools, to store for the next connection; `None` if the server has [no
-    /// pins](McpServer::pins).
+    /// Returns the pins of the approved tools, to store for the next connection; `None` if the server has
+    /// [no pins](McpServer::pins).
     #[must_use]
     pub fn pins(&self) -> Option<Pins> {
         self.approval().pins().cloned()
