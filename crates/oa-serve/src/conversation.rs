@@ -225,7 +225,9 @@ impl Conversation {
     pub(crate) fn steer(&self, text: String) -> Result<(), Refusal> {
         let mut state = self.state();
         let Some(run) = &state.run else {
-            return Err(Refusal::conflict("nothing runs in this conversation: send a prompt"));
+            return Err(Refusal::conflict(
+                "no run is in progress in this conversation: send a prompt",
+            ));
         };
         run.steer.steer(&*text)?;
         state.steering.push(text);
@@ -282,16 +284,16 @@ impl Conversation {
     ) -> Result<WaitingCall, Refusal> {
         let state = self.state();
         if state.answered.iter().any(|answered| answered == call_id) {
-            return Err(Refusal::conflict("this call was answered already"));
+            return Err(Refusal::conflict("this call was already answered"));
         }
         let is_it = |call: &&WaitingCall| call.call_id == call_id;
         match state.waiting.iter().find(is_it) {
             None => Err(Refusal::not_found(
-                "no call with this id waits for an answer; another viewer may have answered it",
+                "no call with this id is waiting for an answer; another viewer may have answered it",
             )),
             Some(call) if call.kind != kind => Err(Refusal::conflict(match call.kind {
-                WaitingKind::Approval => "this call waits for an approval, not for a result",
-                WaitingKind::Result => "this call waits for a result, not for an approval",
+                WaitingKind::Approval => "this call is waiting for an approval, not a result",
+                WaitingKind::Result => "this call is waiting for a result, not an approval",
             })),
             Some(call) => Ok(call.clone()),
         }
@@ -353,7 +355,7 @@ impl Conversation {
             *viewers += usize::from(!is_full);
         });
         if is_full {
-            let message = format!("{most} viewers of this conversation are connected already");
+            let message = format!("this conversation already has {most} viewers, the maximum");
             return Err(Refusal::busy(message));
         }
         let state = self.state();
@@ -433,7 +435,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if !self.is_over {
-            let error = Some("the run broke off".to_owned());
+            let error = Some("the run ended unexpectedly".to_owned());
             let state = RunState::Failed;
             self.finish(RunEvent { run: self.id, state, error, ..RunEvent::default() }, false);
         }

@@ -112,7 +112,8 @@ impl Conversations {
         };
         if let Some(sampling) = sampling {
             if sampling.has_format() && agent.tool_mode().is_text() && !agent.tools().is_empty() {
-                let message = "response_format cannot be used: this agent calls tools in its text";
+                let message =
+                    "response_format is not supported: this agent writes its tool calls as text";
                 return Err(Refusal::bad_request(message).of("response_format"));
             }
             let own = agent.chat_options().parameters.clone();

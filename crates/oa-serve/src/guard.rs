@@ -1,4 +1,4 @@
-//! Checks of requests: the token, the origin of pages, and the name by which the server was reached.
+//! Request checks: the token, the `Origin` and the `Host` header, and the body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-/// The longest plain text that becomes the message of an error.
+/// The longest plain text that is used as an error message, in bytes.
 const LONGEST_MESSAGE: usize = 4 << 10;
 
-/// The rules of who may use the server.
+/// The access rules of the server.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     token: Option<String>,
@@ -40,12 +40,12 @@ impl Access {
         self.origins.push(origin);
     }
 
-    /// Accepts only requests to a name of this machine: a page elsewhere whose name was made to lead here is refused.
+    /// Accepts only requests whose `Host` is a local name, as a defense against DNS rebinding.
     pub(crate) fn only_local_hosts(&mut self) {
         self.only_local_hosts = true;
     }
 
-    /// Returns what pages of other origins are told; `None` if no origin is allowed.
+    /// Returns the CORS layer; `None` if no other origin is allowed.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
         let origins: Vec<_> =
             self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
@@ -62,14 +62,14 @@ impl Access {
         )
     }
 
-    /// Returns why a request is refused.
+    /// Returns the status and message for a request that is refused.
     fn refuses(&self, method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let host = text(HOST).unwrap_or_default();
         if self.only_local_hosts && !is_local(host) {
             return Some((
                 StatusCode::FORBIDDEN,
-                "this server answers to names of this machine alone",
+                "this server accepts only requests for localhost or a loopback address",
             ));
         }
         if let Some(origin) = headers.get(ORIGIN)
@@ -82,7 +82,7 @@ impl Access {
             if !is_own && !self.origins.iter().any(|allowed| allowed == origin) {
                 return Some((
                     StatusCode::FORBIDDEN,
-                    "pages of this origin may not use this server",
+                    "this origin is not allowed to use this server",
                 ));
             }
         }
@@ -93,7 +93,7 @@ impl Access {
         });
         let is_right =
             given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes())));
-        (!is_right).then_some((StatusCode::UNAUTHORIZED, "a bearer token is needed"))
+        (!is_right).then_some((StatusCode::UNAUTHORIZED, "missing or wrong bearer token"))
     }
 }
 
@@ -117,7 +117,7 @@ fn is_local(host: &str) -> bool {
         || name.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback())
 }
 
-/// Refuses requests of those who may not use the server.
+/// Refuses requests that the access rules do not allow.
 pub(crate) async fn check(
     State(access): State<Arc<Access>>,
     request: Request,
@@ -136,7 +136,7 @@ pub(crate) async fn check(
     }
 }
 
-/// Refuses bodies that are not JSON: a page of another origin can send other types without being asked first.
+/// Refuses bodies that are not JSON: a page of another origin can send other types without a preflight request.
 pub(crate) async fn json_bodies(request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_body = !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE);
@@ -149,14 +149,14 @@ pub(crate) async fn json_bodies(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// The largest body of a request, and the time in which it must have arrived.
+/// The maximum size of a request body, and the time limit for receiving it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimit {
     pub(crate) bytes: usize,
     pub(crate) time: Duration,
 }
 
-/// Waits for the body of a request, within its limits.
+/// Reads the request body within its limits.
 pub(crate) async fn whole_bodies(
     State(limit): State<BodyLimit>,
     request: Request,
@@ -166,17 +166,17 @@ pub(crate) async fn whole_bodies(
     match timeout(limit.time, to_bytes(body, limit.bytes)).await {
         Ok(Ok(body)) => next.run(Request::from_parts(parts, Body::from(body))).await,
         Ok(Err(_)) => {
-            let message = format!("a request has at most {} bytes", limit.bytes);
+            let message = format!("a request can have at most {} bytes", limit.bytes);
             (StatusCode::PAYLOAD_TOO_LARGE, message).into_response()
         }
         Err(_) => {
-            let message = "the body of the request did not arrive in time";
+            let message = "the request body did not arrive in time";
             (StatusCode::REQUEST_TIMEOUT, message).into_response()
         }
     }
 }
 
-/// Writes errors that are plain text as JSON.
+/// Rewrites plain-text errors as JSON.
 pub(crate) async fn json_errors(response: Response) -> Response {
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

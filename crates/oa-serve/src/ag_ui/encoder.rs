@@ -96,7 +96,7 @@ impl RunEvents {
 }
 
 impl RunWriter for RunEvents {
-    const GAP: &'static str = "this reader was too slow: a part of the run is missing";
+    const GAP: &'static str = "the client read too slowly: part of the run is missing";
 
     fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>) {
         self.number = run.run;

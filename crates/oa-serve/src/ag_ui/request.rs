@@ -93,19 +93,23 @@ pub(crate) struct RunInput {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusal> {
-    let body: Body = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("this is no input of a run: {error}")))?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("the body is not a valid run input: {error}"))
+    })?;
     for id in [&body.thread_id, &body.run_id] {
         if id.is_empty() || id.len() > LONGEST_ID {
-            let message = format!("threadId and runId have 1 to {LONGEST_ID} bytes");
+            let message = format!("threadId and runId must have 1 to {LONGEST_ID} bytes");
             return Err(Refusal::bad_request(message));
         }
     }
     if body.messages.len() > limits.messages || body.resume.len() > limits.messages {
-        return Err(Refusal::too_large(format!("a run has at most {} messages", limits.messages)));
+        return Err(Refusal::too_large(format!(
+            "a run can have at most {} messages",
+            limits.messages
+        )));
     }
     if body.tools.len() > limits.tools || body.context.len() > limits.parts {
-        return Err(Refusal::too_large(format!("a run has at most {} tools", limits.tools)));
+        return Err(Refusal::too_large(format!("a run can have at most {} tools", limits.tools)));
     }
     let tools = body
         .tools
@@ -157,13 +161,16 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || message.tool_calls.len() > limits.parts
     {
-        return Err(Refusal::too_large(format!("a message has at most {} parts", limits.parts)));
+        return Err(Refusal::too_large(format!(
+            "a message can have at most {} parts",
+            limits.parts
+        )));
     }
     match &*message.role {
         "user" => {
             let content = content(&message.content);
             if content.is_empty() {
-                return Err(Refusal::bad_request("a message of the user has no content"));
+                return Err(Refusal::bad_request("a user message has no content"));
             }
             turn.answers = Answers::default();
             turn.history.push(Message::user_with_blocks(content));
@@ -190,7 +197,7 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
         }
         "tool" => {
             let Some(call_id) = message.tool_call_id.clone() else {
-                return Err(Refusal::bad_request("a message of a tool has no toolCallId"));
+                return Err(Refusal::bad_request("a tool message has no toolCallId"));
             };
             let content = match &message.content {
                 Value::Array(_) => Value::String(text(&message.content)),

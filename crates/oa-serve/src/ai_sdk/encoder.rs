@@ -81,8 +81,7 @@ impl MessageWriter {
 }
 
 impl RunWriter for MessageWriter {
-    const GAP: &'static str =
-        "a part of this answer is no longer kept: load the conversation again";
+    const GAP: &'static str = "part of this answer is no longer available: reload the conversation";
 
     fn start(&mut self, _: &RunEvent, out: &mut Vec<u8>) {
         chunk(json!({"type": "start", "messageId": self.message_id}), out);

@@ -49,21 +49,25 @@ pub(crate) struct ChatTurn {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusal> {
-    let Body { id, mut messages } = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("This is no chat: {error}.")))?;
+    let Body { id, mut messages } = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("The body is not a valid chat request: {error}."))
+    })?;
     if id.is_empty() || id.len() > LONGEST_ID {
         return Err(Refusal::bad_request(format!(
-            "The chat needs an id of 1 to {LONGEST_ID} bytes."
+            "The chat id must have 1 to {LONGEST_ID} bytes."
         )));
     }
     if messages.len() > limits.messages {
         return Err(Refusal::too_large(format!(
-            "A chat has at most {} messages.",
+            "A chat can have at most {} messages.",
             limits.messages
         )));
     }
     if messages.iter().any(|message| message.parts.len() > limits.parts) {
-        return Err(Refusal::too_large(format!("A message has at most {} parts.", limits.parts)));
+        return Err(Refusal::too_large(format!(
+            "A message can have at most {} parts.",
+            limits.parts
+        )));
     }
     let Some(last) = messages.pop() else {
         return Err(Refusal::bad_request("The chat has no messages."));
@@ -83,7 +87,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
         }
         Role::Assistant => {
             if last.id.is_empty() || last.id.len() > LONGEST_ID {
-                return Err(Refusal::bad_request("The message to be continued needs an id."));
+                return Err(Refusal::bad_request("The message to continue needs an id."));
             }
             (turn.answers, denied) = answers(&last.parts);
             push(&last, &mut turn.history);
@@ -91,7 +95,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
         }
         Role::System => {
             return Err(Refusal::bad_request(
-                "The last message must be the user's or the assistant's.",
+                "The last message must be a user or assistant message.",
             ));
         }
     }

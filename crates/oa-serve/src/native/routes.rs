@@ -55,7 +55,7 @@ type Answer<T = Response> = Result<T, NativeError>;
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
     let body = if body.is_empty() { b"{}" } else { &**body };
     Ok(serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("the body is not as expected: {error}")))?)
+        .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))?)
 }
 
 fn session(id: String) -> Answer<SessionId> {
@@ -63,7 +63,7 @@ fn session(id: String) -> Answer<SessionId> {
 }
 
 async fn nothing_here() -> NativeError {
-    Refusal::not_found("nothing is at this path").into()
+    Refusal::not_found("this path does not exist").into()
 }
 
 async fn agent(State(served): State<Served>) -> Json<Value> {
@@ -114,7 +114,7 @@ async fn list(State(served): State<Served>, Query(page): Query<Page>) -> Answer<
 }
 
 fn cursor(text: &str) -> Answer<Cursor> {
-    let wrong = || Refusal::bad_request("`after` must be the `next` of another page");
+    let wrong = || Refusal::bad_request("`after` must be the `next` value of another page");
     let (at, id) = text.split_once(':').ok_or_else(wrong)?;
     let at = Timestamp::from_millis(at.parse().map_err(|_| wrong())?);
     Ok(Cursor::new(at, session(id.to_owned())?))
@@ -176,7 +176,7 @@ async fn prompt(State(served): State<Served>, Path(id): Path<String>, body: Byte
     }
     let most = served.conversations.limits().parts;
     if images.len() > most {
-        return Err(Refusal::bad_request(format!("a prompt has at most {most} images")).into());
+        return Err(Refusal::bad_request(format!("a prompt can have at most {most} images")).into());
     }
     let mut content = vec![ContentBlock::Text(TextBlock::new(text))];
     for image in images {
@@ -204,10 +204,11 @@ async fn view(
     let seen = header.map(str::to_owned).or(after).filter(|seen| !seen.is_empty());
     let from = match seen {
         None => From::First,
-        Some(seen) => From::Event(
-            seen.parse()
-                .map_err(|()| Refusal::bad_request("the last event id is none of this server's"))?,
-        ),
+        Some(seen) => From::Event(seen.parse().map_err(|()| {
+            Refusal::bad_request(
+                "the last event id is invalid: expected an id from an event of this server",
+            )
+        })?),
     };
     let conversation = served.conversations.open(&session(id)?).await?;
     let viewer = conversation.view(from)?;

@@ -69,7 +69,7 @@ impl Chunks {
 }
 
 impl RunWriter for Chunks {
-    const GAP: &'static str = "this reader was too slow: a part of the answer is missing";
+    const GAP: &'static str = "the client read too slowly: part of the answer is missing";
 
     fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>) {
         self.id = completion_id(run.run);
@@ -173,7 +173,7 @@ impl Whole {
     pub(crate) fn read(&mut self, view: View) -> Option<Result<Value, Failure>> {
         match view {
             View::Gap => {
-                let message = "a part of the answer is missing: it is too long".to_owned();
+                let message = "the answer is too long: part of it is missing".to_owned();
                 Some(Err(self.failure(message, None)))
             }
             View::Event(_, ConversationEvent::Agent(event)) => {

@@ -61,17 +61,20 @@ pub(crate) fn read(
     limits: &ServeLimits,
     hasher: &RandomState,
 ) -> Result<Completion, Refusal> {
-    let body: Body = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(format!("this is no request: {error}")))?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("the body is not a valid completion request: {error}"))
+    })?;
     if body.messages.len() > limits.messages {
-        let message = format!("a request has at most {} messages", limits.messages);
+        let message = format!("a request can have at most {} messages", limits.messages);
         return Err(Refusal::too_large(message).of("messages"));
     }
     let tools = body.tools.unwrap_or_default();
     if tools.len() > limits.tools {
-        return Err(
-            Refusal::too_large(format!("a request has at most {} tools", limits.tools)).of("tools")
-        );
+        return Err(Refusal::too_large(format!(
+            "a request can have at most {} tools",
+            limits.tools
+        ))
+        .of("tools"));
     }
     let mut history = Vec::new();
     for message in body.messages {
@@ -103,7 +106,7 @@ pub(crate) fn read(
             answered = calls.map(|calls| (hasher.hash_one(text_of(&history[..calls])), ids));
         }
         _ => {
-            let message = "the last message must be the user's or the result of a tool";
+            let message = "the last message must be a user message or a tool result";
             return Err(Refusal::bad_request(message).of("messages"));
         }
     }
@@ -129,7 +132,7 @@ fn read_tool(tool: Value) -> Result<FnTool, Refusal> {
     let function = &tool["function"];
     let Some(name) = function["name"].as_str() else {
         return Err(Refusal::bad_request(
-            "a tool is {\"type\": \"function\", \"function\": {\"name\", ..}}",
+            "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}",
         ));
     };
     let description = function["description"].as_str().unwrap_or_default();
@@ -141,7 +144,10 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || calls.len() > limits.parts
     {
-        return Err(Refusal::too_large(format!("a message has at most {} parts", limits.parts)));
+        return Err(Refusal::too_large(format!(
+            "a message can have at most {} parts",
+            limits.parts
+        )));
     }
     Ok(match &*message.role {
         "system" | "developer" => {
@@ -151,7 +157,7 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
         "user" => {
             let content = user_content(&message.content);
             if content.is_empty() {
-                return Err(Refusal::bad_request("a message of the user has no content"));
+                return Err(Refusal::bad_request("a user message has no content"));
             }
             Some(Message::user_with_blocks(content))
         }
@@ -166,11 +172,11 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
         }
         "tool" | "function" => {
             let Some(id) = message.tool_call_id else {
-                return Err(Refusal::bad_request("a message of a tool has no tool_call_id"));
+                return Err(Refusal::bad_request("a tool message has no tool_call_id"));
             };
             Some(Message::tool(ToolResultBlock::new(id, text(&message.content).into())))
         }
-        role => return Err(Refusal::bad_request(format!("there is no role {role:?}"))),
+        role => return Err(Refusal::bad_request(format!("unknown role {role:?}"))),
     })
 }
 

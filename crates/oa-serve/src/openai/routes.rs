@@ -68,7 +68,8 @@ impl IntoResponse for CompletionError {
                 (refusal.status, error(&refusal.message, kind, refusal.param, None), true)
             }
             Self::UnknownModel(model) => {
-                let message = format!("there is no model {model:?}: GET /v1/models lists them");
+                let message =
+                    format!("unknown model {model:?}: GET /v1/models lists the available models");
                 let body = error(
                     &message,
                     "invalid_request_error",
@@ -87,7 +88,7 @@ impl IntoResponse for CompletionError {
 }
 
 async fn nothing_here() -> CompletionError {
-    Refusal::not_found("nothing is at this path").into()
+    Refusal::not_found("this path does not exist").into()
 }
 
 fn entry(served: &Served, id: &str) -> Value {

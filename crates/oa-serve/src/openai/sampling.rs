@@ -46,7 +46,7 @@ impl Sampling {
         }
         if let Some(seed) = get("seed") {
             let seed =
-                seed.as_u64().ok_or_else(|| wrong("seed", "must be a whole number from 0"))?;
+                seed.as_u64().ok_or_else(|| wrong("seed", "must be an integer, at least 0"))?;
             sampling.seed = Some(seed);
         }
         for name in ["frequency_penalty", "presence_penalty"] {
@@ -74,7 +74,7 @@ impl Sampling {
                 Some("auto") => false,
                 Some("none") => true,
                 _ => {
-                    let why = "may be \"auto\" or \"none\": the agent chooses its tools itself";
+                    let why = "must be \"auto\" or \"none\": the agent chooses its tools itself";
                     return Err(wrong("tool_choice", why));
                 }
             };
@@ -153,13 +153,14 @@ fn number(
 fn tokens(value: Option<&Value>, name: &'static str) -> Result<Option<u32>, Refusal> {
     let Some(value) = value else { return Ok(None) };
     let tokens = value.as_u64().filter(|tokens| *tokens > 0);
-    let tokens = tokens.ok_or_else(|| wrong(name, "must be a whole number above 0"))?;
+    let tokens = tokens.ok_or_else(|| wrong(name, "must be an integer above 0"))?;
     // More than that is no limit.
     Ok(Some(u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
 fn stops(value: &Value) -> Result<Vec<String>, Refusal> {
-    let why = format!("must be a text or a list of up to {MOST_STOPS} texts, none of them empty");
+    let why =
+        format!("must be a string or an array of up to {MOST_STOPS} strings, none of them empty");
     let texts = match value {
         Value::Array(texts) => &**texts,
         text => std::slice::from_ref(text),

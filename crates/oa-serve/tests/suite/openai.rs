@@ -81,7 +81,7 @@ async fn parameters_that_cannot_act_are_refused_by_name() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert_eq!(body["error"]["code"], "model_not_found");
     let told = body["error"]["message"].as_str();
-    assert_eq!(told, Some("there is no model \"none\": GET /v1/models lists them"));
+    assert_eq!(told, Some("unknown model \"none\": GET /v1/models lists the available models"));
 }
 
 #[tokio::test]

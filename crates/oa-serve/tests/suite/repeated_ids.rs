@@ -46,7 +46,7 @@ async fn each_approval_of_the_own_interface_is_for_one_call() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert_eq!(
         body["error"]["message"],
-        "no call with this id waits for an answer; another viewer may have answered it"
+        "no call with this id is waiting for an answer; another viewer may have answered it"
     );
     let (_, now) = app.get(&path).await;
     assert_eq!(now["waiting"][0]["call_id"], second["call_id"]);
