@@ -14,51 +14,51 @@ use serde_json::Value;
 /// # JSON
 ///
 /// An event is an object with a `type`, and `data` if it has any. `crates/oa-events/schema/agent-event.json` is the
-/// JSON Schema. Later versions may add types and members; those that are here stay. The only thing that is not in
-/// JSON is the [full result](oa_executor::ExecutionResult::full_result) of a truncated call.
+/// JSON Schema. Later versions may add types and members but do not remove any. The JSON omits only the
+/// [full result](oa_executor::ExecutionResult::full_result) of a truncated call.
 #[doc = include_str!("../schema/agent-event.md")]
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// An answer of the model has ended and is in history. If it has no calls, hooks may refuse it next.
+    /// The end of an answer, which is now in history. If it has no calls, hooks may refuse it next.
     AnswerEnd(Arc<AssistantMessage>),
-    /// A hook refused the answer that has just ended, for this reason; the model reads it and answers again. The
-    /// refused answer leaves history when the turn is over.
+    /// A hook refused the answer that has just ended, for this reason. The model sees the reason and answers again. The
+    /// refused answer is removed from history at the end of the turn.
     AnswerRetry(String),
-    /// An answer begins: the head of the response has arrived.
+    /// The start of an answer: the head of the response has arrived.
     AnswerStart,
-    /// A block, as `Client::receive` returns it: text and thinking as they are
-    /// generated, calls, invalid calls, and results.
+    /// A block, as `Client::receive` returns it: pieces of text and thinking, calls, invalid calls, and results.
     Block(ContentBlock),
-    /// The server had far fewer tokens of the prompt in its cache than before, for the answer that has just ended.
+    /// For the answer that has just ended, the server had far fewer tokens of the prompt in its cache than before.
     CacheMiss(CacheMiss),
-    /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
-    /// answer starts; the error and the result that the model reads follow as blocks, in call order.
+    /// A hook, a rule, the mode or the callback denied a call. Sent before any call of the answer starts; the error and
+    /// the result that the model sees follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
-    /// The conversation was shortened before the next request, as the options of the agent allow.
+    /// The conversation was shortened before the next request, according to the agent's options.
     ContextShortened(ContextShortened),
     /// The server rejected the response format, with this message. This and later requests fall back to a weaker one.
     FormatRefused(String),
     /// An event of a sub-agent, between the start and the completion of the call that runs it.
     Nested(Box<NestedEvent>),
-    /// The stream was malformed somewhere, and continued.
+    /// The stream was malformed, but continued.
     Problem(Problem),
     /// The server seems to have silently cut the prompt of the answer that has just ended.
     PromptCut(PromptCut),
-    /// The server reads the prompt, before the answer begins. Sent if the agent asks for it, and the server tells.
+    /// Progress of prompt processing before the answer begins. Sent if the agent requests it and the server reports it.
     PromptProgress(PromptProgress),
-    /// A hook kept a steered message from entering, for this reason.
+    /// A hook blocked a steered message, for this reason.
     SteerBlocked(String),
-    /// A message that was steered into the turn has entered history, as hooks have left it.
+    /// A steered message was added to history, with any changes by hooks.
     Steered(Message),
     /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
-    /// The server says that the model does not support tools, with its message: from now on calls are made in text.
+    /// The server rejected tools because the model does not support them, with this message. From now on the model
+    /// writes its calls as text.
     ToolsRefused(String),
-    /// The start of a call, or a fragment of one that is not complete yet.
+    /// The start or a fragment of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),
-    /// The turn is over, or waits for results of calls.
+    /// The turn has ended, or waits for results of calls.
     TurnEnd(FinishReason),
 }
 
@@ -70,14 +70,14 @@ pub struct CallDenied {
     pub call_id: String,
     /// The name of the tool.
     pub tool_name: String,
-    /// The denied input: the one that would have run.
+    /// The input that was denied.
     pub input: Value,
-    /// The reason, as the model reads it.
+    /// The reason that the model sees.
     pub reason: String,
 }
 
 impl CallDenied {
-    /// Creates the event of a call that was denied.
+    /// Creates the event for a denied call.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,
@@ -96,14 +96,14 @@ impl CallDenied {
 pub struct NestedEvent {
     /// The id of the call that runs the sub-agent.
     pub call_id: String,
-    /// The name of the sub-agent: that of the tool.
+    /// The name of the sub-agent, which is the tool's name.
     pub agent: String,
-    /// The event. Of a sub-agent of the sub-agent, it is nested again.
+    /// The event. It is itself nested if it comes from a sub-agent of this sub-agent.
     pub event: AgentEvent,
 }
 
 impl NestedEvent {
-    /// Creates an event of the sub-agent that a call runs.
+    /// Creates an event of the sub-agent that this call runs.
     #[must_use]
     pub fn new(call_id: impl Into<String>, agent: impl Into<String>, event: AgentEvent) -> Self {
         Self { call_id: call_id.into(), agent: agent.into(), event }
@@ -112,27 +112,27 @@ impl NestedEvent {
 
 /// A fragment of a call.
 ///
-/// The first one of a call has its id and its name, and is sent once the name is known; fragments that arrived before
-/// follow as one. A call whose name never arrives is seen only as a block, a
+/// The first fragment of a call has its id and its name. It is sent once the name is known; any arguments received
+/// before that follow as one fragment. A call whose name never arrives produces only a block, a
 /// [`ToolUseError`](oa_types::ToolUseError).
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolUseDelta {
     /// The index of the call in the answer, from 0, in the order in which calls began.
     pub call: usize,
-    /// The id of the call, in the first fragment: the same as in history and in all later events. It is made up if
-    /// the server has sent none by then.
+    /// The id of the call, in the first fragment: the same as in history and in all later events. It is generated if
+    /// the server has not sent one by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The tool's name, in the first fragment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// More of the arguments as the server sent them: a fragment of JSON text. Empty in the first fragment.
+    /// A fragment of the arguments' JSON text, as the server sent it. Empty in the first fragment.
     pub arguments: String,
 }
 
 impl AgentEvent {
-    /// Returns the event for a change to an answer; text and thinking only if `shows_text` is true.
+    /// Returns the event for a change to an answer. Text and thinking become events only if `shows_text` is true.
     #[inline]
     #[must_use]
     pub fn from_delta(delta: Delta<'_>, shows_text: bool) -> Option<Self> {

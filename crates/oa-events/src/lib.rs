@@ -1,6 +1,6 @@
-//! The events of an agent's turn, as data: what a front end, a log or another process reads.
+//! The events of an agent's turn as data, for front ends, logs and other processes.
 //!
-//! [`AgentEvent`] is JSON in a stable form, with a JSON Schema in the crate's folder `schema`.
+//! [`AgentEvent`] has a stable JSON form, whose JSON Schema is in the crate's folder `schema`.
 //!
 //! ```
 //! use oa_events::AgentEvent;
@@ -24,7 +24,7 @@ pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::reply::Reply;
 pub use crate::turn_text::TurnText;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// All text of the turn, from every round, joined by [`TurnText`](crate::TurnText), without answers that a hook
+    /// The text of all rounds of the turn, joined by [`TurnText`](crate::TurnText), without answers that a hook
     /// refused.
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,
     /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
-    /// Why the turn ended. In manual mode a reply may end with calls that wait for results.
+    /// The reason why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,
 }
 
 impl Reply {
-    /// Creates the answer to a prompt, without a message and usage.
+    /// Creates a reply without a message and usage.
     #[must_use]
     pub fn new(text: impl Into<String>, finish_reason: FinishReason) -> Self {
         Self { text: text.into(), message: None, usage: None, finish_reason }

@@ -2,13 +2,12 @@ use oa_types::ContentBlock;
 
 use crate::AgentEvent;
 
-/// Joins the text of a turn's answers as [`Reply::text`](crate::Reply::text) has it: with a blank line between two of
-/// them, unless the text before ends with white space or the one after begins with it. An answer that a hook refused is
-/// left out.
+/// Joins the text of a turn's answers as in [`Reply::text`](crate::Reply::text): with a blank line between two answers,
+/// unless the first ends or the second begins with white space. Answers that a hook refused are left out.
 ///
-/// [`apply`](Self::apply) collects the text from the events of a turn. [`before`](Self::before) says what to write
-/// before each piece, so a text that is streamed is the same as one that is collected, however it is cut into pieces;
-/// only what was written cannot be taken back.
+/// [`apply`](Self::apply) collects the text from the events of a turn. [`before`](Self::before) returns the separator
+/// to write before each piece, so streamed text equals collected text for any split into pieces, except that a refused
+/// answer that was already written cannot be removed.
 ///
 /// ```
 /// use oa_events::TurnText;
@@ -24,12 +23,12 @@ use crate::AgentEvent;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TurnText {
-    /// True until the first text of an answer.
+    /// True until the first text of an answer arrives.
     begins: bool,
-    /// The last character that is no line break, and the number of line breaks after it.
+    /// The last character that is not a line break, and the number of line breaks after it.
     last: Option<char>,
     breaks: usize,
-    /// The length of the text before the first piece of this answer, and the two above as they were there.
+    /// The length of the text before the first piece of this answer, and `last` and `breaks` at that point.
     answer: (usize, Option<char>, usize),
 }
 
@@ -44,7 +43,7 @@ impl TurnText {
         }
     }
 
-    /// Notes that an answer begins, after [`AgentEvent::AnswerStart`](crate::AgentEvent::AnswerStart).
+    /// Begins an answer. Call it after [`AgentEvent::AnswerStart`](crate::AgentEvent::AnswerStart).
     pub fn begin_answer(&mut self) {
         self.begins = true;
     }
@@ -58,7 +57,7 @@ impl TurnText {
         text.push_str(piece);
     }
 
-    /// Removes the pieces of the last answer that [`push`](Self::push) has appended.
+    /// Removes the text of the last answer, as appended by [`push`](Self::push).
     pub fn discard_answer(&mut self, text: &mut String) {
         if !self.begins {
             let (length, last, breaks) = self.answer;
@@ -67,7 +66,7 @@ impl TurnText {
         }
     }
 
-    /// Takes the next piece of text, and returns what to write before it.
+    /// Accepts the next piece of text, and returns the separator to write before it.
     pub fn before(&mut self, piece: &str) -> &'static str {
         if piece.is_empty() {
             return "";

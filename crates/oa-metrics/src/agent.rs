@@ -1,4 +1,4 @@
-//! Turns of an agent that are recorded.
+//! Recording of an agent's turns.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::labels::Agent;
 use crate::measurement::agent_turn;
 use crate::recorder::Recorder;
 
-/// An agent whose turns are recorded. [`Metrics::agent`](crate::Metrics::agent) makes one.
+/// An agent whose turns are recorded, from [`Metrics::agent`](crate::Metrics::agent).
 #[derive(Clone)]
 pub struct MeteredAgent {
     recorder: Recorder,
@@ -23,7 +23,7 @@ impl MeteredAgent {
         Self { recorder, agent: Agent::default() }
     }
 
-    /// Sets `gen_ai.agent.name`, a name for people.
+    /// Sets `gen_ai.agent.name`, a human-readable name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.agent.name = Some(name.into());
@@ -37,9 +37,9 @@ impl MeteredAgent {
         self
     }
 
-    /// Runs a turn, and records how long it takes.
+    /// Runs a turn and records its duration.
     ///
-    /// `error.type` is that of requests.
+    /// `error.type` is the same as for requests.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl fmt::Debug for MeteredAgent {
     }
 }
 
-/// A turn, which is recorded when it is dropped.
+/// A turn in progress, which is recorded on drop.
 struct Open {
     agent: MeteredAgent,
     started: Instant,

@@ -1,4 +1,4 @@
-//! A chat service whose answers are recorded.
+//! Recording of a chat service's requests.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -22,16 +22,17 @@ use crate::labels::{OTHER, Target};
 use crate::measurement::Ended;
 use crate::recorder::Recorder;
 
-/// The name of a provider for a server without one: the conventions name the protocol, which is OpenAI's.
+/// The provider name for a server without one: the conventions use the name of the protocol, which is OpenAI's.
 const UNNAMED: &str = "openai";
 
-/// The part of a model's name that is read, in characters.
+/// The number of characters of a model's name that are read.
 const NAME: usize = 200;
 
-/// A chat service that records each of its requests once: when its answer has ended, broken or been dropped.
+/// A chat service that records each of its requests once: when its answer ends, fails or is dropped.
 ///
-/// [`Metrics::endpoint`](crate::Metrics::endpoint) and the layer [`Metrics`](crate::Metrics) make one. An agent retries around it, so each attempt is a request
-/// of its own. Around a service that retries, the first attempt whose answer breaks counts as the end.
+/// [`Metrics::endpoint`](crate::Metrics::endpoint) and the layer [`Metrics`](crate::Metrics) create it. An agent's
+/// retries wrap it, so each attempt is recorded as a separate request. Around a service that retries, a request ends
+/// with the first attempt whose answer breaks.
 #[derive(Clone)]
 pub struct MeteredChat<S> {
     service: S,
@@ -39,12 +40,12 @@ pub struct MeteredChat<S> {
     origin: Arc<Origin>,
 }
 
-/// The server, as far as it is known before it answers.
+/// The server, if it is known before the answer.
 #[derive(Clone)]
 struct Origin {
     provider: String,
     server: Option<ServerAddress>,
-    /// The keys that the server may repeat.
+    /// The keys to mask in model names.
     secrets: Secrets,
 }
 
@@ -55,14 +56,14 @@ impl<S> MeteredChat<S> {
         Self { service, recorder, origin: Arc::new(origin) }
     }
 
-    /// Sets `gen_ai.provider.name`, which is `openai` for a service of an unknown kind, after the protocol.
+    /// Sets `gen_ai.provider.name`. For a service of an unknown kind it is `openai`, after the protocol.
     #[must_use]
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.origin).provider = name.into();
         self
     }
 
-    /// Sets the keys that are masked where a server repeats one as the name of its model. Endpoints bring theirs.
+    /// Sets the keys to mask if a server returns one as its model's name. The keys of endpoints are masked already.
     #[must_use]
     pub fn secrets(mut self, secrets: Secrets) -> Self {
         Arc::make_mut(&mut self.origin).secrets = secrets;
@@ -165,7 +166,7 @@ impl<F> fmt::Debug for MeteredFuture<F> {
     }
 }
 
-/// A request. If it is dropped before its end, it is recorded as interrupted.
+/// A request in progress. If dropped before its end, it is recorded as interrupted.
 struct Open {
     recorder: Recorder,
     origin: Arc<Origin>,
@@ -188,7 +189,7 @@ impl Open {
         self.record(None, None, Some(type_of(error)));
     }
 
-    /// Records the end. `answered` is the name of the model that answered, and the base URL of its server.
+    /// Records the end. `answered` holds the name of the model that answered and the base URL of its server.
     fn record(
         &mut self,
         answered: Option<(&str, &str)>,
@@ -226,12 +227,12 @@ impl Drop for Open {
     }
 }
 
-/// The class of an error, as spans name it.
+/// Returns the class of an error, with the same name as in spans.
 pub(crate) fn named(kind: ErrorKind) -> Cow<'static, str> {
     format!("{kind:?}").into()
 }
 
-/// The class of a service's error: its kind, if it is one of ours, also in a box.
+/// Returns the class of a service's error: its kind if it is an [`Error`], boxed or not; otherwise [`OTHER`].
 pub(crate) fn type_of<E: 'static>(error: &E) -> Cow<'static, str> {
     let error: &dyn Any = error;
     let boxed = || error.downcast_ref::<Box<dyn StdError + Send + Sync>>()?.downcast_ref::<Error>();

@@ -1,9 +1,9 @@
-//! The instruments, as the conventions describe them.
+//! The instruments, as defined by the conventions.
 
-/// An instrument. All are histograms.
+/// An instrument. All instruments are histograms.
 ///
-/// Names, units and bucket boundaries are those of OpenTelemetry's conventions for generative AI; only
-/// [`TimePerOutputToken`](Self::TimePerOutputToken) has a name of its own.
+/// Names, units and bucket boundaries are those of OpenTelemetry's conventions for generative AI, except for the name
+/// of [`TimePerOutputToken`](Self::TimePerOutputToken).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Instrument {
@@ -11,11 +11,12 @@ pub enum Instrument {
     OperationDuration,
     /// `gen_ai.client.operation.time_to_first_chunk`, in seconds: from a request to the first part of its answer.
     TimeToFirstChunk,
-    /// `gen_ai.client.token.usage`, in tokens: as the server reports them, input and output apart.
+    /// `gen_ai.client.token.usage`, in tokens: as reported by the server, input and output separately.
     TokenUsage,
-    /// `open_agent.client.operation.time_per_output_token`, in seconds: the mean of a complete answer, without its first token.
+    /// `open_agent.client.operation.time_per_output_token`, in seconds: the mean over a complete answer, without its
+    /// first token.
     ///
-    /// The conventions have a name for it on the side of the server only.
+    /// The conventions define this metric only for servers.
     TimePerOutputToken,
     /// `gen_ai.invoke_agent.duration`, in seconds: one turn of an agent, with all its requests and tools.
     AgentDuration,
@@ -97,7 +98,7 @@ impl Instrument {
         }
     }
 
-    /// Returns its description for people.
+    /// Returns its description.
     pub(crate) fn description(self) -> &'static str {
         match self {
             Self::OperationDuration => "GenAI operation duration.",

@@ -1,27 +1,27 @@
-//! The values of attributes, which are few whatever a server or a program names.
+//! The values of attributes, bounded in number for any names from servers and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use oa_chat::ServerAddress;
 
-/// The value for whatever is one too many.
+/// The value for names beyond a limit.
 pub(crate) const OTHER: &str = "_OTHER";
 
 /// The longest name that is recorded, in bytes.
 const NAME: usize = 128;
-/// The number of different targets.
+/// The maximum number of distinct targets.
 const TARGETS: usize = 64;
-/// The number of models that may answer at one target.
+/// The maximum number of distinct answering models for each target.
 const ANSWERING: usize = 8;
-/// The number of different tools.
+/// The maximum number of distinct tools.
 const TOOLS: usize = 256;
-/// The number of different agents.
+/// The maximum number of distinct agents.
 const AGENTS: usize = 64;
 
-/// The names that were recorded so far. The first ones are kept; later ones are [`OTHER`].
+/// The names recorded so far. Up to each limit new names are kept; later ones are recorded as [`OTHER`].
 ///
-/// The program chooses targets and tools, so these limits are for mistakes. The server chooses the name of the model that
-/// answers, so that limit is for servers: a name that changes with each answer costs nothing but its own meaning.
+/// The program chooses targets and tools, so those limits guard against mistakes. The server chooses the name of the
+/// answering model, so that limit guards against servers that report a different name in each answer.
 #[derive(Debug, Default)]
 pub(crate) struct Labels {
     targets: BTreeMap<Target, BTreeSet<String>>,
@@ -29,7 +29,7 @@ pub(crate) struct Labels {
     agents: BTreeSet<Agent>,
 }
 
-/// An agent, as the program named it.
+/// An agent, as named by the program.
 #[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Agent {
     pub(crate) name: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
 }
 
-/// The target of a request, as the program set it.
+/// The target of a request, as set by the program.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Target {
     pub(crate) provider: String,
@@ -46,7 +46,7 @@ pub(crate) struct Target {
 }
 
 impl Labels {
-    /// Returns what is recorded of a target, and of the model that answered there.
+    /// Returns the values to record for a target and for the model that answered there.
     pub(crate) fn admit(
         &mut self,
         target: Target,
@@ -63,7 +63,7 @@ impl Labels {
         (target, answered.map(|name| admit(answering, name, ANSWERING)))
     }
 
-    /// Returns what is recorded of an agent.
+    /// Returns the values to record for an agent.
     pub(crate) fn agent(&mut self, agent: Agent) -> Agent {
         let agent = Agent { name: agent.name.map(bounded), model: agent.model.map(bounded) };
         if self.agents.contains(&agent) {
@@ -76,14 +76,14 @@ impl Labels {
         agent
     }
 
-    /// Returns what is recorded of a tool.
+    /// Returns the name to record for a tool.
     pub(crate) fn tool(&mut self, name: &str) -> String {
         admit(&mut self.tools, name, TOOLS)
     }
 }
 
 impl Target {
-    /// The one that stands for all that are too many.
+    /// Returns the target that stands for all targets beyond the limit.
     fn other() -> Self {
         Self { provider: OTHER.to_owned(), model: OTHER.to_owned(), server: None }
     }
@@ -93,7 +93,7 @@ impl Target {
         Self { provider: bounded(self.provider), model: bounded(self.model), server }
     }
 
-    /// Keeps the provider of one too many, if others have it as well: these are few.
+    /// Returns the provider of a target beyond the limit, if a known target has the same one: that adds no new value.
     fn provider_or_other(&self, known: &BTreeMap<Self, BTreeSet<String>>) -> String {
         let is_known = known.keys().any(|target| target.provider == self.provider);
         if is_known { self.provider.clone() } else { OTHER.to_owned() }

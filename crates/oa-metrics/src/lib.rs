@@ -1,7 +1,8 @@
 //! OpenTelemetry metrics of an agent: how long turns, requests and tool calls take, and how many tokens they use.
 //!
-//! [`Metrics`] wraps a chat service, tools and the turns of an agent. They record into a meter of the crate `opentelemetry`, whose API this crate
-//! uses and whose SDK it does not: the program chooses an SDK and an exporter. Without one, nothing is recorded.
+//! [`Metrics`] wraps a chat service, tools and the turns of an agent. The wrappers record into a meter of the crate
+//! `opentelemetry`. This crate uses only the API: the program chooses an SDK and an exporter, and without them nothing
+//! is recorded.
 //!
 //! ```
 //! use oa_chat::{ChatRequest, Endpoint};
@@ -35,7 +36,7 @@
 //! # Instruments
 //!
 //! [`Instrument`] lists them, with units and bucket boundaries. The names are those of OpenTelemetry's conventions for
-//! generative AI, which are still called experimental there.
+//! generative AI, which are still experimental.
 //!
 //! # Attributes
 //!
@@ -43,7 +44,7 @@
 //! | --- | --- | --- |
 //! | `gen_ai.operation.name` | requests | `chat` |
 //! | `gen_ai.provider.name` | requests | the provider's name in the conventions; `openai`, the protocol, for servers without a name |
-//! | `gen_ai.request.model` | requests, turns | the requested model; for turns, as the program sets it |
+//! | `gen_ai.request.model` | requests, turns | the requested model; for turns, the one that the program sets |
 //! | `gen_ai.agent.name` | turns | the name of the agent, if the program sets one |
 //! | `gen_ai.response.model` | requests | the model that answered, as the server names it |
 //! | `server.address`, `server.port` | requests | the server, if it is known |
@@ -52,13 +53,13 @@
 //! | `gen_ai.tool.type` | tool calls | `function` |
 //! | `error.type` | durations | for requests and turns, the kind of the error as [`ErrorKind`](oa_chat::ErrorKind) spells it, `Interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
 //!
-//! No prompt, answer, argument or result is recorded, nor any key. A server that names a new model in each answer does not
-//! make the metrics grow: 64 targets of requests, 8 models that answer at each, 64 agents and 256 tools are told apart, names of up
-//! to 128 bytes; whatever is one too many is `_OTHER`.
+//! Prompts, answers, arguments, results and keys are never recorded. The number of attribute values is bounded, even if
+//! a server reports a new model in each answer: 64 targets of requests, 8 answering models for each, 64 agents and 256
+//! tools are distinguished, with names of up to 128 bytes. All others are recorded as `_OTHER`.
 //!
 //! # When to use this crate directly
 //!
-//! Use it for chat services without an agent. Agents take the facade `open-agent` with its feature `metrics`.
+//! Use it for chat services without an agent. For agents, use the facade `open-agent` with its feature `metrics`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

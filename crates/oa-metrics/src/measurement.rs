@@ -1,4 +1,4 @@
-//! The values to record for an answer and for a tool call: rules without a clock.
+//! The values to record for a request, a turn and a tool call, computed without a clock.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -23,17 +23,17 @@ pub(crate) enum Value {
     Tokens(u64),
 }
 
-/// A request that has ended, however it did.
+/// A request that has ended, successfully or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) target: Target,
-    /// The model that answered, as the server named it.
+    /// The model that answered, as named by the server.
     pub(crate) answered: Option<String>,
-    /// From the request to its end, and to the first part of the answer.
+    /// The time from the request to its end; `first_chunk` is the time to the first part of the answer.
     pub(crate) duration: Duration,
     pub(crate) first_chunk: Option<Duration>,
     pub(crate) usage: Option<Usage>,
-    /// The class of the error, for answers that are not complete.
+    /// The class of the error, if the answer is not complete.
     pub(crate) error: Option<Cow<'static, str>>,
 }
 
@@ -71,7 +71,8 @@ impl Ended {
         all
     }
 
-    /// The mean time of a token after the first one. Of an incomplete answer, nobody knows the number of its tokens.
+    /// Returns the mean time per token after the first one; `None` for an incomplete answer, whose number of tokens is
+    /// unknown.
     fn time_per_token(&self) -> Option<f64> {
         let tokens = self.usage?.completion_tokens?.checked_sub(1).filter(|rest| *rest > 0)?;
         let rest = self.duration.checked_sub(self.first_chunk?)?;
@@ -86,7 +87,7 @@ impl Ended {
         if !self.target.model.is_empty() {
             attributes.push(KeyValue::new("gen_ai.request.model", self.target.model.clone()));
         }
-        // A request that failed before its answer has the requested name at most.
+        // For a request that failed before its answer, `answered` is at most the requested name.
         let has_answer = self.error.is_none() || self.first_chunk.is_some();
         let answered = self.answered.as_ref().filter(|name| has_answer && !name.is_empty());
         if let Some(answered) = answered {

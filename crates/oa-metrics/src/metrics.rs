@@ -13,10 +13,10 @@ use crate::chat::MeteredChat;
 use crate::recorder::Recorder;
 use crate::tool::MeteredTool;
 
-/// The instruments of one meter, and the wrappers that record into them. Clones share all.
+/// The instruments of one meter, and the wrappers that record into them. Clones share the instruments.
 ///
-/// It is a tower layer around chat services; [`endpoint`](Self::endpoint) and [`tool`](Self::tool) wrap a server and a
-/// tool. Nothing is recorded but numbers and the names in [the list](crate#attributes).
+/// It is a tower layer for chat services; [`endpoint`](Self::endpoint) and [`tool`](Self::tool) wrap a server and a
+/// tool. Only numbers and the [listed attributes](crate#attributes) are recorded.
 ///
 /// ```
 /// use oa_chat::Endpoint;
@@ -49,13 +49,13 @@ impl Metrics {
 
     /// Creates the instruments in the meter `open-agent` of the global meter provider.
     ///
-    /// Set the provider first: instruments of the provider before that record nothing, ever.
+    /// Set the provider first: instruments created before that never record anything.
     #[must_use]
     pub fn global() -> Self {
         Self::new(&global::meter("open-agent"))
     }
 
-    /// Wraps a server. Its provider is recorded, and its keys are masked where the server repeats one.
+    /// Wraps a server. Its provider is recorded, and its keys are masked if the server repeats one.
     #[must_use]
     pub fn endpoint(&self, endpoint: Endpoint) -> MeteredChat<Endpoint> {
         MeteredChat::of_endpoint(endpoint, self.0.clone())
@@ -82,7 +82,7 @@ impl Metrics {
         MeteredAgent::new(self.0.clone())
     }
 
-    /// Wraps a tool, so that each of its runs is recorded.
+    /// Wraps a tool to record each of its runs.
     #[must_use]
     pub fn tool<T: Tool>(&self, tool: T) -> MeteredTool<T> {
         MeteredTool::new(tool, self.0.clone())

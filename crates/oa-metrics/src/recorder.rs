@@ -1,4 +1,4 @@
-//! The instruments of a meter, and the names that were recorded in them.
+//! The instruments of a meter, and the names recorded so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::instrument::Instrument;
 use crate::labels::Labels;
 use crate::measurement::{Measurement, Value};
 
-/// Records measurements. Clones share all.
+/// Records measurements. Clones share the instruments and names.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! A tool whose runs are recorded.
+//! Recording of a tool's runs.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use tokio::time::Instant;
 use crate::measurement::tool_run;
 use crate::recorder::Recorder;
 
-/// A tool that records each of its runs; otherwise it is the tool inside. [`Metrics::tool`](crate::Metrics::tool) makes one.
+/// A tool that records each of its runs and otherwise behaves like the wrapped tool, from
+/// [`Metrics::tool`](crate::Metrics::tool).
 ///
-/// A run that is tried again counts again. `error.type` is `failed` or `panicked`; `timed_out` if the run was dropped
-/// after the [timeout](Tool::timeout) of the tool itself, and `cancelled` if it was dropped earlier, by an interrupt or a
-/// shorter timeout of the agent. Calls that never ran are not recorded: denied, invalid, answered from a cache.
+/// A retry is recorded as another run. `error.type` is `failed` or `panicked`, `timed_out` if the run was dropped after
+/// the tool's own [timeout](Tool::timeout), or `cancelled` if it was dropped earlier, by an interrupt or a shorter
+/// timeout of the agent. Calls that never ran (denied, invalid, answered from a cache) are not recorded.
 pub struct MeteredTool<T> {
     tool: T,
     recorder: Recorder,
@@ -31,7 +32,7 @@ impl<T: Tool> MeteredTool<T> {
     }
 }
 
-/// A run. If it is dropped before its end, it is recorded as dropped.
+/// A run in progress, which is recorded on drop.
 struct Run {
     recorder: Recorder,
     name: String,
@@ -62,7 +63,7 @@ impl Drop for Run {
     }
 }
 
-/// The outcome of a run that did not come to its end.
+/// Returns the outcome of a run that was dropped before its end.
 fn dropped(after: Duration, timeout: Option<Duration>, is_panicking: bool) -> Outcome {
     match timeout {
         _ if is_panicking => Outcome::Panicked,

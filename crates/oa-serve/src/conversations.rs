@@ -22,22 +22,22 @@ use crate::log::{CallAnswer, ConversationEvent, WaitingKind};
 use crate::run::{Phase, Policy, Start, drive};
 use crate::seat::{Seat, give};
 
-/// The longest title that is made of a prompt, in characters.
+/// The longest title made from a prompt, in characters.
 const TITLE: usize = 80;
 
-/// The conversations of a server: their runs, and where they are stored.
+/// The conversations of a server, with their runs and their store.
 ///
-/// Clones are the same conversations. [`shutdown`](Self::shutdown) lets runs end before the program does.
+/// Clones share the conversations. Call [`shutdown`](Self::shutdown) to let runs finish before the program exits.
 #[derive(Clone, Debug)]
 pub struct Conversations(Arc<Shared>);
 
-/// The name of a conversation in memory.
+/// The key of a conversation in memory.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Key {
-    /// A conversation of an OpenAI client that waits for results of its tools: by the messages before the answer, and the
-    /// ids of the calls.
+    /// A conversation of an OpenAI client that waits for results of the client's tools: the hash of the messages before
+    /// the answer, and the ids of the calls.
     Completion(u64, Vec<String>),
-    /// One that is stored here.
+    /// A stored conversation.
     Stored(SessionId),
 }
 
@@ -50,7 +50,7 @@ struct Shared {
     runs: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
     hasher: RandomState,
-    /// The sessions in the order of their creation, if they are kept in the memory of this server.
+    /// The sessions in order of creation, if the server has no store.
     created: Option<Mutex<VecDeque<SessionId>>>,
 }
 
@@ -74,10 +74,10 @@ impl Conversations {
         self.0.limits.runs.min(Semaphore::MAX_PERMITS) - self.0.runs.available_permits()
     }
 
-    /// Takes no new runs, and waits until those in progress have ended. After the limit
-    /// [`ServeLimits::shutdown`] they are interrupted; their conversations are saved with the text so far.
+    /// Rejects new runs, and waits until those in progress have ended. After [`ServeLimits::shutdown`] they are
+    /// interrupted, and their conversations are saved with the text so far.
     ///
-    /// Event streams end when nothing runs in their conversation.
+    /// Event streams end when no run is in progress in their conversation.
     ///
     /// # Cancel safety
     ///
@@ -92,7 +92,7 @@ impl Conversations {
         });
         let runs =
             u32::try_from(self.0.limits.runs.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        // Never closed.
+        // The semaphore is never closed.
         let _ = self.0.runs.acquire_many(runs).await;
     }
 
@@ -104,7 +104,7 @@ impl Conversations {
         &self.0.limits
     }
 
-    /// Returns what names messages, differently in each process.
+    /// Returns the hasher for messages, whose seed differs in each process.
     pub(crate) fn hasher(&self) -> &RandomState {
         &self.0.hasher
     }
@@ -113,7 +113,7 @@ impl Conversations {
         self.0.phase.subscribe()
     }
 
-    /// Creates a conversation, with an id that nobody can guess.
+    /// Creates a conversation with an unguessable id.
     pub(crate) async fn create(&self) -> Result<SessionId, Refusal> {
         let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
         let id = SessionId::new(format!("{:016x}{:016x}", random(), random()))?;
@@ -132,7 +132,7 @@ impl Conversations {
             .is_some_and(|conversation| conversation.is_running())
     }
 
-    /// Returns a conversation, loaded from the store if need be.
+    /// Returns a conversation, loading it from the store if necessary.
     pub(crate) async fn open(&self, id: &SessionId) -> Result<Arc<Conversation>, Refusal> {
         let key = Key::Stored(id.clone());
         let known = self.open_now().get(&key).cloned();
@@ -146,8 +146,8 @@ impl Conversations {
         self.open_as(key, || Ok(conversation))
     }
 
-    /// Returns a conversation as [`open`](Self::open) does; if it is not stored either, one that will be once it has
-    /// begun.
+    /// Returns a conversation as [`open`](Self::open) does; if it is not stored, a new one that is stored when its
+    /// first run begins.
     pub(crate) async fn open_or_new(&self, id: &SessionId) -> Result<Arc<Conversation>, Refusal> {
         match self.open(id).await {
             Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
@@ -158,7 +158,7 @@ impl Conversations {
         self.open_as(Key::Stored(id.clone()), || Ok(conversation))
     }
 
-    /// Creates the session of a conversation that begins, unless it has one or needs none.
+    /// Creates the session of a new conversation, unless it has one or is not stored.
     pub(crate) async fn save_from_now_on(
         &self,
         seat: &mut Seat,
@@ -175,7 +175,7 @@ impl Conversations {
         Ok(())
     }
 
-    /// Notes a new session. Of those in the memory of a server without a store, the oldest make room.
+    /// Records a new session. On a server without a store, deletes the oldest session beyond the limit.
     async fn created(&self, id: &SessionId) {
         let Some(created) = &self.0.created else { return };
         let oldest = {
@@ -189,12 +189,12 @@ impl Conversations {
                 created.push_back(oldest);
                 return;
             }
-            // It may have been deleted by its user.
+            // The user may have deleted it already.
             let _ = self.delete(&oldest).await;
         }
     }
 
-    /// Returns the conversation of this name; if it is not in memory, the one that is made now.
+    /// Returns the conversation with this key, creating it if it is not in memory.
     pub(crate) fn open_as(
         &self,
         key: Key,
@@ -211,18 +211,18 @@ impl Conversations {
         Ok(conversation)
     }
 
-    /// Returns the conversation of this name if it is in memory.
+    /// Returns the conversation with this key if it is in memory.
     pub(crate) fn known(&self, key: &Key) -> Option<Arc<Conversation>> {
         self.open_now().get(key).cloned()
     }
 
-    /// Returns the conversation of this name if it is in memory, which forgets it.
+    /// Removes the conversation with this key from memory and returns it.
     pub(crate) fn take(&self, key: &Key) -> Option<Arc<Conversation>> {
         self.open_now().remove(key)
     }
 
-    /// Returns the session with its messages, and the conversation. The events up to
-    /// [`Status::stored`](crate::conversation::Status::stored) are in the messages.
+    /// Returns the session with its messages, and the status of the conversation. The messages cover the events up to
+    /// [`Status::stored`](crate::conversation::Status::stored).
     pub(crate) async fn load(
         &self,
         id: &SessionId,
@@ -242,7 +242,7 @@ impl Conversations {
         Ok(self.0.store.set_metadata(id, title, Timestamp::now()).await?)
     }
 
-    /// Deletes a conversation. Its run is stopped first.
+    /// Deletes a conversation, after stopping its run.
     pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), Refusal> {
         let key = Key::Stored(id.clone());
         let known = self.open_now().get(&key).cloned();
@@ -255,7 +255,7 @@ impl Conversations {
         Ok(self.0.store.delete(id).await?)
     }
 
-    /// Sends a prompt, and returns the number of its run.
+    /// Starts a run with a prompt, and returns the number of the run.
     pub(crate) async fn prompt(&self, id: &SessionId, prompt: Message) -> Result<u64, Refusal> {
         let conversation = self.open(id).await?;
         let permit = self.permit()?;
@@ -267,14 +267,14 @@ impl Conversations {
             && saved.session().info.title().is_none()
             && let Some(title) = title(&prompt)
         {
-            // A conversation without a title is none the worse.
+            // A failure is ignored: a conversation works without a title.
             let _ = self.set_title(id, &title).await;
         }
         let event = prompt_event(&prompt);
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
     }
 
-    /// Takes back the steered messages that no run has read, for a conversation in which nothing runs.
+    /// Removes and returns the steered messages that no run has read. Refused while a run is in progress.
     pub(crate) async fn take_steered(&self, id: &SessionId) -> Result<Vec<String>, Refusal> {
         let conversation = self.open(id).await?;
         // A run holds the seat until its end.
@@ -284,7 +284,7 @@ impl Conversations {
         Ok(messages.iter().map(Message::text).collect())
     }
 
-    /// Answers a waiting call. When none waits any more, the turn goes on.
+    /// Answers a waiting call. After the last answer, the turn continues.
     pub(crate) async fn answer(
         &self,
         id: &SessionId,
@@ -299,7 +299,7 @@ impl Conversations {
         conversation.waiting_call(call_id, kind)?;
         let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
-        // Somebody else may have answered it meanwhile.
+        // Another viewer may have answered it in between.
         conversation.waiting_call(call_id, kind)?;
         give(&mut seat.client, call_id, &answer)?;
         if seat.waiting().is_empty() {
@@ -313,8 +313,8 @@ impl Conversations {
         Ok(())
     }
 
-    /// Stores answers of a turn that does not go on yet. If that fails, they still count here; after a restart they
-    /// would be asked for again.
+    /// Stores answers while other calls of the turn still wait. If that fails, the answers still count in this process,
+    /// but after a restart the calls wait again.
     async fn save_early(&self, conversation: &Conversation, seat: &mut Seat) {
         let Seat { client, saved: Some(saved), early, .. } = seat else { return };
         let _saving = conversation.saving.write().await;
@@ -343,7 +343,7 @@ impl Conversations {
         Ok(id)
     }
 
-    /// Loads the conversation again if another process has written to it.
+    /// Reloads the conversation if another process has written to it.
     pub(crate) async fn refresh(
         &self,
         conversation: &Conversation,
@@ -379,7 +379,7 @@ pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
 }
 
-/// Returns a prompt as viewers are told of it.
+/// Returns the event that announces a prompt to viewers.
 pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
     let images = prompt.content.iter().filter_map(|block| match block {
         ContentBlock::Image(image) => Some(image.url.clone()),
@@ -388,7 +388,7 @@ pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
     ConversationEvent::Prompt { text: prompt.text(), images: images.collect() }
 }
 
-/// Makes room for one more conversation: those that nobody uses leave memory, the one unused for longest first.
+/// Makes room for one more conversation by evicting the least recently used idle ones.
 fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
     while open.len() >= most.max(1) {
         let idle = open.iter().filter(|(_, conversation)| Arc::strong_count(conversation) == 1);
@@ -402,7 +402,7 @@ fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<
     Ok(())
 }
 
-/// Returns the title of a conversation that begins with a prompt.
+/// Returns a title for a conversation that starts with this prompt.
 fn title(prompt: &Message) -> Option<String> {
     let text = prompt.text();
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;

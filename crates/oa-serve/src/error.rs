@@ -1,15 +1,15 @@
-//! Errors as HTTP answers.
+//! Errors as HTTP responses.
 
 use std::fmt;
 
 use axum::http::StatusCode;
 
-/// A request that is not carried out: a status and a sentence for the client.
+/// The refusal of a request: a status and a message for the client.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    /// The parameter that is at fault, for protocols that name it.
+    /// The invalid parameter, for protocols that report it.
     pub(crate) param: Option<&'static str>,
 }
 
@@ -18,7 +18,7 @@ impl Refusal {
         Self { status, message: message.into(), param: None }
     }
 
-    /// Names the parameter that is at fault.
+    /// Sets the invalid parameter.
     pub(crate) fn of(mut self, param: &'static str) -> Self {
         self.param = Some(param);
         self

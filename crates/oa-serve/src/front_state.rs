@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The state that an AG-UI front end shares with the agent, for its tools: `context.state::<FrontState>()`.
+/// The state that an AG-UI front end shares with the agent's tools, which read it by `context.state::<FrontState>()`.
 ///
-/// A tool changes it by emitting `state` with an object, whose members replace those of the same name. The front end is
-/// told, and later calls see the change. In runs of other protocols it is null.
+/// A tool changes it by emitting `state` with an object, whose members replace those of the same name. The front end
+/// and later calls see the change. In runs of other protocols the state is null.
 ///
 /// ```
 /// use oa_serve::FrontState;
@@ -34,14 +34,14 @@ impl FrontState {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Returns the state as it is now: what the front end has sent, with the changes of this run. Null if the front end
-    /// shares none.
+    /// Returns the current state: the state that the front end sent, with the changes of this run. Null if the front
+    /// end shares none.
     #[must_use]
     pub fn get(&self) -> Value {
         self.lock().clone()
     }
 
-    /// Puts members into the state.
+    /// Merges members into the state.
     pub(crate) fn merge(&self, members: &Value) {
         merge(&mut self.lock(), members);
     }
@@ -51,14 +51,14 @@ impl FrontState {
     }
 }
 
-/// Shows no values, which may be secret.
+/// Omits the values, which may be secret.
 impl fmt::Debug for FrontState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FrontState").finish_non_exhaustive()
     }
 }
 
-/// Puts members into a state, beside those that are there. What is no object has none.
+/// Merges members into a state. Does nothing unless `members` is an object.
 pub(crate) fn merge(state: &mut Value, members: &Value) {
     let Value::Object(members) = members else { return };
     if !state.is_object() {

@@ -1,11 +1,11 @@
-//! An agent over HTTP: conversations with streams that can be resumed, approvals, results from outside, and several
+//! An agent over HTTP: conversations with resumable event streams, approvals, results of external tools, and several
 //! viewers.
 //!
-//! [`router`] returns an axum router to be nested into an application, [`serve`] serves it alone, and [`AgentServer`] has
-//! the options of both.
+//! [`router`] returns an axum router to nest into an application, [`serve`] serves it on its own, and [`AgentServer`]
+//! has the options for both.
 //!
 //! ```no_run
-//! # // Serves until the process is asked to end.
+//! # // Serves until the process receives a shutdown signal.
 //! use oa_client::AgentOptions;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -73,11 +73,11 @@ pub fn router(agent: AgentOptions) -> Router {
     AgentServer::new(agent).router()
 }
 
-/// Serves an agent on an address until the process is asked to end, with the default options of [`AgentServer`].
+/// Serves an agent on an address until a shutdown signal, with the default options of [`AgentServer`].
 ///
 /// # Errors
 ///
-/// As [`AgentServer::serve`]: the address must be one of this machine alone, such as `127.0.0.1:8080`.
+/// As [`AgentServer::serve`]: the address must be a loopback address, such as `127.0.0.1:8080`.
 ///
 /// # Cancel safety
 ///
@@ -89,7 +89,7 @@ pub async fn serve(agent: AgentOptions, addr: impl ToSocketAddrs) -> io::Result<
 #[doc = include_str!("../docs/http-api.md")]
 pub mod http_api {}
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

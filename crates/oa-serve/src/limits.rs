@@ -1,43 +1,45 @@
 use std::time::Duration;
 
-/// The limits of a server. Whatever a client sends or leaves behind is bounded by them.
+/// The limits of a server. They bound everything that clients send and everything that is kept for them.
 ///
-/// Exceeding one is an answer with status 408, 413, 422, 429 or 503 that says which.
+/// A request that exceeds a limit gets status 408, 413, 422, 429 or 503 and a message that names the limit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServeLimits {
-    /// Bytes of a request's body; 4 MiB by default.
+    /// Maximum size of a request body in bytes; 4 MiB by default.
     pub body_bytes: usize,
-    /// Connections of [`AgentServer::serve`](crate::AgentServer::serve) at once, of which each open event stream is one;
-    /// 1,024 by default. Others wait.
+    /// Maximum number of concurrent connections of [`AgentServer::serve`](crate::AgentServer::serve), including open
+    /// event streams; 1,024 by default. Further connections wait.
     pub connections: usize,
-    /// The time in which the head of a request must have arrived, and then its body; 30 seconds by default. The head is
-    /// checked by [`AgentServer::serve`](crate::AgentServer::serve): who nests the router has a server of their own.
+    /// Time limit for receiving the head of a request, and again for its body; 30 seconds by default. The limit for the
+    /// head applies only to [`AgentServer::serve`](crate::AgentServer::serve), not to a nested router.
     pub request: Duration,
-    /// Messages in a request that brings its own history; 2,000 by default.
+    /// Maximum number of messages in a request that contains its history; 2,000 by default.
     pub messages: usize,
-    /// Parts of one message in such a request; 1,000 by default.
+    /// Maximum number of parts of one message in such a request; 1,000 by default.
     pub parts: usize,
-    /// Tools that a request declares; 128 by default.
+    /// Maximum number of tools that a request declares; 128 by default.
     pub tools: usize,
-    /// Bytes of the events that are kept for readers of one conversation; 8 MiB by default. The oldest are dropped.
+    /// Maximum size of the events kept for viewers of one conversation, in bytes; 8 MiB by default. The oldest are
+    /// dropped.
     pub kept_bytes: usize,
-    /// Events that are kept for readers of one conversation; 20,000 by default. Pieces of one text count as one.
+    /// Maximum number of events kept for viewers of one conversation; 20,000 by default. Pieces of one text count as
+    /// one.
     pub kept_events: usize,
-    /// Conversations in memory; 1,024 by default. Idle ones make room for others.
+    /// Maximum number of conversations in memory; 1,024 by default. Idle ones are evicted to make room.
     pub conversations: usize,
-    /// Conversations that are stored in memory, if the server has no [store](crate::AgentServer::store); 10,000 by
+    /// Maximum number of conversations kept by a server without a [store](crate::AgentServer::store); 10,000 by
     /// default. The oldest are deleted.
     pub stored: usize,
-    /// Runs at once; 256 by default.
+    /// Maximum number of concurrent runs; 256 by default.
     pub runs: usize,
-    /// Open event streams of one conversation; 32 by default.
+    /// Maximum number of open event streams of one conversation; 32 by default.
     pub viewers: usize,
-    /// The time that a run goes on while nobody reads its events; 10 minutes by default.
+    /// Time that a run continues without viewers; 10 minutes by default.
     pub unread_run: Duration,
-    /// The time that runs have once the server shuts down; 10 seconds by default. Then they are interrupted and saved.
+    /// Time that runs have to finish during shutdown; 10 seconds by default. Then they are interrupted and saved.
     pub shutdown: Duration,
-    /// The time between comments in an event stream that has nothing else to send; 5 seconds by default.
+    /// Time between keep-alive comments in an idle event stream; 5 seconds by default.
     pub keep_alive: Duration,
 }
 

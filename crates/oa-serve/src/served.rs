@@ -6,14 +6,14 @@ use oa_client::AgentOptions;
 
 use crate::conversations::Conversations;
 
-/// An agent as the routes see it.
+/// The agent and server options that the routes use.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) name: Arc<str>,
     pub(crate) context_window: Option<u64>,
     pub(crate) conversations: Conversations,
-    /// The id and the agent without tools, for the housekeeping prompts of front ends.
+    /// The id of the housekeeping model, and its agent without tools.
     pub(crate) housekeeping: Option<(Arc<str>, AgentOptions)>,
-    /// The time of the start, in seconds since 1970.
+    /// The start time, in seconds since 1970.
     pub(crate) created: u64,
 }

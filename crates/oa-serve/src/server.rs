@@ -20,7 +20,7 @@ use crate::limits::ServeLimits;
 use crate::served::Served;
 use crate::{ag_ui, ai_sdk, native, openai, page};
 
-/// An agent to be served over HTTP: the agent, and the options of the server.
+/// An agent to serve over HTTP, with the options of the server.
 ///
 /// ```
 /// use oa_client::{AgentOptions, Client};
@@ -47,7 +47,7 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// Creates a server that keeps conversations in memory, without a token, for pages of its own origin alone.
+    /// Creates a server that keeps conversations in memory, has no token, and allows only pages of its own origin.
     pub fn new(agent: AgentOptions) -> Self {
         Self {
             agent,
@@ -61,30 +61,31 @@ impl AgentServer {
         }
     }
 
-    /// Sets the name of the agent, as front ends show it. `agent` by default.
+    /// Sets the name of the agent that front ends show. `agent` by default.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets where conversations are stored. In memory by default, so they end with the process.
+    /// Sets the store for conversations. By default they are kept in memory and lost when the process ends.
     ///
-    /// All of them are: those of the agent's own interface, chats of the AI SDK as `chat-ID`, and threads of AG-UI as
-    /// `thread-ID`. OpenAI's completions have no ids and are not stored.
+    /// Conversations of the native interface are stored, chats of the AI SDK as `chat-ID`, and threads of AG-UI as
+    /// `thread-ID`. OpenAI completions have no ids and are not stored.
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Sets the token that each request must bring as `authorization: Bearer TOKEN`. None by default.
+    /// Sets the token that each request must send as `authorization: Bearer TOKEN`. None by default.
     ///
-    /// The page itself needs none, since it holds no data; its requests do.
+    /// Loading the page requires no token, because the page holds no data; its requests do.
     pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
         self.access.set_token(token.into());
         self
     }
 
-    /// Allows pages of another origin, such as `https://app.example.com`, to use this server. None by default.
+    /// Allows pages of another origin, such as `https://app.example.com`, to use this server. No other origin is
+    /// allowed by default.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.access.allow_origin(origin.into());
         self
@@ -96,34 +97,36 @@ impl AgentServer {
         self
     }
 
-    /// Tells front ends the size of the model's context window in tokens, for a meter.
+    /// Sets the size of the model's context window in tokens, which front ends show as a meter.
     pub fn context_window(mut self, tokens: u64) -> Self {
         self.context_window = Some(tokens);
         self
     }
 
-    /// Offers OpenAI clients a second model of this id: the agent's model without its tools and its system prompt.
+    /// Offers OpenAI clients a second model with this id: the agent's model without tools and system prompt. None by
+    /// default.
     ///
     /// Front ends such as Open WebUI and LibreChat send prompts for titles, tags and follow-ups to the model of the chat
-    /// unless another is set; an agent would answer them with its tools. None by default.
+    /// unless another is set; an agent would answer them with its tools.
     pub fn housekeeping_model(mut self, id: impl Into<String>) -> Self {
         self.housekeeping = Some(id.into());
         self
     }
 
-    /// Allows [`serve`](Self::serve) to listen on addresses that other machines reach without a
-    /// [`bearer_token`](Self::bearer_token): for a server behind a proxy that asks for a password.
+    /// Allows [`serve`](Self::serve) to listen on addresses that other machines can reach without a
+    /// [`bearer_token`](Self::bearer_token), for a server behind a proxy that authenticates its users.
     pub fn allow_anyone(mut self, allow: bool) -> Self {
         self.allows_anyone = allow;
         self
     }
 
-    /// Returns the routes, to be served alone or nested into an application.
+    /// Returns the routes, to serve on their own or to nest into an application.
     pub fn router(self) -> Router {
         self.into_parts().0
     }
 
-    /// Returns the routes, and the conversations behind them: [`Conversations::shutdown`] lets runs end.
+    /// Returns the routes and their conversations. Call [`Conversations::shutdown`] to let runs finish before the
+    /// program exits.
     pub fn into_parts(self) -> (Router, Conversations) {
         let Self { agent, name, store, limits, access, context_window, housekeeping, .. } = self;
         let agent = with_state(agent);
@@ -146,7 +149,7 @@ impl AgentServer {
                 .route_layer(from_fn(guard::json_bodies))
                 .route_layer(from_fn_with_state(Arc::clone(&access), guard::check))
         };
-        // The front end of a chat shows the words of an error as they are.
+        // The AI SDK shows the error body to the user verbatim, so it stays plain text.
         let chat = guarded(ai_sdk::routes());
         let in_json = |routes| guarded(routes).layer(map_response(guard::json_errors));
         let router = Router::new()
@@ -155,10 +158,10 @@ impl AgentServer {
             .nest("/ag-ui", in_json(ag_ui::routes()))
             .nest("/v1", in_json(openai::routes()))
             .merge(page::routes())
-            // The body was limited before it is read here.
+            // `whole_bodies` has already limited the body.
             .layer(DefaultBodyLimit::disable())
             .with_state(served);
-        // Preflight requests bring no token, so they are answered before it is asked for.
+        // Preflight requests have no token, so they are answered before the token check.
         let router = match cors {
             Some(cors) => router.layer(cors),
             None => router,
@@ -166,27 +169,27 @@ impl AgentServer {
         (router, conversations)
     }
 
-    /// Serves on an address until the process is asked to end: by Ctrl-C, and on Unix by `SIGTERM`. Then no more
-    /// connections are taken and runs end within [`ServeLimits::shutdown`].
+    /// Serves on an address until Ctrl-C or, on Unix, `SIGTERM`. Then it accepts no more connections, and runs end
+    /// within [`ServeLimits::shutdown`].
     ///
-    /// Connections are bounded by [`ServeLimits::connections`], and each request must arrive within
+    /// [`ServeLimits::connections`] bounds the number of connections, and each request must arrive within
     /// [`ServeLimits::request`].
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for an address that other machines reach, without a [token](Self::bearer_token); what the
-    /// system says about the address.
+    /// `InvalidInput` for an address that other machines can reach, without a [token](Self::bearer_token), and the
+    /// errors of the system for an address that it cannot resolve or bind.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the listener; runs in progress go on as long as the runtime does.
+    /// Dropping the future closes the listener; runs in progress continue as long as the runtime does.
     pub async fn serve(self, addr: impl ToSocketAddrs) -> io::Result<()> {
         let addrs: Vec<SocketAddr> = lookup_host(addr).await?.collect();
         let listener = TcpListener::bind(&*addrs).await?;
         self.serve_until(listener, shutdown_signal()).await
     }
 
-    /// Serves on a listener until `shutdown` completes; otherwise like [`serve`](Self::serve).
+    /// Serves on a listener until `shutdown` completes. Otherwise like [`serve`](Self::serve).
     ///
     /// # Errors
     ///
@@ -220,21 +223,21 @@ impl AgentServer {
         tokio::join!(connections::serve(listener, router, &limits, closing), async {
             shutdown.await;
             close.send_replace(true);
-            // Runs whose readers have left may still be at work.
+            // Runs without viewers may still be in progress.
             conversations.shutdown().await;
         });
         Ok(())
     }
 }
 
-/// Returns the agent with the state that front ends share, so that its tools always find one.
+/// Returns the agent with an empty [`FrontState`], so that its tools always find one.
 fn with_state(agent: AgentOptions) -> AgentOptions {
     let Ok(mut client) = Client::new(agent.clone()) else { return agent };
     client.set_state(FrontState::default());
     client.options().clone()
 }
 
-/// Returns the agent's model without the agent: no tools, no system prompt.
+/// Returns the agent without tools and system prompt.
 fn without_tools(agent: &AgentOptions) -> Option<AgentOptions> {
     let mut client = Client::new(agent.clone()).ok()?;
     client.set_tools(Vec::<Arc<dyn Tool>>::new()).ok()?;
