@@ -1,4 +1,4 @@
-//! AG-UI, so that CopilotKit and its kin work unchanged.
+//! AG-UI, for CopilotKit and other unmodified front ends.
 
 mod encoder;
 mod request;

@@ -1,4 +1,4 @@
-//! The AI SDK's UI message stream, so that `useChat` works unchanged.
+//! The AI SDK's UI message stream, for unmodified `useChat` front ends.
 
 mod encoder;
 mod keys;

@@ -1,4 +1,4 @@
-//! Connections of a server: how many there are, and how long a request may take to arrive.
+//! The connections of a server, with limits on their number and on the time to receive a request.
 
 use std::io::ErrorKind;
 use std::pin::pin;
@@ -15,10 +15,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::limits::ServeLimits;
 
-/// The time after which a connection is accepted again if the system has no room for one.
+/// The delay before accepting again if the system has no room for a connection.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Serves connections until `closing` is true and all of them have ended, or have had the time of a request to do so.
+/// Serves connections until `closing` is true. Then waits for them to end, at most for the time limit of a request.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -28,7 +28,7 @@ pub(crate) async fn serve(
     let most = limits.connections.clamp(1, u16::MAX.into());
     let permits = Arc::new(Semaphore::new(most));
     loop {
-        // Without room, new connections wait in the queue of the system.
+        // Beyond the limit, new connections wait in the system's queue.
         let accept = async {
             let permit = Arc::clone(&permits).acquire_owned().await;
             (listener.accept().await, permit)
@@ -39,13 +39,13 @@ pub(crate) async fn serve(
         };
         match (accepted, permit) {
             (Ok((stream, _)), Ok(permit)) => {
-                // Pieces of an answer are sent at once.
+                // Send each piece of an answer immediately.
                 let _ = stream.set_nodelay(true);
                 let (router, closing) = (router.clone(), closing.clone());
                 tokio::spawn(connection(stream, router, limits.request, closing, permit));
             }
             (Err(error), _) if is_of_the_peer(error.kind()) => {}
-            // Too many open files: some will be closed.
+            // Probably too many open files: wait until some are closed.
             _ => sleep(RETRY).await,
         }
     }
@@ -54,7 +54,7 @@ pub(crate) async fn serve(
     let _ = timeout(limits.request, permits.acquire_many(all)).await;
 }
 
-/// Serves one connection. When the server closes, the request in progress is the last.
+/// Serves one connection. When the server closes, the request in progress is the last one.
 async fn connection(
     stream: TcpStream,
     router: Router,
@@ -68,7 +68,7 @@ async fn connection(
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     tokio::select! {
-        // Whatever breaks a connection is for its peer to know.
+        // Connection errors are ignored: only the peer can act on them.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
     }

@@ -23,7 +23,7 @@ use crate::sub_agents::{SubAgent, SubAgents};
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) seat: Arc<tokio::sync::Mutex<Seat>>,
-    /// Held by a front end's request until its run has begun.
+    /// Serializes the requests of front ends: each holds it until its run has begun.
     pub(crate) entry: tokio::sync::Mutex<()>,
     /// Held for writing while the history is saved, so that a reader of the store knows which events it covers.
     pub(crate) saving: RwLock<()>,
@@ -44,7 +44,7 @@ struct State {
     usage: Option<Usage>,
     /// The last event that the stored history covers.
     stored: Option<EventId>,
-    /// The sub-agents up to there, and those of this run.
+    /// The sub-agents up to `stored`; `run_agents` holds those of this run.
     agents: Vec<SubAgent>,
     run_agents: SubAgents,
     /// Messages that the model has not read yet.
@@ -55,56 +55,56 @@ struct State {
     used_at: Instant,
 }
 
-/// A run as the front end that asked for it names it.
+/// The identifiers of a run for the front end that requested it.
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
-    /// The id of the assistant's message.
+    /// The id of the assistant message.
     pub(crate) message_id: String,
-    /// Calls that the user has denied for it.
+    /// Calls that the user denied before the run.
     pub(crate) denied: Vec<String>,
     /// The number of the run's first event.
     pub(crate) first: u64,
 }
 
 impl Front {
-    /// Returns the front of a run that another process has carried out.
+    /// Returns the front of a run of another process.
     fn of_mark(mark: FrontMark) -> Self {
         Self { message_id: mark.message_id, denied: Vec::new(), first: 0 }
     }
 }
 
-/// The begin of a run.
+/// The arguments of [`Conversation::begin`].
 #[derive(Debug)]
 pub(crate) struct Begin {
     pub(crate) steer: SteerHandle,
     pub(crate) permit: OwnedSemaphorePermit,
     /// The time, in milliseconds since 1970.
     pub(crate) now: u64,
-    /// The prompt, as viewers are told.
+    /// The event that announces the prompt to viewers.
     pub(crate) prompt: Option<ConversationEvent>,
-    /// For a front end, the id of the message that the run continues, and the calls that the user has denied.
+    /// For a front end, the id of the message that the run continues, and the calls that the user denied.
     pub(crate) front: Option<(Option<String>, Vec<String>)>,
 }
 
-/// A run in progress, for those who stop or steer it.
+/// The handles that stop and steer a run in progress.
 #[derive(Debug)]
 struct Running {
     stop: watch::Sender<bool>,
     steer: SteerHandle,
 }
 
-/// A run that has begun, for the task that carries it out. Dropped before its end, it has failed.
+/// A run that has begun, owned by the task that drives it. Dropping it before its end counts as a failure.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) conversation: Arc<Conversation>,
     pub(crate) id: u64,
     pub(crate) stop: watch::Receiver<bool>,
-    /// One of the server's runs.
+    /// Counts toward the server's limit of concurrent runs.
     _permit: OwnedSemaphorePermit,
     is_over: bool,
 }
 
-/// The state of a conversation beside its messages.
+/// The state of a conversation, except for its messages.
 #[derive(Debug)]
 pub(crate) struct Status {
     pub(crate) is_running: bool,
@@ -116,14 +116,14 @@ pub(crate) struct Status {
 }
 
 impl State {
-    /// Notes what an event says about sub-agents and steered messages.
+    /// Updates sub-agents and steered messages from an event.
     fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Nested(nested) => {
                 self.run_agents.follow(nested);
             }
             AgentEvent::Steered(message) => {
-                // A hook may have changed it: then it is the one that waits for longest.
+                // A hook may have changed the text; then remove the message that has waited longest.
                 let text = message.text();
                 let place = self.steering.iter().position(|waiting| *waiting == text);
                 self.forget_steered(place.unwrap_or_default());
@@ -134,13 +134,13 @@ impl State {
     }
 
     fn forget_steered(&mut self, place: usize) {
-        // Prompts of front ends are steered as well, and nobody waits for them here.
+        // Front-end prompts are steered too but not listed here, so the list may be empty.
         if place < self.steering.len() {
             self.steering.remove(place);
         }
     }
 
-    /// Notes that all events so far are in the stored history.
+    /// Records that the stored history covers all events so far.
     fn is_stored(&mut self) {
         self.stored = self.log.last();
         self.agents = self.run_agents.kept(&self.agents);
@@ -187,7 +187,7 @@ impl Conversation {
             return Err(running());
         }
         let id = now.max(state.last_run + 1);
-        // The run before is kept for viewers that have not seen its end.
+        // Keep the previous run for viewers that have not seen its end.
         let before = state.last_run;
         state.log.drop_before(before);
         state.last_run = id;
@@ -221,7 +221,7 @@ impl Conversation {
         }
     }
 
-    /// Passes a message to the model while it works.
+    /// Steers a message into the run in progress.
     pub(crate) fn steer(&self, text: String) -> Result<(), Refusal> {
         let mut state = self.state();
         let Some(run) = &state.run else {
@@ -234,12 +234,12 @@ impl Conversation {
         Ok(())
     }
 
-    /// Forgets messages that the model has not read, since the agent that had them is replaced.
+    /// Forgets steered messages that the model has not read, because the agent that held them is replaced.
     pub(crate) fn forget_steering(&self) {
         self.state().steering.clear();
     }
 
-    /// Returns the sub-agents to be stored, if there are new ones.
+    /// Returns the sub-agents to store, if this run added any.
     pub(crate) fn agents_to_store(&self) -> Option<Vec<SubAgent>> {
         let state = self.state();
         (!state.run_agents.is_empty()).then(|| state.run_agents.kept(&state.agents))
@@ -254,7 +254,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the state of a conversation that another process has changed.
+    /// Adopts the state of a conversation that another process has changed.
     pub(crate) fn adopt(&self, seat: &Seat) {
         let mut state = self.state();
         state.waiting = seat.waiting();
@@ -276,7 +276,7 @@ impl Conversation {
         self.changed.send_replace(());
     }
 
-    /// Returns a waiting call, or why there is none.
+    /// Returns a waiting call, or the refusal if it cannot be answered this way.
     pub(crate) fn waiting_call(
         &self,
         call_id: &str,
@@ -316,7 +316,7 @@ impl Conversation {
         self.state().last_run
     }
 
-    /// Returns how the front end sees the last run, and whether it is in progress.
+    /// Returns the front of the last run, and true if the run is in progress.
     pub(crate) fn front(&self) -> Option<(Front, bool)> {
         let state = self.state();
         Some((state.front.clone()?, state.run.is_some()))
@@ -330,13 +330,13 @@ impl Conversation {
         self.state().is_deleted
     }
 
-    /// Ends the conversation: its viewers are told that nothing more comes.
+    /// Marks the conversation as deleted, which ends its event streams.
     pub(crate) fn delete(&self) {
         self.state().is_deleted = true;
         self.changed.send_replace(());
     }
 
-    /// Returns when an idle conversation was last used; `None` if it is in use.
+    /// Returns the time of last use of an idle conversation; `None` if it is in use.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.run.is_none() && *self.viewers.borrow() == 0).then_some(state.used_at)
@@ -346,7 +346,7 @@ impl Conversation {
         self.state().used_at = Instant::now();
     }
 
-    /// Returns a reader of the events from a place on.
+    /// Returns a viewer of the events, starting at a position.
     pub(crate) fn view(self: &Arc<Self>, from: From) -> Result<Viewer, Refusal> {
         let most = self.most_viewers;
         let mut is_full = false;
@@ -373,7 +373,7 @@ impl Conversation {
         Ok(Viewer { conversation: Arc::clone(self), changed, next, gap })
     }
 
-    /// Waits until nobody has read the events for a time.
+    /// Waits until the conversation has had no viewers for this long.
     pub(crate) async fn unread_for(&self, limit: Duration) {
         let mut viewers = self.viewers.subscribe();
         loop {
@@ -402,12 +402,12 @@ impl Run {
         self.conversation.changed.send_replace(());
     }
 
-    /// Notes that all events so far are in the stored history.
+    /// Records that the stored history covers all events so far.
     pub(crate) fn is_stored(&self) {
         self.conversation.state().is_stored();
     }
 
-    /// Ends the run. The agent must be free again, since others may begin a run now.
+    /// Ends the run. Release the seat first, because another run may begin at once.
     pub(crate) fn end(mut self, mut event: RunEvent, is_stored: bool) {
         event.run = self.id;
         self.finish(event, is_stored);
@@ -442,35 +442,35 @@ impl Drop for Run {
     }
 }
 
-/// The answer to a prompt while another is answered.
+/// Returns the refusal of a prompt while a run is in progress.
 pub(crate) fn running() -> Refusal {
     Refusal::conflict("a run is in progress in this conversation: stop or steer it, or wait")
 }
 
-/// Where a viewer begins to read.
+/// The position at which a viewer starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum From {
     /// After this event.
     Event(EventId),
-    /// At the oldest event that is kept.
+    /// At the oldest kept event.
     First,
-    /// At the event that comes next.
+    /// At the next new event.
     Next,
-    /// At the event of this number.
+    /// At the event with this number.
     Number(u64),
 }
 
-/// A reader of a conversation's events. It holds a place in the log and no events.
+/// A reader of a conversation's events. It holds a position in the log, not the events.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     conversation: Arc<Conversation>,
     changed: watch::Receiver<()>,
     next: u64,
-    /// True if events are missing at this place.
+    /// True if events are missing at this position.
     gap: bool,
 }
 
-/// The next thing that a viewer reads.
+/// An item that a viewer reads.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -483,7 +483,7 @@ pub(crate) enum View {
 }
 
 impl Viewer {
-    /// Returns what comes next if it is there.
+    /// Returns the next item, if any.
     pub(crate) fn read(&mut self) -> Option<View> {
         if !self.gap {
             match self.conversation.state().log.read(self.next) {
@@ -499,18 +499,18 @@ impl Viewer {
         Some(View::Gap)
     }
 
-    /// Returns true if nothing more is there to be read.
+    /// Returns true if all events so far have been read.
     pub(crate) fn is_at_end(&self) -> bool {
         !self.gap && self.next >= self.conversation.state().log.next()
     }
 
-    /// Waits until there may be more to read.
+    /// Waits for a change, after which there may be more to read.
     pub(crate) async fn changed(&mut self) {
         // The sender lives as long as this conversation.
         let _ = self.changed.changed().await;
     }
 
-    /// Goes on at the event of this number.
+    /// Continues at the event with this number.
     pub(crate) fn skip_to(&mut self, number: u64) {
         self.next = number;
     }

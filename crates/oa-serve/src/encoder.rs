@@ -1,4 +1,4 @@
-//! Events of a conversation as the bytes of a response: the part that all protocols share.
+//! Encoding of a conversation's events as response bytes: the part that all protocols share.
 
 use oa_events::AgentEvent;
 use oa_executor::{ExecutionResult, ToolEvent};
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::conversation::View;
 
-/// A protocol: events in, frames out. It does no I/O and has no clock, so the same events make the same bytes.
+/// A protocol that turns events into frames. It has no I/O and no clock, so equal events give equal bytes.
 pub(crate) trait Encoder: Send + 'static {
-    /// Appends the frames of what a viewer has read.
+    /// Appends the frames for an item that a viewer has read.
     fn write(&mut self, view: View, out: &mut Vec<u8>);
 
-    /// Returns true once nothing may follow.
+    /// Returns true once the stream is complete.
     fn is_over(&self) -> bool;
 
-    /// Appends what keeps proxies awake while there is nothing to say.
+    /// Appends a keep-alive for proxies while there are no events.
     fn keep_alive(&self, out: &mut Vec<u8>) {
         Frame::write_comment("alive", out);
     }
@@ -32,13 +32,13 @@ pub(crate) fn data(data: &impl Serialize, out: &mut Vec<u8>) {
     }
 }
 
-/// The id by which a front end says yes or no to a call that waited at the end of a run. A call that is asked about
-/// again has another id, so an answer counts once.
+/// Returns the id with which a front end approves or denies a call that waited at the end of a run. If the call is
+/// asked about again, it has another id, so an answer counts once.
 pub(crate) fn approval_id(run: u64, call_id: &str) -> String {
     format!("{run}-{call_id}")
 }
 
-/// The result of a call as front ends show it.
+/// The result of a call, as shown by front ends.
 #[derive(Debug)]
 pub(crate) struct CallResult<'a> {
     pub(crate) call_id: &'a str,
@@ -56,7 +56,7 @@ impl<'a> CallResult<'a> {
         Self { call_id: &block.tool_use_id, outcome, result: &block.content }
     }
 
-    /// Returns the words of an error.
+    /// Returns the error message.
     pub(crate) fn error(&self) -> String {
         let word = |name| self.result.get(name).and_then(Value::as_str);
         match (word("error"), word("reason"), self.result) {
@@ -67,7 +67,7 @@ impl<'a> CallResult<'a> {
         }
     }
 
-    /// Returns the result as text: a string as it is, anything else as JSON.
+    /// Returns the result as text: a string unchanged, anything else as JSON.
     pub(crate) fn text(&self) -> String {
         match self.result {
             Value::String(text) => text.clone(),
@@ -76,7 +76,7 @@ impl<'a> CallResult<'a> {
     }
 }
 
-/// A remark about the turn that is neither its text nor an error: its kind and a sentence.
+/// Returns a notice about the turn, which is neither text nor an error: its kind and a message.
 pub(crate) fn notice(event: &AgentEvent) -> Option<(&'static str, String)> {
     Some(match event {
         AgentEvent::AnswerRetry(reason) => ("answer_retry", reason.clone()),
@@ -96,7 +96,7 @@ pub(crate) fn notice(event: &AgentEvent) -> Option<(&'static str, String)> {
     })
 }
 
-/// Returns the members that a tool puts into the state that is shared with a front end.
+/// Returns the members that a tool sets in the state shared with the front end.
 pub(crate) fn state_change(event: &AgentEvent) -> Option<&Value> {
     match event {
         AgentEvent::Tool(ToolEvent::Custom(event)) if event.name() == "state" => {
@@ -106,7 +106,7 @@ pub(crate) fn state_change(event: &AgentEvent) -> Option<&Value> {
     }
 }
 
-/// The activity of a tool, for protocols that have a place for JSON about a call.
+/// Returns the kind and data of a tool's activity, for protocols that can send JSON about a call.
 pub(crate) fn activity(event: &ToolEvent) -> Option<(&'static str, Value)> {
     use serde_json::json;
 

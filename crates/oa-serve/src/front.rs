@@ -1,4 +1,4 @@
-//! A turn that a front end asks for, which keeps the history itself and sends all of it.
+//! A turn requested by a front end that keeps the history itself and sends all of it.
 
 use oa_client::Client;
 use oa_tools::{FnTool, tool};
@@ -10,12 +10,12 @@ use crate::error::Refusal;
 use crate::log::CallAnswer;
 use crate::seat::give;
 
-/// A request for a turn, as all protocols have it.
+/// A request for a turn, in the form that all protocols share.
 #[derive(Debug, Default)]
 pub(crate) struct FrontTurn {
     /// The messages before the prompt.
     pub(crate) history: Vec<Message>,
-    /// The prompt; without one the turn continues the history.
+    /// The prompt; without one, the turn continues the history.
     pub(crate) prompt: Option<Message>,
     pub(crate) answers: Answers,
 }
@@ -27,12 +27,12 @@ pub(crate) struct Answers {
     pub(crate) results: Vec<ClientResult>,
 }
 
-/// A yes or a no of the user, as the front end tells it. Nothing of it is trusted but whether it was given.
+/// The user's approval or denial of a call, as sent by the front end. Only the decision is trusted.
 #[derive(Debug)]
 pub(crate) struct Approval {
-    /// The id that the server gave to the question.
+    /// The id that the server gave to the approval request.
     pub(crate) id: String,
-    /// `false` for everything but a clear yes.
+    /// `false` for everything but an explicit approval.
     pub(crate) is_approved: bool,
     pub(crate) reason: Option<String>,
 }
@@ -57,7 +57,7 @@ const UNKNOWN: &str =
 const NO_RESULT: &str = "no result was given";
 
 impl Answers {
-    /// Returns true if some answer is for a call that this agent waits for, asked about at the end of run `run`.
+    /// Returns true if any answer is for a call that has been waiting since the end of run `run`.
     pub(crate) fn concern(&self, client: &Client, run: u64) -> bool {
         let approvals = client.pending_approvals();
         let results = client.pending_calls();
@@ -68,8 +68,8 @@ impl Answers {
         self.approvals.iter().any(is_asked) || self.results.iter().any(is_open)
     }
 
-    /// Gives the agent the answers to what it asked at the end of run `run`, with the inputs that it keeps. Returns the
-    /// calls that were answered.
+    /// Passes the agent the answers to calls that have been waiting since the end of run `run`; their stored inputs
+    /// are used. Returns the calls that were answered.
     pub(crate) fn give(
         &self,
         client: &mut Client,
@@ -93,8 +93,8 @@ impl Answers {
         Ok(given)
     }
 
-    /// Answers the open calls of a history that the front end has sent: none of them runs, since nobody here has asked
-    /// about them. Returns the ids of the calls that the user denied.
+    /// Answers the open calls of a history that the front end has sent. None of them runs, because the server did not
+    /// ask for their approval. Returns the ids of the calls that the user denied.
     pub(crate) fn give_to_rebuilt(
         &self,
         client: &mut Client,
@@ -107,7 +107,7 @@ impl Answers {
                 client.deny(&call.id, NO)?;
                 denied.push(call.id);
             } else if result.is_some() {
-                // A tool of the server: only the server has results of it.
+                // A tool of the server: results from the front end are not accepted.
                 client.deny(&call.id, NO_RESULT)?;
             } else {
                 client.deny(&call.id, UNKNOWN)?;
@@ -120,8 +120,8 @@ impl Answers {
         Ok(denied)
     }
 
-    /// Returns the results of the front end's own tools for calls of a history that it has sent and that wait for
-    /// permission here. It has asked whom it had to: the calls are over.
+    /// Returns the results of the front end's own tools for calls in its history that wait for permission here. The
+    /// front end has already handled permission for them and run them.
     pub(crate) fn results_of_own_tools(&self, client: &Client, denied: &[String]) -> Vec<Message> {
         let waiting = client.pending_approvals().into_iter().filter(|call| {
             let tool = client.get_tool(&call.name);

@@ -1,4 +1,4 @@
-//! Conversations of front ends in the store: their ids, the run that they know, and the history that is kept.
+//! Conversations of front ends in the store: their ids, their last run, and the stored history.
 
 use oa_session::{SessionId, SessionInfo};
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
@@ -24,7 +24,7 @@ pub(crate) enum FrontProtocol {
     AiSdk,
 }
 
-/// Returns the id under which a conversation of a front end is stored. Different names never share one.
+/// Returns the id under which a conversation of a front end is stored. Different names have different ids.
 pub(crate) fn session_id(protocol: FrontProtocol, name: &str) -> Option<SessionId> {
     let prefix = match protocol {
         FrontProtocol::AgUi => "thread",
@@ -32,14 +32,14 @@ pub(crate) fn session_id(protocol: FrontProtocol, name: &str) -> Option<SessionI
     };
     let plain = SessionId::new(format!("{prefix}-{name}")).ok();
     plain.or_else(|| {
-        // Too long for the store, or with characters that it does not take.
+        // The name is too long for the store or has characters that it does not accept.
         let hash = Sha256::digest(name.as_bytes());
         let hash: String = hash.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
         SessionId::new(format!("{prefix}={hash}")).ok()
     })
 }
 
-/// The last run of a front end: after a restart, the answers to its questions are known by it.
+/// The last run of a front end. After a restart, it identifies answers to the run's approval requests.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct FrontMark {
     pub(crate) run: u64,
@@ -52,8 +52,8 @@ impl FrontMark {
     }
 }
 
-/// Returns the members to be stored before a run saves anything: the front end that knows it, if one does, and the
-/// answers to calls of a turn in which others still wait. Those of the turn before are void.
+/// Returns the members to store before a run saves anything: the mark of the front end's run, if any, and the answers
+/// to calls while others of the turn still wait. They replace those of the previous turn.
 pub(crate) fn run_members(front: Option<&FrontMark>, early: &[EarlyAnswer]) -> Map<String, Value> {
     let answers = if early.is_empty() { Value::Null } else { json!(early) };
     Map::from_iter([(FRONT.to_owned(), json!(front)), (ANSWERS.to_owned(), answers)])
@@ -83,7 +83,7 @@ pub(crate) fn early_answers(info: &SessionInfo) -> Vec<EarlyAnswer> {
     answers.and_then(|answers| serde_json::from_value(answers).ok()).unwrap_or_default()
 }
 
-/// Returns the members that store sub-agents, which no message tells of.
+/// Returns the members that store sub-agents, which messages do not contain.
 pub(crate) fn agent_members(agents: &[SubAgent]) -> Map<String, Value> {
     Map::from_iter([(AGENTS.to_owned(), json!(agents))])
 }
@@ -94,14 +94,14 @@ pub(crate) fn stored_agents(info: &SessionInfo) -> Vec<SubAgent> {
     agents.and_then(|agents| serde_json::from_value(agents).ok()).unwrap_or_default()
 }
 
-/// Returns the history that a front end has sent, with the messages that are kept here in place of those that tell the
-/// same: the front end does not know all of them, such as thinking, images of tools, or what a hook has changed.
+/// Returns the history that a front end has sent, with equivalent messages at its start replaced by the stored ones.
+/// Stored messages have parts that the front end lacks, such as thinking, images from tools, and changes by hooks.
 pub(crate) fn with_kept(kept: &[Message], sent: &[Message]) -> Vec<Message> {
     let same = kept.iter().zip(sent).take_while(|(kept, sent)| tells_the_same(kept, sent)).count();
     kept[..same].iter().chain(&sent[same..]).cloned().collect()
 }
 
-/// Returns true if a front end that was shown a message may have sent it back as the other.
+/// Returns true if `sent` may be the stored message as a front end sends it back.
 fn tells_the_same(kept: &Message, sent: &Message) -> bool {
     if kept.role != sent.role {
         return false;
@@ -131,7 +131,8 @@ fn results(message: &Message) -> impl Iterator<Item = &ToolResultBlock> {
     })
 }
 
-/// Errors are shown in other words, and not every protocol says that a result is one.
+/// Returns true for results with equal text and for two errors: front ends show errors with other text, and not every
+/// protocol marks a result as an error.
 fn is_same_result(kept: &ToolResultBlock, sent: &ToolResultBlock) -> bool {
     let text = |result: &ToolResultBlock| match &result.content {
         Value::String(text) => text.clone(),

@@ -20,7 +20,7 @@ use crate::openai::Sampling;
 use crate::run::{Policy, Start, drive};
 use crate::seat::Seat;
 
-/// A run for a front end: its events from the beginning, and how it is named.
+/// A run for a front end: its events from the beginning, and its identifiers.
 #[derive(Debug)]
 pub(crate) struct FrontRun {
     pub(crate) viewer: Viewer,
@@ -31,13 +31,13 @@ pub(crate) struct FrontRun {
 /// A request for a run.
 pub(crate) struct FrontRequest {
     pub(crate) turn: FrontTurn,
-    /// Calls of which the front end says that the user denied them.
+    /// Calls that the user denied, according to the front end.
     pub(crate) denied: Vec<String>,
     /// The tools that the front end runs; `None` if it runs those that the agent declares as external.
     pub(crate) tools: Option<Vec<FnTool>>,
-    /// The agent, if it is not the one that is served.
+    /// The agent, if it is not the served one.
     pub(crate) agent: Option<AgentOptions>,
-    /// The parameters of requests that the front end sets.
+    /// The request parameters that the front end sets.
     pub(crate) sampling: Option<Sampling>,
     /// The state that the front end shares with tools.
     pub(crate) state: Option<Value>,
@@ -47,7 +47,7 @@ pub(crate) struct FrontRequest {
 }
 
 impl Conversations {
-    /// Begins a run in the conversation that the front end names. What still runs in it ends first.
+    /// Begins a run in the conversation that the front end names, after stopping any run in progress.
     pub(crate) async fn run_front(
         &self,
         protocol: FrontProtocol,
@@ -58,7 +58,7 @@ impl Conversations {
         self.run_in(&conversation, request, |_| {}).await
     }
 
-    /// Creates a conversation that is not stored here.
+    /// Creates a conversation that is not stored.
     pub(crate) fn new_front(&self) -> Result<Arc<Conversation>, Refusal> {
         let client = Client::new(self.agent().clone())?;
         Ok(Arc::new(Conversation::new(Seat::new(client, None), self.limits())))
@@ -73,14 +73,14 @@ impl Conversations {
     ) -> Result<FrontRun, Refusal> {
         let FrontRequest { turn, denied, tools, agent, sampling, state, continues, policy } =
             request;
-        // One after another: each of several requests at once ends the one before.
+        // Concurrent requests take turns, and each stops the run of the one before.
         let _entry = conversation.entry.lock().await;
         conversation.stop();
         conversation.idle().await;
         let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
         match self.refresh(conversation, &mut seat).await {
-            // Another process has deleted it, so it begins anew.
+            // Another process has deleted the conversation: start a new one.
             Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
                 *seat = Seat::new(Client::new(self.agent().clone())?, seat.id.take());
             }
@@ -120,7 +120,7 @@ impl Conversations {
             seat.client.change_parameters(|parameters| sampling.apply(&own, parameters))?;
         }
         seat.share_state(state);
-        // Before the run begins: it would stop at once without a reader.
+        // Create the viewer before the run begins, which may otherwise stop at once for lack of viewers.
         let mut viewer = conversation.view(From::Next)?;
         let begin = Begin {
             steer: seat.client.steer_handle(),
@@ -141,8 +141,9 @@ impl Conversations {
         Err(Refusal::busy("the run was replaced before it began"))
     }
 
-    /// Begins a run for a completion. `asked` names the messages of the request, `answered` those before the calls that it
-    /// answers: if the agent still waits for these answers, it goes on and knows what its own tools did meanwhile.
+    /// Begins a run for a completion. `asked` is the hash of the request's messages, and `answered` that of the
+    /// messages before the calls that it answers. If the agent still waits for these answers, it continues with the
+    /// results of its own tools, which the client does not have.
     pub(crate) async fn run_completion(
         &self,
         asked: u64,
@@ -159,14 +160,14 @@ impl Conversations {
             let mut ids: Vec<_> = end.waiting.iter().map(|call| call.call_id.clone()).collect();
             ids.sort();
             if let (false, Some(waits)) = (ids.is_empty(), waits.upgrade()) {
-                // Without room the next request is answered as well, only without this memory.
+                // A failure is ignored: the next request then works from the client's history alone.
                 let _ = conversations.open_as(Key::Completion(asked, ids), || Ok(waits));
             }
         };
         self.run_in(&conversation, request, ending).await
     }
 
-    /// Returns the run in progress, from its beginning; `None` if nothing runs.
+    /// Returns the run in progress, from its beginning, if there is one.
     pub(crate) fn view_front(
         &self,
         protocol: FrontProtocol,
@@ -183,7 +184,7 @@ impl Conversations {
         }
     }
 
-    /// Stops what runs in the conversation of this name, and waits until it has ended.
+    /// Stops the run in progress in the conversation with this name, and waits until it has ended.
     pub(crate) async fn stop_front(
         &self,
         protocol: FrontProtocol,
@@ -201,7 +202,7 @@ fn front_id(protocol: FrontProtocol, name: &str) -> Result<SessionId, Refusal> {
     session_id(protocol, name).ok_or_else(|| Refusal::bad_request("the conversation has no id"))
 }
 
-/// Replaces the agent by one with the history that the front end sent. Calls in it never run.
+/// Replaces the agent by one with the history that the front end sent. Calls in that history never run.
 fn rebuild(
     seat: &mut OwnedMutexGuard<Seat>,
     options: AgentOptions,
@@ -229,7 +230,7 @@ fn rebuild(
     Ok((Start::Continue, denied))
 }
 
-/// Answers calls that wait here, with their inputs as they were shown.
+/// Answers waiting calls of the stored conversation, with the inputs that the user was shown.
 fn go_on(
     conversation: &Conversation,
     seat: &mut OwnedMutexGuard<Seat>,
@@ -248,14 +249,14 @@ fn go_on(
         return Ok((Start::Nothing, denied));
     }
     if let Some(prompt) = &turn.prompt {
-        // It is read after the results.
+        // The model reads the prompt after the results.
         seat.client.steer_handle().steer_message(prompt.clone())?;
     }
     Ok((Start::Continue, denied))
 }
 
-/// Returns the agent with the tools that the front end runs. None of them takes the place of one that runs here, and the
-/// agent's own external tools stay only if the front end declares them.
+/// Returns the agent with the tools that the front end runs. They do not replace tools that run on the server, and the
+/// agent's own external tools are kept only if the front end declares them.
 fn with_tools(agent: &AgentOptions, tools: Vec<FnTool>) -> Result<AgentOptions, Refusal> {
     let now = agent.next_tools();
     let own = now.iter().filter(|tool| !tool.is_external()).cloned();

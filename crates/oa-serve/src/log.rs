@@ -9,17 +9,17 @@ use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage, json_size};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest run of text that is kept as one entry, so that no reader gets more at once.
+/// The longest text that is kept as one entry, in bytes, so that no reader gets more at once.
 const LONGEST_TEXT: usize = 32 << 10;
-/// The number of pieces of a text that a reader gets one by one.
+/// The number of pieces of a text that a reader gets individually.
 const NEAR: usize = 32;
-/// Bytes that an entry takes beside its content.
+/// Bytes that an entry takes in addition to its content.
 const OVERHEAD: usize = 256;
 
-/// The name of an event in a conversation: its run, and its number.
+/// The id of an event in a conversation: its run and its number.
 ///
-/// Numbers go on over runs. Runs are numbered by the time of their start, so a name is never used twice, also not by a
-/// later process.
+/// Numbers continue across runs. Runs are numbered by their start time, so an id is never reused, not even by a later
+/// process.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct EventId {
     pub(crate) run: u64,
@@ -41,25 +41,25 @@ impl FromStr for EventId {
     }
 }
 
-/// An event of a conversation, as its viewers see it.
+/// An event of a conversation, as sent to its viewers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ConversationEvent {
-    /// Something happened in the turn.
+    /// An event of the turn.
     Agent(AgentEvent),
-    /// Somebody answered a call that waited.
+    /// A viewer answered a waiting call.
     Answered { call_id: String, answer: CallAnswer },
-    /// Somebody sent a prompt.
+    /// A viewer sent a prompt.
     Prompt { text: String, images: Vec<String> },
     /// A run began or ended.
     Run(RunEvent),
 }
 
-/// An answer to a call that waits.
+/// An answer to a waiting call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(crate) enum CallAnswer {
     Approved {
-        /// The input that runs, if it is not the one that was asked about.
+        /// The input to run, if the user changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
     },
@@ -74,7 +74,7 @@ pub(crate) enum CallAnswer {
     },
 }
 
-/// The begin or the end of a run.
+/// The start or the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct RunEvent {
     pub(crate) run: u64,
@@ -87,7 +87,7 @@ pub(crate) struct RunEvent {
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) waiting: Vec<WaitingCall>,
-    /// The status with which the model's server refused, for protocols that pass it on.
+    /// The error status of the model's server, for protocols that forward it.
     #[serde(skip)]
     pub(crate) status: Option<u16>,
 }
@@ -101,14 +101,14 @@ pub(crate) enum RunState {
     Started,
 }
 
-/// A call that waits for somebody: for a yes or a no, or for its result.
+/// A call that waits for an approval or for its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct WaitingCall {
     pub(crate) call_id: String,
     pub(crate) name: String,
     pub(crate) input: Value,
     pub(crate) kind: WaitingKind,
-    /// The purpose of the tool, as its description says.
+    /// The purpose of the tool, from its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
 }
@@ -126,10 +126,10 @@ impl WaitingCall {
     }
 }
 
-/// The events of a conversation, oldest first, as far as they are kept.
+/// A bounded log of a conversation's events, oldest first.
 ///
-/// Pieces of the same text are kept as one entry, so a long answer takes little more than its text. A reader that is
-/// behind gets them as fewer, longer pieces: nothing is lost until the log is full, and then the oldest entries are.
+/// Pieces of the same text are kept as one entry, so a long answer takes little more than its text. A reader that falls
+/// behind gets fewer, longer pieces. Nothing is lost until the log is full; then the oldest entries are dropped.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     entries: VecDeque<Entry>,
@@ -146,24 +146,24 @@ pub(crate) struct EventLog {
 struct Entry {
     run: u64,
     first: u64,
-    /// Of text in several pieces, where each of them ends; otherwise empty.
+    /// For text in several pieces, the end of each piece; otherwise empty.
     ends: Vec<u32>,
     event: ConversationEvent,
     bytes: usize,
 }
 
-/// The next thing that a reader gets.
+/// The result of reading the log.
 #[derive(Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one at a time, and it is nearly always an event"
 )]
 pub(crate) enum Next {
-    /// An event, or several pieces of text as one: the name is that of the last.
+    /// An event, or several pieces of text as one event with the id of the last.
     Event(EventId, ConversationEvent),
     /// Events before this number were dropped.
     Gap(u64),
-    /// Nothing yet.
+    /// There is no new event yet.
     Nothing,
 }
 
@@ -199,14 +199,14 @@ impl EventLog {
         EventId { run, number }
     }
 
-    /// Drops all events before a run: they are in the stored conversation.
+    /// Drops all events before a run. The stored conversation contains them.
     pub(crate) fn drop_before(&mut self, run: u64) {
         while self.entries.front().is_some_and(|entry| entry.run < run) {
             self.drop_first();
         }
     }
 
-    /// Returns the next event from this number on.
+    /// Returns the event with this number; [`Next::Gap`] if it was dropped.
     pub(crate) fn read(&self, from: u64) -> Next {
         if from >= self.next {
             return Next::Nothing;
@@ -222,7 +222,7 @@ impl EventLog {
         }
     }
 
-    /// Returns the number that follows an event, for a reader that has seen it; `None` if this log does not know it.
+    /// Returns the number after an event that a reader has seen; `None` if the log does not know the event.
     pub(crate) fn after(&self, seen: EventId) -> Option<u64> {
         if self.dropped == Some(seen) {
             return Some(seen.number + 1);
@@ -242,7 +242,7 @@ impl EventLog {
         self.entries.front().map_or(self.next, |entry| entry.first)
     }
 
-    /// Returns the name of the newest event.
+    /// Returns the id of the newest event.
     pub(crate) fn last(&self) -> Option<EventId> {
         let last = self.entries.back()?;
         Some(EventId { run: last.run, number: last.last() })
@@ -261,7 +261,7 @@ impl Entry {
         self.first + (self.ends.len().max(1) - 1) as u64
     }
 
-    /// Adds a piece of the same text, and returns by how many bytes the entry has grown.
+    /// Adds a piece of the same text, and returns the number of bytes by which the entry grew.
     fn join(&mut self, run: u64, event: &ConversationEvent) -> Option<usize> {
         let (ConversationEvent::Agent(text), ConversationEvent::Agent(more)) =
             (&mut self.event, event)
@@ -285,8 +285,8 @@ impl Entry {
         Some(grown)
     }
 
-    /// Returns the event of this number. A reader that is far behind gets several pieces as one: all up to the last,
-    /// whose number is returned.
+    /// Returns the event with this number. A reader that is far behind gets all remaining pieces as one event, with the
+    /// number of the last.
     fn next(&self, from: u64) -> (u64, ConversationEvent) {
         let mut event = self.event.clone();
         let (ConversationEvent::Agent(whole), false) = (&mut event, self.ends.is_empty()) else {
@@ -305,7 +305,7 @@ impl Entry {
     }
 }
 
-/// Returns true if a piece continues the text of the other, so that both may become one event.
+/// Returns true if `more` continues the text of `text`, so that both can become one event.
 fn is_same_text(text: &AgentEvent, more: &AgentEvent) -> bool {
     match (text, more) {
         (AgentEvent::Block(ContentBlock::Text(_)), AgentEvent::Block(ContentBlock::Text(_)))
@@ -315,7 +315,7 @@ fn is_same_text(text: &AgentEvent, more: &AgentEvent) -> bool {
         ) => true,
         (AgentEvent::ToolUseDelta(text), AgentEvent::ToolUseDelta(more)) => {
             text.call == more.call && more.id.is_none() && more.name.is_none()
-                // The first fragment has the name, and stays an event of its own.
+                // The first fragment has the name and remains a separate event.
                 && text.id.is_none()
                 && text.name.is_none()
         }
@@ -348,7 +348,7 @@ fn text_mut(event: &mut AgentEvent) -> Option<&mut String> {
     }
 }
 
-/// Returns the bytes of an answer to a call, which come on top of those of its event.
+/// Returns the size of an answer to a call in bytes, which is added to that of its event.
 fn answer_size(event: &ConversationEvent) -> usize {
     match event {
         ConversationEvent::Answered { answer, .. } => json_size(answer),
@@ -356,7 +356,7 @@ fn answer_size(event: &ConversationEvent) -> usize {
     }
 }
 
-/// Returns the bytes of an event: those of its JSON, which come close to those in memory.
+/// Returns the size of an event's JSON in bytes, which is close to its size in memory.
 fn size(event: &ConversationEvent) -> usize {
     match event {
         ConversationEvent::Agent(event) => json_size(event),

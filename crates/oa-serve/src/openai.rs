@@ -1,4 +1,4 @@
-//! OpenAI's chat completions and models, so that any of its clients can chat with the agent.
+//! OpenAI's chat completions and models, for any OpenAI client.
 
 mod encoder;
 mod request;

@@ -1,4 +1,4 @@
-//! The web page: files that are part of the program.
+//! The web page, whose files are embedded in the program.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// Nothing comes from elsewhere, and no text becomes markup or a script. Images of conversations are in their data.
+/// The page loads nothing from other servers, and text never becomes markup or script. Images are data URLs.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'self'; form-action 'none'; \
     frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -22,7 +22,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 const INDEX: &str = include_str!("page/index.html");
-/// In the page, where its other files are.
+/// The element in the page that sets the location of its other files.
 const BASE: &str = r#"<base href="./">"#;
 
 macro_rules! files {
@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-/// Path, content type and text of each file beside the page itself.
+/// Path, content type and text of each file except the page itself.
 const FILES: &[(&str, &str, &str)] = files![
     "announcer.js" SCRIPT,
     "api.js" SCRIPT,
@@ -69,7 +69,7 @@ const FILES: &[(&str, &str, &str)] = files![
     "value.js" SCRIPT,
 ];
 
-/// Returns the routes of the page, which need no token: they hold nothing but the page itself.
+/// Returns the routes of the page, which require no token because they serve only static files.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let index = |OriginalUri(uri): OriginalUri, headers: HeaderMap| async move {
         let page = INDEX.replacen(BASE, &base(uri.path()), 1);
@@ -80,10 +80,10 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     })
 }
 
-/// Returns the element that says where the other files are, for a page at this path.
+/// Returns the `base` element for a page at this path.
 ///
-/// Nested into an application, the page may be at `/agent`, without a slash at its end: then they are not beside it but
-/// below it. A relative address holds behind a proxy that changes the path, too.
+/// In an application, the page may be at `/agent`, without a trailing slash; then its files are below that path, not
+/// beside it. A relative URL also works behind a proxy that rewrites the path.
 fn base(path: &str) -> String {
     let segment = path.rsplit('/').next().unwrap_or_default();
     if segment.is_empty() {
@@ -109,7 +109,7 @@ where
         if is_known { StatusCode::NOT_MODIFIED.into_response() } else { text.into_response() };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // A browser asks each time whether its copy is current: a new version is seen at once.
+    // Browsers revalidate on each load, so a new version takes effect at once.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -1,4 +1,4 @@
-//! A run: a task that drives a conversation's agent through one turn and tells its viewers.
+//! A run: a task that drives a conversation's agent through one turn and publishes its events.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -21,9 +21,9 @@ use crate::seat::Seat;
 /// The first step of a run.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// With the history as it is: all calls have their answers.
+    /// Continues the history, in which all calls have results.
     Continue,
-    /// Nothing but its end: calls still wait.
+    /// Ends at once, because calls still wait.
     Nothing,
     Prompt(Message),
 }
@@ -31,26 +31,26 @@ pub(crate) enum Start {
 /// The rules of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
-    /// The time that it goes on while nobody reads.
+    /// The time that the run continues without viewers.
     pub(crate) unread: Duration,
-    /// True if nobody can be asked: calls that need approval are denied, and the turn goes on.
+    /// True if there is no user to ask: calls that need approval are denied, and the turn continues.
     pub(crate) denies_approvals: bool,
 }
 
-/// The number of times that a turn goes on after calls were denied because nobody can be asked. A model that asks for more of them has
-/// not understood.
+/// The number of times that a turn continues after calls were denied for lack of a user to ask. A model that keeps
+/// making such calls has not understood the denial.
 const MOST_DENIALS: u32 = 8;
 
 /// The state of the server: open to new runs, or closing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
     Open,
-    /// Runs may end, within the limit.
+    /// Runs may finish within this time.
     Closing(Duration),
 }
 
-/// Drives a turn to its end, or until it is stopped, has no readers for long, or the server closes. `ending` gets the
-/// end before anybody is told of it.
+/// Drives a turn until it ends, is stopped, has had no viewers for too long, or the server closes. `ending` is called
+/// with the final event before that is published.
 pub(crate) async fn drive(
     run: Run,
     mut seat: OwnedMutexGuard<Seat>,
@@ -76,7 +76,7 @@ pub(crate) async fn drive(
             if polled.is_pending() {
                 is_stopped = is_stopped || stopped.as_mut().poll(cx).is_ready();
                 if is_stopped {
-                    // An interrupt before the turn has begun does nothing, so each poll repeats it.
+                    // An interrupt before the turn has begun has no effect, so each poll repeats it.
                     interrupt.interrupt();
                 }
             }
@@ -84,7 +84,7 @@ pub(crate) async fn drive(
         })
         .await
     };
-    // Whoever reads that the run has ended may begin the next one at once.
+    // Release the seat first: a viewer of the final event may start the next run at once.
     drop(seat);
     ending(&event);
     run.end(event, is_stored);
@@ -99,7 +99,7 @@ async fn closed(phase: &mut watch::Receiver<Phase>) {
     }
 }
 
-/// Carries out a turn, and returns its end and whether all of it is stored.
+/// Runs a turn. Returns its final event, and true if all of the turn is stored.
 async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunEvent, bool) {
     let Seat { client, saved, members, state, .. } = seat;
     let mut saving = Saving { run, saved: saved.as_mut(), members, error: None };
@@ -121,7 +121,7 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
     if let Some(agents) = run.conversation.agents_to_store() {
         saving.members.extend(agent_members(&agents));
     }
-    // A failure may have taken the prompt back.
+    // A failure may have removed the prompt from history.
     saving.save(client.history()).await;
     let is_stored = saving.error.is_none();
     let unsaved = saving.error.map(|error| format!("the conversation could not be saved: {error}"));
@@ -142,14 +142,14 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
     (event, is_stored)
 }
 
-/// Reads a turn to its end, tells viewers of it, and saves the history after each step.
+/// Reads a turn to its end, publishes its events, and saves the history after each step.
 async fn follow(
     run: &Run,
     client: &mut Client,
     saving: &mut Saving<'_>,
     state: Option<&FrontState>,
 ) -> Result<(), oa_client::Error> {
-    // The prompt is worth saving, too.
+    // Save the prompt before the first answer.
     saving.save(client.history()).await;
     loop {
         match poll_fn(|cx| client.poll_progress(cx)).await? {
@@ -165,11 +165,11 @@ async fn follow(
     }
 }
 
-/// Denies the calls that wait for approval, and returns true if the turn can go on.
+/// Denies the calls that wait for approval, and returns true if the turn can continue.
 fn deny_all(client: &mut Client) -> bool {
     let calls = client.pending_approvals();
     for call in &calls {
-        // They wait, so they can be denied.
+        // Denying cannot fail, because the calls are waiting.
         let denied = client.deny(&call.id, "it needs approval, and nobody can be asked");
         debug_assert!(denied.is_ok(), "{denied:?}");
     }
@@ -180,9 +180,9 @@ fn deny_all(client: &mut Client) -> bool {
 struct Saving<'a> {
     run: &'a Run,
     saved: Option<&'a mut SavedSession>,
-    /// Members of the metadata that must be stored first: a question in the history is known by them.
+    /// Metadata members that must be stored before the history, because they identify its approval requests.
     members: &'a mut Map<String, Value>,
-    /// The error of the last attempt. The run goes on, and the next attempt saves everything.
+    /// The error of the last attempt. The run continues, and the next attempt saves everything.
     error: Option<Error>,
 }
 

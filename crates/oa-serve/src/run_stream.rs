@@ -1,4 +1,4 @@
-//! A run as front ends read it: what their protocols have in common.
+//! The encoding of a run for front ends: the part that their protocols share.
 
 use std::collections::HashMap;
 
@@ -28,12 +28,12 @@ impl Kind {
     }
 }
 
-/// A protocol's words for what happens in a run. [`RunStream`] calls the methods in a valid order: `start` first, each
-/// text between `open` and `close`, one text at a time, and nothing after `end` or `fail`. What a protocol has no word
-/// for it leaves out.
+/// The encoding of a run's events in one protocol. [`RunStream`] calls the methods in a valid order: `start` first,
+/// each text between `open` and `close`, one text at a time, and nothing after `end` or `fail`. Events that a protocol
+/// cannot express are left out.
 #[expect(unused_variables, reason = "a method of a protocol without a word for it does nothing")]
 pub(crate) trait RunWriter: Send + 'static {
-    /// The error of a reader that was too slow.
+    /// The error message for a client that read too slowly.
     const GAP: &'static str;
 
     fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>);
@@ -48,33 +48,33 @@ pub(crate) trait RunWriter: Send + 'static {
 
     fn answer_ends(&mut self, answer: &AssistantMessage, out: &mut Vec<u8>) {}
 
-    /// The model begins to write a call.
+    /// The model starts a call.
     fn call_begins(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {}
 
-    /// The model writes a piece of a call's arguments.
+    /// A piece of a call's arguments arrives.
     fn arguments(&mut self, id: &str, piece: &str, out: &mut Vec<u8>) {}
 
     fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {}
 
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {}
 
-    /// The tool of a call is started.
+    /// The tool of a call starts.
     fn call_runs(&mut self, name: &str, out: &mut Vec<u8>) {}
 
-    /// A tool tells how it gets on.
+    /// A tool reports its activity.
     fn activity(&mut self, kind: &'static str, call_id: &str, data: Value, out: &mut Vec<u8>) {}
 
-    /// A tool changes the state that is shared with the front end.
+    /// A tool changes the state shared with the front end.
     fn state(&mut self, members: &Value, out: &mut Vec<u8>) {}
 
     fn custom(&mut self, name: &str, data: &Value, out: &mut Vec<u8>) {}
 
     fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {}
 
-    /// Something happens in a sub-agent. Viewers that come later need it only as a part of what follows.
+    /// An event of a sub-agent. Later viewers do not need it: `agent` contains its effect.
     fn agent_event(&mut self, event: Value, out: &mut Vec<u8>) {}
 
-    /// A sub-agent has come a step further.
+    /// A sub-agent has completed a step.
     fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {}
 
     fn prompt_progress(&mut self, data: Value, out: &mut Vec<u8>) {}
@@ -86,13 +86,13 @@ pub(crate) trait RunWriter: Send + 'static {
     fn fail(&mut self, error: &str, out: &mut Vec<u8>);
 }
 
-/// A run in the words of a protocol: whatever happens, each text that is opened is closed, and nothing follows the end.
+/// A run encoded in a protocol. In all cases, each text that is opened is closed, and nothing follows the end.
 #[derive(Debug)]
 pub(crate) struct RunStream<W> {
     pub(crate) writer: W,
     stage: Stage,
     open: Option<Kind>,
-    /// The calls of this answer, by their number in it.
+    /// The calls of this answer, by index.
     calls: HashMap<usize, String>,
     agents: SubAgents,
 }
@@ -240,7 +240,7 @@ impl<W: RunWriter> Encoder for RunStream<W> {
     }
 }
 
-/// Returns true if what was written before cannot go on after this event.
+/// Returns true if this event ends the open text.
 fn ends_text(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::AnswerStart

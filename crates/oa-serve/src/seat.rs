@@ -1,4 +1,4 @@
-//! The agent of a conversation, and where its history is stored.
+//! The agent of a conversation and its stored session.
 
 use oa_client::{AgentOptions, Client};
 use oa_session::{SavedSession, SessionId};
@@ -12,31 +12,31 @@ use crate::front_state::FrontState;
 use crate::log::{CallAnswer, WaitingCall, WaitingKind};
 use crate::sub_agents::SubAgent;
 
-/// The most bytes of answers that are stored while other calls wait.
+/// The maximum size in bytes of the answers stored while other calls wait.
 const MOST_EARLY: usize = 16 << 10;
 
-/// The agent of a conversation. Whoever holds it is the only one to change the history.
+/// The agent of a conversation. Only its holder may change the history.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) client: Client,
-    /// The id under which the conversation is stored; `None` if it is not.
+    /// The id under which the conversation is stored; `None` if it is never stored.
     pub(crate) id: Option<SessionId>,
-    /// Where it is stored, once it is.
+    /// The stored session, once it exists.
     pub(crate) saved: Option<SavedSession>,
     /// Answers to calls while others of the turn still wait.
     pub(crate) early: Vec<EarlyAnswer>,
-    /// Members of the metadata that must be stored before the history is saved.
+    /// Metadata members that must be stored before the history.
     pub(crate) members: Map<String, Value>,
     /// True if the metadata has members that the next run must replace.
     has_members: bool,
-    /// The state that tools share with the front end of this run.
+    /// The state shared between tools and the front end of this run.
     pub(crate) state: Option<FrontState>,
-    /// True until a run begins, if the client was made from what is stored.
+    /// True until a run begins, if the client was restored from the store.
     pub(crate) is_restored: bool,
 }
 
 impl Seat {
-    /// Creates the agent of a conversation that has not begun. It is stored once it has, if it has an id.
+    /// Creates the agent of a new conversation. If it has an id, it is stored when its first run begins.
     pub(crate) fn new(client: Client, id: Option<SessionId>) -> Self {
         Self {
             client,
@@ -60,30 +60,30 @@ impl Seat {
         Ok(seat)
     }
 
-    /// Makes the agent from what is stored, with the answers that were given before. The waiting calls are judged by
-    /// the tools of these options.
+    /// Restores the agent from the stored session, including early answers. Waiting calls are checked against the tools
+    /// of these options.
     pub(crate) fn restore(&mut self, agent: &AgentOptions) -> Result<(), Refusal> {
         let Some(saved) = &self.saved else { return Ok(()) };
         let mut client = Client::resume(agent.clone(), saved.session().conversation())?;
         self.early = early_answers(&saved.session().info);
-        // One that no longer fits is asked for again.
+        // Drop answers that no longer fit: their calls wait again.
         self.early.retain(|early| give(&mut client, &early.call_id, &early.answer).is_ok());
         self.client = client;
         self.is_restored = true;
         Ok(())
     }
 
-    /// Returns the run of a front end that the stored conversation names.
+    /// Returns the front end's run recorded in the stored session.
     pub(crate) fn mark(&self) -> Option<FrontMark> {
         FrontMark::of(&self.saved.as_ref()?.session().info)
     }
 
-    /// Returns the sub-agents of the stored conversation.
+    /// Returns the sub-agents of the stored session.
     pub(crate) fn agents(&self) -> Vec<SubAgent> {
         self.saved.as_ref().map_or_else(Vec::new, |saved| stored_agents(&saved.session().info))
     }
 
-    /// Prepares the metadata for a run that begins. Answers that were given before are void, unless calls still wait.
+    /// Prepares the metadata for a new run. Discards early answers unless calls still wait.
     pub(crate) fn begin(&mut self, front: Option<&FrontMark>, waits: bool) {
         if !waits {
             self.early.clear();
@@ -95,7 +95,7 @@ impl Seat {
         self.has_members = front.is_some() || !self.early.is_empty();
     }
 
-    /// Shares the state of a front end with tools in the run that begins; without one it is null.
+    /// Shares the front end's state with the tools of the next run; without one, it is null.
     pub(crate) fn share_state(&mut self, state: Option<Value>) {
         let had_state = self.state.take().is_some();
         self.state = state.map(FrontState::new);
@@ -105,12 +105,12 @@ impl Seat {
         }
     }
 
-    /// Notes an answer that must be known after a restart, since the turn does not go on yet.
+    /// Records an answer that must survive a restart, because other calls of the turn still wait.
     pub(crate) fn answered_early(&mut self, call_id: &str, answer: &CallAnswer) {
-        // Results are in the history.
+        // Results are stored in the history.
         if !matches!(answer, CallAnswer::Result { .. }) {
             let early = EarlyAnswer { call_id: call_id.to_owned(), answer: answer.clone() };
-            // What a store has no room for is asked for again after a restart.
+            // Answers beyond the limit are not stored: after a restart, their calls wait again.
             let bytes =
                 |early: &EarlyAnswer| serde_json::to_vec(early).map_or(0, |json| json.len());
             let all: usize = self.early.iter().chain([&early]).map(bytes).sum();
@@ -137,7 +137,7 @@ impl Seat {
     }
 }
 
-/// Tells the agent what somebody says about a call.
+/// Passes the agent an answer to a call.
 pub(crate) fn give(
     client: &mut Client,
     call_id: &str,

@@ -16,12 +16,11 @@ use crate::encoder::Encoder;
 use crate::run::Phase;
 use crate::served::Served;
 
-/// The most bytes that are joined into one piece of the body.
+/// The size in bytes at which a piece of the body is sent.
 const PIECE: usize = 64 << 10;
 
-/// Returns a response with the events that a viewer reads, in the words of a protocol, and comments while there are
-/// none. It ends when the protocol says so, when the conversation is deleted, or when the server shuts down and nothing
-/// runs.
+/// Returns a response that streams a viewer's events in a protocol, with keep-alive comments. The stream ends when the
+/// encoder is over, when the conversation is deleted, or when the server shuts down and no run is in progress.
 pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encoder) -> Response {
     let keep_alive = served.conversations.limits().keep_alive;
     let state = (viewer, encoder, served.conversations.phase(), true);
@@ -29,7 +28,7 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
         stream::unfold(state, move |(mut viewer, mut encoder, mut phase, is_first)| async move {
             let mut out = Vec::new();
             if is_first {
-                // The head is on its way at once.
+                // Sends the response head immediately.
                 Frame::write_comment("open", &mut out);
             }
             loop {

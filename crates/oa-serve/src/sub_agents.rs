@@ -1,4 +1,4 @@
-//! Sub-agents of a run, as they are shown beside the call that runs them.
+//! Sub-agents of a run, as shown with the call that runs them.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use oa_types::ContentBlock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The most sub-agents of one run, parts of one of them, and bytes of its text: what comes then is left out.
+/// The maximum numbers of sub-agents in a run, and of parts and bytes of text in a sub-agent. The rest is left out.
 const MOST_AGENTS: usize = 32;
 const MOST_PARTS: usize = 64;
 const MOST_TEXT: usize = 32 << 10;
 /// The largest input or result of a call that is kept, in bytes of JSON.
 const MOST_VALUE: usize = 2 << 10;
-/// The most bytes of JSON that are stored with a conversation. The oldest sub-agents are left out.
+/// The maximum size of the sub-agents stored with a conversation, in bytes of JSON. The oldest are left out.
 const MOST_STORED: usize = 24 << 10;
 
-/// A sub-agent, as far as it has come.
+/// The progress of a sub-agent.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct SubAgent {
-    /// The call that runs it.
+    /// The call that runs the sub-agent.
     pub(crate) call_id: String,
-    /// The call that runs the agent above it, if that is a sub-agent, too.
+    /// The call that runs the parent agent, if that is a sub-agent too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_call_id: Option<String>,
     agent: String,
@@ -30,7 +30,7 @@ pub(crate) struct SubAgent {
     is_done: bool,
 }
 
-/// A text or a call of a sub-agent, in the order in which they came.
+/// A text or a call of a sub-agent.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SubPart {
@@ -59,15 +59,15 @@ enum SubCallState {
 /// The sub-agents of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubAgents {
-    /// By the calls that run them.
+    /// Sub-agents by the calls that run them.
     agents: BTreeMap<String, SubAgent>,
-    /// These calls, in the order in which they began.
+    /// The same calls, in the order in which they began.
     order: Vec<String>,
 }
 
 impl SubAgents {
-    /// Follows an event, and returns the sub-agent if it has come a step further: an answer or a call has begun or
-    /// ended. Pieces of text are no steps.
+    /// Applies an event. Returns the sub-agent if the event is a step: the start or end of an answer or a call, but not
+    /// a piece of text.
     pub(crate) fn follow(&mut self, nested: &NestedEvent) -> Option<&SubAgent> {
         self.follow_below(nested, None)
     }
@@ -91,8 +91,8 @@ impl SubAgents {
         agent.follow(&nested.event).then_some(agent)
     }
 
-    /// Returns an event as front ends get it while it happens; `None` for those that front ends of these protocols do
-    /// not get: logs may hold secrets, and an answer's message was told before.
+    /// Returns an event as sent live to front ends. `None` for events that are not sent: logs may hold secrets, and the
+    /// content of an answer's message has already been sent.
     pub(crate) fn shown(nested: &NestedEvent) -> Option<Value> {
         let mut path = vec![&*nested.call_id];
         let (mut agent, mut event) = (&nested.agent, &nested.event);
@@ -116,8 +116,8 @@ impl SubAgents {
         self.order.is_empty()
     }
 
-    /// Returns the sub-agents that a conversation keeps: those before, and those of this run, as far as they are small
-    /// enough together.
+    /// Returns the sub-agents to store with a conversation: the earlier ones and those of this run, without the oldest
+    /// if they exceed the limit.
     pub(crate) fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
         let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.call_id);
         let older = before.iter().filter(is_older);
@@ -134,7 +134,7 @@ impl SubAgents {
 }
 
 impl SubAgent {
-    /// Follows an event, and returns true if it is a step.
+    /// Applies an event, and returns true if it is a step.
     fn follow(&mut self, event: &AgentEvent) -> bool {
         match event {
             AgentEvent::Block(ContentBlock::Text(block)) => {
@@ -191,7 +191,7 @@ impl SubAgent {
         }
     }
 
-    /// Returns the sub-agent in the words of front ends.
+    /// Returns the sub-agent's JSON for front ends.
     pub(crate) fn for_front_ends(&self) -> Value {
         let parts = self.parts.iter().map(|part| match part {
             SubPart::Text { text } => json!({"type": "text", "text": text}),
@@ -216,7 +216,7 @@ impl SubAgent {
     }
 }
 
-/// Returns a value if it is small.
+/// Returns a value if it is not larger than [`MOST_VALUE`].
 fn small(value: &Value) -> Option<Value> {
     let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
     (bytes <= MOST_VALUE).then(|| value.clone())

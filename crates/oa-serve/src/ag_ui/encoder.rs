@@ -1,4 +1,4 @@
-//! The events of a run, as AG-UI defines them.
+//! The AG-UI events of a run.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,20 @@ use crate::log::{RunEvent, WaitingCall, WaitingKind};
 use crate::run_stream::{Kind, RunWriter};
 use crate::sub_agents::SubAgent;
 
-/// A run as an AG-UI front end reads it.
+/// The AG-UI encoding of a run.
 ///
-/// Whatever happens in the run, each message and each call that is opened is closed before `RUN_FINISHED`, and nothing
-/// follows `RUN_ERROR`.
+/// In all cases, each message and each call that is opened is closed before `RUN_FINISHED`, and nothing follows
+/// `RUN_ERROR`.
 #[derive(Debug)]
 pub(crate) struct RunEvents {
     thread: String,
     run: String,
-    /// The state that the front end shares.
+    /// The state shared with the front end.
     state: Value,
-    /// The number of our run, for ids that are used once.
+    /// The server's number of the run, which makes ids unique.
     number: u64,
     ids: u64,
-    /// The id of the text that is open.
+    /// The id of the open text.
     open: String,
     /// The message of this answer, once it has one.
     message: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct RunEvents {
     usage: Usage,
 }
 
-/// A call as far as the front end knows it.
+/// The state of a call as sent to the front end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Call {
     Open,
@@ -61,7 +61,7 @@ impl RunEvents {
         format!("{kind}-{}-{}", self.number, self.ids)
     }
 
-    /// Begins a call, unless it has begun: as a part of the message of its answer.
+    /// Starts a call as a part of its answer's message, unless it has been started.
     fn start_call(&mut self, id: &str, name: &str, input: Option<&Value>, out: &mut Vec<u8>) {
         if self.calls.contains_key(id) {
             return;
@@ -167,7 +167,7 @@ impl RunWriter for RunEvents {
     }
 
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
-        // That of a complete call comes with its result.
+        // The error of a complete call comes with its result.
         if let Some(id) = error.id {
             self.start_call(&id, error.name.as_deref().unwrap_or("unknown"), None, out);
             self.end_call(&id, out);
@@ -193,7 +193,7 @@ impl RunWriter for RunEvents {
         data(&json!({"type": "CUSTOM", "name": name, "value": value}), out);
     }
 
-    /// Sends a result once; also of a call that an earlier run has announced.
+    /// Sends a result once, also for a call that an earlier run announced.
     fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
         self.end_call(result.call_id, out);
         let before = self.calls.insert(result.call_id.to_owned(), Call::Answered);
@@ -274,12 +274,12 @@ impl RunWriter for RunEvents {
     }
 }
 
-/// Returns an activity, which replaces the one of the same id.
+/// Returns an activity, which replaces the one with the same id.
 fn activity_snapshot(id: &str, kind: &str, content: &Value) -> Value {
     json!({"type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": kind, "content": content})
 }
 
-/// The question whether a call may run, with the input that will run.
+/// Returns the approval request for a call, with the input that will run.
 fn interrupt(run: u64, call: &WaitingCall) -> Value {
     json!({
         "id": approval_id(run, &call.call_id),
@@ -295,7 +295,7 @@ fn interrupt(run: u64, call: &WaitingCall) -> Value {
     })
 }
 
-/// Returns the tokens of the run, without members that nobody has counted.
+/// Returns the tokens of the run, without members that were not reported.
 fn usage(usage: &Usage) -> Option<Value> {
     let counts = [
         ("inputTokens", usage.prompt_tokens),

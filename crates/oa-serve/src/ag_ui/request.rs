@@ -1,4 +1,4 @@
-//! Requests of AG-UI: a run's input in, a history out.
+//! AG-UI requests: converts a run input to a history.
 
 use oa_tools::FnTool;
 use oa_types::{ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock};
@@ -12,7 +12,7 @@ use crate::limits::ServeLimits;
 /// The longest id of a thread or a run, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// A run's input; members of later versions are ignored.
+/// A run input. Members of later versions are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -122,7 +122,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     for message in &body.messages {
         push(message, limits, &mut turn)?;
     }
-    // A prompt is the last message that a model sees.
+    // The prompt is the last message, if that is the user's.
     if turn.history.last().is_some_and(|last| last.role == oa_types::MessageRole::User) {
         turn.prompt = turn.history.pop();
         turn.answers.results.clear();
@@ -140,14 +140,14 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     })
 }
 
-/// Reads the answer to an interrupt. Only a clear yes is one.
+/// Reads the answer to an interrupt. Only an explicit approval approves the call.
 fn approval(resume: Resume) -> Approval {
     let is_approved = resume.status == "resolved" && resume.payload["approved"] == true;
     let reason = resume.payload["reason"].as_str().map(str::to_owned);
     Approval { id: resume.interrupt_id, is_approved, reason }
 }
 
-/// Returns what the front end knows beside the conversation, for the model.
+/// Returns the front end's context items as a message for the model.
 fn context(items: &[ContextItem]) -> Option<Message> {
     let lines = items.iter().map(|item| {
         let value = item.value.as_str().map_or_else(|| item.value.to_string(), str::to_owned);
@@ -183,7 +183,7 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
         "assistant" => {
             let mut blocks = content(&message.content);
             blocks.extend(message.tool_calls.iter().map(|call| {
-                // The arguments of a call that broke off are no object.
+                // The arguments of a truncated call are not an object.
                 let input = serde_json::from_str(&call.function.arguments)
                     .ok()
                     .filter(Value::is_object)
@@ -209,13 +209,13 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
             turn.history.push(Message::tool(block));
             turn.answers.results.push(ClientResult { call_id, content, is_error });
         }
-        // Reasoning and activities are for people; later versions may have more.
+        // Reasoning and activities are for display; later versions may add more roles.
         _ => {}
     }
     Ok(())
 }
 
-/// Returns the text and the images of a content.
+/// Returns the text and images of a message's content.
 fn content(content: &Value) -> Vec<ContentBlock> {
     let text = |text: &str| (!text.is_empty()).then(|| TextBlock::new(text).into());
     match content {

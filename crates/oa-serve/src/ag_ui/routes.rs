@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router<Served> {
     Router::new().route("/", post(run))
 }
 
-/// A refusal, whose body the client puts into its error.
+/// A refusal. The client uses its body as the error message.
 struct RunRefused(Refusal);
 
 impl From<Refusal> for RunRefused {
@@ -40,7 +40,7 @@ impl IntoResponse for RunRefused {
 
 async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, RunRefused> {
     let input = request::read(&body, served.conversations.limits())?;
-    // A closed connection stops the run: this protocol has no other way.
+    // A closed connection stops the run, because the protocol has no other way to stop it.
     let policy = Policy { unread: Duration::ZERO, denies_approvals: false };
     let request = FrontRequest {
         turn: input.turn,

@@ -16,17 +16,17 @@ use crate::sub_agents::SubAgent;
 #[derive(Debug)]
 pub(crate) struct MessageWriter {
     message_id: String,
-    /// Calls that the user has denied, whose results say so.
+    /// Calls that the user has denied; their results are sent as denials.
     denied: HashSet<String>,
-    /// The number of text parts so far, by which they are named.
+    /// The number of text parts so far, used for their ids.
     parts: u64,
     is_in_step: bool,
-    /// True if the last step has calls that are done: a front end would send such a message again.
+    /// True if the last step has completed calls: a front end would resend a message that ends with one.
     has_done_calls: bool,
     calls: HashMap<String, Call>,
 }
 
-/// A call, as far as the front end knows it.
+/// The state of a call as sent to the front end.
 #[derive(Debug, Default)]
 struct Call {
     input: Option<Value>,
@@ -34,7 +34,7 @@ struct Call {
 }
 
 impl MessageWriter {
-    /// Creates the writer of a run whose message has this id; `denied` are calls that the user has just denied.
+    /// Creates a writer for a run whose message has this id; `denied` are calls that the user has just denied.
     pub(crate) fn new(message_id: String, denied: impl IntoIterator<Item = String>) -> Self {
         Self {
             message_id,
@@ -64,7 +64,7 @@ impl MessageWriter {
         }
     }
 
-    /// Shows the input of a call, unless it is shown already.
+    /// Sends the input of a call, unless it has been sent.
     fn input(&mut self, id: &str, name: &str, input: Value, out: &mut Vec<u8>) {
         let call = self.calls.entry(id.to_owned()).or_default();
         if call.is_done || call.input.as_ref() == Some(&input) {
@@ -120,7 +120,7 @@ impl RunWriter for MessageWriter {
         self.input(&call.id, &call.name, call.input, out);
     }
 
-    /// Shows a call that cannot be run. The error of one that was shown whole comes with its result.
+    /// Sends a call that cannot run. For a call that was sent complete, the error comes with its result.
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
         let ToolUseError { error, raw_data, id: Some(id), name, .. } = error else {
             return;
@@ -146,7 +146,7 @@ impl RunWriter for MessageWriter {
     }
 
     fn state(&mut self, members: &Value, out: &mut Vec<u8>) {
-        // The last state replaces the ones before.
+        // A part with the same id replaces the previous one.
         chunk(json!({"type": "data-state", "id": "state", "data": members}), out);
     }
 
@@ -183,7 +183,7 @@ impl RunWriter for MessageWriter {
     }
 
     fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {
-        // It replaces the part of this sub-agent as it was before.
+        // Replaces the previous part of this sub-agent.
         chunk(
             json!({"type": "data-agent", "id": agent.call_id, "data": agent.for_front_ends()}),
             out,
@@ -204,7 +204,7 @@ impl RunWriter for MessageWriter {
         let waits = !run.waiting.is_empty();
         for call in run.waiting {
             let approval = approval_id(run.run, &call.call_id);
-            // The input that will run, should it not be the one that was shown.
+            // Send the input that will run, in case it differs from the one that was sent.
             self.input(&call.call_id, &call.name, call.input, out);
             if call.kind == WaitingKind::Approval {
                 chunk(
@@ -221,7 +221,7 @@ impl RunWriter for MessageWriter {
             chunk(json!({"type": "abort", "reason": "stopped"}), out);
         } else {
             if self.has_done_calls && !waits {
-                // A last step with nothing but finished calls would be sent again, and again.
+                // `useChat` would resend a message whose last step has only completed calls, in an endless loop.
                 self.start_step(out);
             }
             self.end_step(out);
@@ -236,12 +236,12 @@ impl RunWriter for MessageWriter {
     }
 }
 
-/// Appends a chunk, with the keys that the client accepts.
+/// Appends a chunk, renaming keys that the client does not accept.
 fn chunk(chunk: Value, out: &mut Vec<u8>) {
     data(&without_forbidden_keys(chunk), out);
 }
 
-/// Returns the word for a reason; the client knows no others.
+/// Returns the client's name for a reason. The client accepts no other names.
 fn finish_reason(reason: &FinishReason, waits: bool) -> &'static str {
     match reason {
         _ if waits => "tool-calls",

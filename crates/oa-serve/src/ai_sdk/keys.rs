@@ -1,8 +1,8 @@
-//! Keys that the client refuses to read, since they are dangerous in JavaScript.
+//! Keys that the client rejects because they are dangerous in JavaScript.
 
 use serde_json::{Map, Value};
 
-/// Renames the key `__proto__`, and `constructor` if it holds `prototype`: a stream with one of them ends in an error.
+/// Renames the key `__proto__`, and `constructor` if it contains `prototype`: the client fails a stream with one of them.
 pub(crate) fn without_forbidden_keys(value: Value) -> Value {
     match value {
         Value::Array(values) => values.into_iter().map(without_forbidden_keys).collect(),

@@ -1,4 +1,4 @@
-//! Requests of the AI SDK: UI messages in, a history out.
+//! AI SDK requests: converts UI messages to a history.
 
 use oa_types::{
     ContentBlock, ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
@@ -13,7 +13,7 @@ use crate::limits::ServeLimits;
 /// The longest id of a chat or a message, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// A request as the client's transport sends it; what it does not know of is ignored.
+/// A request from the client's transport. Unknown members are ignored.
 #[derive(Deserialize)]
 struct Body {
     id: String,
@@ -40,10 +40,10 @@ enum Role {
 #[derive(Debug)]
 pub(crate) struct ChatTurn {
     pub(crate) chat: String,
-    /// The id of the assistant's message that the turn continues.
+    /// The id of the assistant message that the turn continues.
     pub(crate) continues: Option<String>,
     pub(crate) turn: FrontTurn,
-    /// Calls that the front end says the user has denied.
+    /// Calls that the user denied, according to the front end.
     pub(crate) denied: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
     Ok(ChatTurn { chat: id, continues, turn, denied })
 }
 
-/// Returns the answers that a message to be continued holds, and the calls that were denied.
+/// Returns the answers in a message to continue, and the calls that were denied.
 fn answers(parts: &[Value]) -> (Answers, Vec<String>) {
     let (mut answers, mut denied) = (Answers::default(), Vec::new());
     for part in parts {
@@ -135,8 +135,8 @@ fn answers(parts: &[Value]) -> (Answers, Vec<String>) {
     (answers, denied)
 }
 
-/// Appends the messages that a UI message stands for: for each step of an assistant its answer, then the results of
-/// its calls. Calls without a result stay open.
+/// Appends the messages of a UI message: for each step of an assistant message, its answer and then the results of its
+/// calls. Calls without a result stay open.
 fn push(message: &UiMessage, history: &mut Vec<Message>) {
     match message.role {
         Role::User => {
@@ -171,7 +171,7 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
             content.push(ContentBlock::Thinking(ThinkingBlock::new(text)));
         } else if let Some((name, call_id)) = tool_part(part) {
             let state = part["state"].as_str().unwrap_or_default();
-            // The arguments of a call that broke off are no object.
+            // The arguments of a truncated call are not an object.
             let input = if part["input"].is_object() { part["input"].clone() } else { json!({}) };
             content.push(ToolUseBlock::new(call_id, name, input).into());
             let result = match state {
@@ -199,7 +199,7 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
     }
 }
 
-/// Returns name and call id of a call.
+/// Returns the name and the id of a call.
 fn tool_part(part: &Value) -> Option<(&str, &str)> {
     let name = match part["type"].as_str()? {
         "dynamic-tool" => part["toolName"].as_str()?,
@@ -225,7 +225,7 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
         {
             return Some(image.into());
         }
-        // The model is told of what it cannot see.
+        // The model gets a note in place of a file that it cannot see.
         let name = part["filename"].as_str().unwrap_or("a file");
         Some(TextBlock::new(format!("[{name} ({kind}) was attached, and cannot be shown]")).into())
     };

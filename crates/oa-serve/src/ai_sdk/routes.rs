@@ -1,4 +1,4 @@
-//! Routes of a chat: a turn, its stream again, and its stop.
+//! Routes of a chat: run a turn, resume its stream, and stop it.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -24,7 +24,7 @@ pub(crate) fn routes() -> Router<Served> {
         .route("/{id}/stop", post(stop))
 }
 
-/// A refusal as this client shows it: the text of the body is the message for the user.
+/// A refusal. The client shows the text of its body to the user.
 struct ChatError(Refusal);
 
 impl From<Refusal> for ChatError {

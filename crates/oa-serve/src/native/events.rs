@@ -8,7 +8,8 @@ use crate::conversation::View;
 use crate::encoder::Encoder;
 use crate::log::{CallAnswer, ConversationEvent};
 
-/// Each event as it is: its id names it, its type says which kind of data it holds. The stream goes on over runs.
+/// The native encoding: each event has its id, and its type determines the form of its data. The stream continues
+/// across runs.
 #[derive(Debug)]
 pub(crate) struct EventFrames;
 

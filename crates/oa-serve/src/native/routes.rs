@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Router<Served> {
         .fallback(nothing_here)
 }
 
-/// A refusal as this interface writes it.
+/// A refusal in the format of this interface.
 pub(crate) struct NativeError(Refusal);
 
 impl<E: Into<Refusal>> std::convert::From<E> for NativeError {

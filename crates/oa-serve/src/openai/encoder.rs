@@ -13,7 +13,7 @@ use crate::encoder::data;
 use crate::log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
 use crate::run_stream::{Kind, RunWriter};
 
-/// Facts that all chunks of a completion share.
+/// The members that all chunks of a completion share.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub(crate) model: String,
@@ -31,7 +31,7 @@ pub(crate) struct Chunks {
     joined: Joined,
 }
 
-/// The texts of the rounds as one. Nothing else in a completion tells where a round ends.
+/// Joins the texts of the rounds. A completion has no other way to show where a round ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Joined {
     content: TurnText,
@@ -95,7 +95,7 @@ impl RunWriter for Chunks {
         }
     }
 
-    // Clients take every event for a chunk, so what tools do is a comment.
+    // Clients parse every event as a chunk, so the activity of tools is sent as comments.
     fn call_runs(&mut self, name: &str, out: &mut Vec<u8>) {
         comment(name, out);
     }
@@ -150,9 +150,9 @@ pub(crate) struct Whole {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) message: String,
-    /// The status of the model's server, if it answered with one.
+    /// The error status of the model's server, if it sent one.
     pub(crate) status: Option<u16>,
-    /// False once tools have run: a client that tries again would run them again.
+    /// False once tools have run, because a retry would run them again.
     pub(crate) may_be_retried: bool,
 }
 
@@ -169,7 +169,7 @@ impl Whole {
         }
     }
 
-    /// Reads on, and returns the completion once it is there.
+    /// Reads an item, and returns the completion once it is complete.
     pub(crate) fn read(&mut self, view: View) -> Option<Result<Value, Failure>> {
         match view {
             View::Gap => {
@@ -244,12 +244,12 @@ impl Whole {
     }
 }
 
-/// Returns an error as these clients read it.
+/// Returns an error in OpenAI's format.
 pub(crate) fn error(message: &str, kind: &str, param: Option<&str>, code: Option<&str>) -> Value {
     json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }
 
-/// Returns the calls that the client is to answer.
+/// Returns the calls that the client must answer.
 fn client_calls(waiting: &[WaitingCall]) -> impl Iterator<Item = Value> {
     let calls = waiting.iter().filter(|call| call.kind == WaitingKind::Result);
     calls.map(|call| {
@@ -266,7 +266,7 @@ fn comment(text: &str, out: &mut Vec<u8>) {
     Frame::write_comment(text, out);
 }
 
-/// Returns the word for a reason; clients know no others.
+/// Returns OpenAI's name for a reason. Clients accept no other names.
 fn finish_reason(reason: &FinishReason, has_calls: bool) -> &'static str {
     match reason {
         _ if has_calls => "tool_calls",

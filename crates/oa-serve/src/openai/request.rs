@@ -1,4 +1,4 @@
-//! Requests of OpenAI's clients: a completion's request in, a history out.
+//! OpenAI requests: converts a completion request to a history.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -49,13 +49,13 @@ pub(crate) struct Completion {
     pub(crate) tools: Vec<FnTool>,
     pub(crate) sampling: Sampling,
     pub(crate) turn: FrontTurn,
-    /// The messages before the answer.
+    /// The hash of the messages before the answer.
     pub(crate) asked: u64,
-    /// The messages before the calls that the client has just answered, and the ids of these calls.
+    /// The hash of the messages before the calls that the client has just answered, and the ids of these calls.
     pub(crate) answered: Option<(u64, Vec<String>)>,
 }
 
-/// Reads a request. `hasher` names messages.
+/// Reads a request. `hasher` hashes the messages.
 pub(crate) fn read(
     body: &[u8],
     limits: &ServeLimits,
@@ -83,7 +83,7 @@ pub(crate) fn read(
     let asked = hasher.hash_one(text_of(&history));
     let mut turn = FrontTurn::default();
     let mut answered = None;
-    // Instructions may stand behind the prompt, too.
+    // Instructions may also follow the prompt.
     let is_said = |message: &Message| message.role != MessageRole::System;
     match history.iter().rposition(is_said).map(|place| (place, history[place].role)) {
         Some((place, MessageRole::User)) => turn.prompt = Some(history.remove(place)),
@@ -123,7 +123,7 @@ pub(crate) fn read(
     })
 }
 
-/// Returns messages as text, by which equal ones are found again.
+/// Returns messages as text for hashing; equal messages have equal text.
 fn text_of(messages: &[Message]) -> String {
     serde_json::to_string(messages).unwrap_or_default()
 }
@@ -183,7 +183,7 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
 fn call(call: &Value) -> Option<ToolUseBlock> {
     let function = &call["function"];
     let arguments = function["arguments"].as_str().unwrap_or_default();
-    // The arguments of a call that broke off are no object.
+    // The arguments of a truncated call are not an object.
     let input = serde_json::from_str(arguments).ok().filter(Value::is_object);
     let input = input.unwrap_or_else(|| json!({}));
     Some(ToolUseBlock::new(call["id"].as_str()?, function["name"].as_str()?, input))
@@ -197,7 +197,7 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// Returns the content of the user. Adjacent texts are one.
+/// Returns the content of a user message. Adjacent texts are joined.
 fn user_content(content: &Value) -> Vec<ContentBlock> {
     let mut blocks: Vec<ContentBlock> = Vec::new();
     let parts = match content {
@@ -221,7 +221,7 @@ fn user_content(content: &Value) -> Vec<ContentBlock> {
     blocks
 }
 
-/// Removes thinking that a front end has put before the text: a model should not read what it thought.
+/// Removes thinking that a front end has put before the text: a model should not see its earlier thinking.
 fn without_thinking(text: &str) -> String {
     let mut rest = text;
     while let Some(thinking) = rest.trim_start().strip_prefix("<think>") {

@@ -29,7 +29,7 @@ pub(crate) fn routes() -> Router<Served> {
         .fallback(nothing_here)
 }
 
-/// An error as these clients read it.
+/// An error in OpenAI's format.
 enum CompletionError {
     Failed(Failure),
     Refused(Refusal),
@@ -47,7 +47,7 @@ impl IntoResponse for CompletionError {
         let (status, body, may_be_retried) = match self {
             Self::Failed(failure) => {
                 let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
-                // The client is not to blame for what the agent asks of its model, but may try again later.
+                // A 4xx from the model's server is not this client's fault. It may retry after 429 and 5xx.
                 let status = status
                     .filter(|status| {
                         *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
@@ -111,7 +111,7 @@ async fn model(
     Ok(Json(entry(&served, &id)))
 }
 
-/// Returns the agent behind a model's id; `None` for the one that is served.
+/// Returns the agent for a model id; `None` for the served agent.
 fn find(served: &Served, model: &str) -> Result<Option<AgentOptions>, CompletionError> {
     match &served.housekeeping {
         _ if *model == *served.name => Ok(None),
@@ -124,7 +124,7 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
     let conversations = &served.conversations;
     let completion = request::read(&body, conversations.limits(), conversations.hasher())?;
     let agent = find(&served, &completion.model)?;
-    // A closed connection stops the run, and nobody can be asked.
+    // A closed connection stops the run, and there is no user to ask.
     let policy = Policy { unread: Duration::ZERO, denies_approvals: true };
     let request = FrontRequest {
         turn: completion.turn,

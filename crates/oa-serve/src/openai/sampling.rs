@@ -1,16 +1,16 @@
-//! Parameters of a completion beside its messages: each acts, or is refused by its name.
+//! Parameters of a completion besides its messages. Each one applies or is rejected by name.
 
 use oa_types::wire::{ChatParameters, ToolChoice};
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 
-/// The most texts that may end an answer.
+/// The maximum number of stop sequences.
 const MOST_STOPS: usize = 16;
-/// The longest of these texts, and the longest response format, in bytes.
+/// The maximum length of a stop sequence and of a response format, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// The parameters that a request sets. They hold for each answer of the model in the turn.
+/// The parameters that a request sets. They apply to each answer of the model in the turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sampling {
     temperature: Option<f32>,
@@ -21,12 +21,12 @@ pub(crate) struct Sampling {
     response_format: Option<Value>,
     parallel_tool_calls: Option<bool>,
     uses_no_tools: bool,
-    /// Parameters that are passed on as they are.
+    /// Parameters that are forwarded unchanged.
     others: Map<String, Value>,
 }
 
 impl Sampling {
-    /// Reads the parameters among the members of a request. Null is none, and other members are left alone.
+    /// Reads the parameters from the members of a request. Null counts as absent; other members are ignored.
     pub(crate) fn read(members: &Map<String, Value>) -> Result<Self, Refusal> {
         let get = |name: &str| members.get(name).filter(|value| !value.is_null());
         let mut sampling = Self {
@@ -91,8 +91,8 @@ impl Sampling {
         Ok(sampling)
     }
 
-    /// Sets the parameters of requests. `agent` are those of the agent, which stay where the client sets nothing; its
-    /// token limit and its stop texts hold in any case.
+    /// Sets the parameters of requests. The `agent`'s parameters apply where the client sets none; its token limit and
+    /// stop sequences always apply.
     pub(crate) fn apply(&self, agent: &ChatParameters, to: &mut ChatParameters) {
         to.temperature = self.temperature.or(agent.temperature);
         to.top_p = self.top_p.or(agent.top_p);
@@ -121,13 +121,13 @@ impl Sampling {
         to.extra_body.extend(self.others.clone());
     }
 
-    /// Returns true if the client wants answers of a certain form.
+    /// Returns true if the client sets a response format.
     pub(crate) fn has_format(&self) -> bool {
         self.response_format.is_some()
     }
 }
 
-/// The smaller of two limits.
+/// Returns the smaller of two limits.
 fn most(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     [one, other].into_iter().flatten().min()
 }
@@ -154,7 +154,7 @@ fn tokens(value: Option<&Value>, name: &'static str) -> Result<Option<u32>, Refu
     let Some(value) = value else { return Ok(None) };
     let tokens = value.as_u64().filter(|tokens| *tokens > 0);
     let tokens = tokens.ok_or_else(|| wrong(name, "must be an integer above 0"))?;
-    // More than that is no limit.
+    // A larger value has no effect as a limit.
     Ok(Some(u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
@@ -173,7 +173,7 @@ fn stops(value: &Value) -> Result<Vec<String>, Refusal> {
     read.filter(|texts| texts.len() <= MOST_STOPS).ok_or_else(|| wrong("stop", &why))
 }
 
-/// Reads a response format; plain text is none.
+/// Reads a response format; `None` for plain text.
 fn response_format(format: &Value) -> Result<Option<Value>, Refusal> {
     let is_whole = match format["type"].as_str() {
         Some("text") => return Ok(None),
