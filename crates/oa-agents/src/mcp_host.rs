@@ -134,7 +134,7 @@ impl McpHost {
         options = request.stop.iter().fold(options, |options, text| options.stop(text));
         let mut messages = request.messages;
         let prompt = messages.pop().filter(|last| last.role == MessageRole::User);
-        let prompt = prompt.ok_or_else(|| refusal("the last message is not the user's"))?;
+        let prompt = prompt.ok_or_else(|| refusal("the last message must be a user message"))?;
         let mut client = Client::with_history(options.build()?, messages)?;
         client.set_tools(Vec::<Arc<dyn Tool>>::new())?;
         client.set_system_prompt(request.system_prompt.unwrap_or_default())?;
@@ -227,7 +227,7 @@ impl Gate {
                 }
             }
             Permission::Deny(reason) => Err(refusal(reason)),
-            _ => Err(refusal("there is nobody to approve it")),
+            _ => Err(refusal("no user is available to approve it")),
         }
     }
 

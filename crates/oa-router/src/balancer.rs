@@ -21,8 +21,8 @@ use crate::server_set::ServerSet;
 
 /// A balancer that chooses a server instead of forwarding requests.
 ///
-/// Its services are the servers' indices and respond immediately. Before each choice it is told which servers
-/// are available, as discovery events. So nothing waits in it, nothing is buffered, and no error can be lost.
+/// Its services are the servers' indices and respond immediately. Before each choice it receives the available
+/// servers as discovery events. So nothing waits in it, nothing is buffered, and no error can be lost.
 pub(crate) struct Balancer {
     balance: Balance<Discovery, ()>,
     discovery: Discovery,

@@ -80,14 +80,14 @@
 //! | servers | 64 at most | fixed |
 //! | answers in progress at a server | no bound | [`cap`](RouterBuilder::cap), [`Server::cap`] |
 //! | requests that wait | 256 | [`queue`](RouterBuilder::queue) |
-//! | how long one waits | 300 seconds | [`longest_wait`](RouterBuilder::longest_wait) |
+//! | the time that one waits | 300 seconds | [`longest_wait`](RouterBuilder::longest_wait) |
 //! | conversations remembered | 4,096, none for [`Policy::Failover`] | [`sticky`](RouterBuilder::sticky) |
-//! | how long a conversation waits for its server | 2 seconds | [`patience`](RouterBuilder::patience) |
+//! | the time that a conversation waits for its server | 2 seconds | [`patience`](RouterBuilder::patience) |
 //! | failures in a row that open a circuit | 3 | [`BreakerConfig::failures`] |
-//! | how long it is open, the first time and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
+//! | the time that it is open, at first and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
 //! | a `Retry-After` that is honored | 600 seconds | [`BreakerConfig::max_retry_after`] |
 //! | requests at once after a trial | 2, and one more for each answer that begins, up to 32 | fixed |
-//! | the excerpt of one server's error, and how many servers are named | 120 characters, 8 | fixed |
+//! | the excerpt of one server's error, and the number of servers named | 120 characters, 8 | fixed |
 //!
 //! # Design of the balancer
 //!
@@ -99,7 +99,7 @@
 //! block all requests behind it; one error would fail all of them; and it could not consider a conversation's
 //! own server or the servers that already failed a request. So requests do not pass through the balancer. One
 //! scheduler, behind a lock held for microseconds, tracks room, waiting requests and health. When several servers
-//! could take a request, the balancer's discovery is told exactly these, and it picks one. Waiting is a future:
+//! could take a request, the balancer's discovery receives exactly these, and it picks one. Waiting is a future:
 //! dropping it leaves the queue.
 //!
 //! # Stability

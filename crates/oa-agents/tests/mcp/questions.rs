@@ -105,7 +105,7 @@ async fn permissions_of_the_calling_agent_decide() {
         options.permission_mode(PermissionMode::Ask).tool_rule(ToolRule::allow("s__run"))
     })
     .await;
-    assert_eq!(nobody, ("refused: there is nobody to approve it".to_owned(), 0));
+    assert_eq!(nobody, ("refused: no user is available to approve it".to_owned(), 0));
     let allowed = ask(|options| {
         options.permission_mode(PermissionMode::Ask).tool_rule(ToolRule::allow("s__*"))
     })

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Renames the key `__proto__`, and `constructor` if it contains `prototype`: the client fails a stream with one of them.
+/// Renames the key `__proto__`, and `constructor` if it contains `prototype`: with one of them, the client fails the
+/// stream.
 pub(crate) fn without_forbidden_keys(value: Value) -> Value {
     match value {
         Value::Array(values) => values.into_iter().map(without_forbidden_keys).collect(),

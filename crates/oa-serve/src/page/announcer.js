@@ -1,4 +1,4 @@
-// What screen readers are told: that work began, that somebody is needed, and each answer once, when it is complete.
+// Announcements for screen readers: a run began, a call waits for the user, and each answer once it is complete.
 
 import { hasEnded, isWaiting } from "./call.js";
 import { answerBefore } from "./transcript.js";
@@ -16,11 +16,11 @@ export class Announcer {
   }
 
   say(text) {
-    // The same sentence again is announced only if the region changes.
+    // Screen readers announce a repeated sentence only if the region changes.
     this.#region.textContent = this.#region.textContent === text ? `${text}\u00a0` : text;
   }
 
-  /** A conversation was opened: what it holds is not news. */
+  /** Starts over for an opened conversation, whose present content is not announced. */
   reset(state) {
     this.#wasRunning = state.run !== null;
     this.#ended = state.ended;
@@ -57,7 +57,7 @@ export class Announcer {
   }
 }
 
-/** Markdown as somebody would read it aloud. */
+/** Markdown as plain text to read aloud. */
 const spoken = (text) => text.replace(/^(```|~~~)[^]*?(?:^\1|$(?![^]))/gm, "Code block.").replace(/[#*`>|~]+/g, "").replace(/\s+/g, " ").trim();
 
 const waitingIds = (state) =>

@@ -9,7 +9,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Takes the token out of the address, so that it is neither copied nor kept in the history of the browser. */
+/** Removes the token from the URL, so that it is neither copied nor kept in the browser history. */
 export function takeToken() {
   const address = new URL(location.href);
   const token = address.searchParams.get("token");

@@ -1,4 +1,4 @@
-// The page: opens conversations, passes events to their state, and shows the state once a frame.
+// The page: opens conversations, applies events to their state, and renders the state once per frame.
 
 import { Announcer } from "./announcer.js";
 import * as api from "./api.js";
@@ -21,7 +21,7 @@ class App {
   #state = empty();
   #feed = null;
   #link = "connecting";
-  #opened = 0; // counts conversations that were opened, so that a late answer is not taken for another's
+  #opened = 0; // counts opened conversations, to detect late responses for another one
   #isLive = false;
   #isScheduled = false;
   #isAsking = false;
@@ -96,7 +96,7 @@ class App {
     this.#isAsking = false;
   }
 
-  /** Opens a conversation; null is a new one, which exists once something was sent. */
+  /** Opens a conversation; null is a new one, which is created with its first message. */
   async #open(id) {
     this.#opened += 1;
     const opened = this.#opened;
@@ -125,7 +125,7 @@ class App {
     }
   }
 
-  /** Shows a state and reads the events that come after it. */
+  /** Shows a state and reads the events that follow. */
   #follow(state) {
     this.#show(state);
     this.#feed = new Feed(state.id, state.lastEvent, {
@@ -155,7 +155,7 @@ class App {
 
   #welcome() {
     const { name, tools } = this.#agent;
-    // Many tools are shown by their names alone.
+    // A long list shows only the names.
     const isLong = tools.length > 8;
     const item = (tool) => element(
       "li", isLong ? { title: tool.description } : {},
@@ -166,13 +166,13 @@ class App {
       "div", { class: "welcome" },
       element("img", { class: "mark", src: "icon.svg", alt: "", width: "52", height: "52" }),
       element("h2", { text: `Ask ${name}` }),
-      element("p", { text: tools.length ? "It answers, and works with these tools:" : "It answers in words; it has no tools." }),
+      element("p", { text: tools.length ? "It can use these tools:" : "It has no tools." }),
       tools.length ? element("ul", { class: isLong ? "tools is-long" : "tools", "aria-label": "Tools" }, ...tools.map(item)) : null,
     );
   }
 
   #take(input) {
-    // The conversation is being loaded again, and what comes now is in it.
+    // The conversation is being reloaded, which includes this event.
     if (this.#state.isStale) return;
     const wasRunning = this.#state.run !== null;
     this.#state = reduce(this.#state, input);
@@ -205,7 +205,7 @@ class App {
       this.#isScheduled = false;
       this.#render();
     };
-    // A hidden page has no frames.
+    // A hidden page gets no animation frames.
     if (document.hidden) setTimeout(render, 200);
     else requestAnimationFrame(render);
   }
@@ -238,7 +238,7 @@ class App {
     try {
       await api.steer(this.#state.id, text);
     } catch (error) {
-      // The run ended in the meantime, so this is the next prompt.
+      // The run has ended in between, so send the text as the next prompt.
       if (error.status !== 409) throw error;
       await this.#prompt(text, []);
       return;
@@ -246,13 +246,13 @@ class App {
     this.#take({ event: "steer", data: { text } });
   }
 
-  /** Puts steered messages that nothing has read into the box again. */
+  /** Moves steered messages that the model has not read back into the composer. */
   async #takeBack() {
     const opened = this.#opened;
     const { id, steering } = this.#state;
     try {
       const { messages } = await api.takeSteered(id);
-      // Another viewer may have been faster, and the server may have forgotten them: they are still here.
+      // If another viewer was faster or the server has forgotten the messages, use the local copy.
       const text = (messages.length ? messages : steering).join("\n\n");
       if (opened === this.#opened) {
         this.#take({ event: "taken", data: {} });
@@ -275,14 +275,14 @@ class App {
     try {
       await send();
     } catch (error) {
-      // Somebody else was faster, and the events tell what came of it.
+      // Another viewer was faster; the events bring the answer.
       if (error.status !== 409) throw error;
       return;
     }
     this.#take({ event: "answered", data: { call_id: callId, ...data } });
   }
 
-  /** Reads the results that other viewers gave. */
+  /** Loads the results that other viewers entered. */
   async #readResults() {
     const opened = this.#opened;
     const missing = new Set(callsWithoutResult(this.#state).map((call) => call.callId));

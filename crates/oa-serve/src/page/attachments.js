@@ -1,11 +1,11 @@
-// Images that go with the next prompt. Large ones are made smaller, so that a prompt fits into a request.
+// Images attached to the next prompt. Large ones are scaled down, so that a prompt fits into a request.
 
 import { element, icon } from "./element.js";
 
 const MOST = 6;
 const MOST_BYTES = 3 << 20; // all images of a prompt, as data URLs
-const LARGE = 600 << 10; // a file above this is made smaller
-const EDGE = 1568; // pixels; vision models read no more
+const LARGE = 600 << 10; // larger files are scaled down
+const EDGE = 1568; // pixels; vision models use no more
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 export class Attachments {
@@ -13,7 +13,7 @@ export class Attachments {
   #report;
   #changed;
 
-  /** `report` is told why a file is not taken, and `changed` that there are other images now. */
+  /** Calls `report` with the reason why a file is rejected, and `changed` when the images change. */
   constructor(list, report, changed) {
     this.list = list;
     this.#report = report;
@@ -38,7 +38,7 @@ export class Attachments {
     this.#changed();
   }
 
-  /** Reads files. `isWanted` tells, once one is read, whether it still belongs here: reading takes time. */
+  /** Reads files. After each read, which takes time, `isWanted` returns true if the file still belongs here. */
   async add(files, isWanted) {
     for (const file of files) {
       const problem = await this.#take(file, isWanted);
@@ -52,7 +52,7 @@ export class Attachments {
   async #take(file, isWanted) {
     const name = file.name || "image";
     if (!TYPES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image.`;
-    if (this.#images.length >= MOST) return `A prompt has at most ${MOST} images.`;
+    if (this.#images.length >= MOST) return `A prompt can have at most ${MOST} images.`;
     let url;
     try {
       url = await dataUrl(file.size > LARGE ? await shrink(file) : file);

@@ -6,8 +6,8 @@ import * as text from "./text.js";
 export const STATES = Object.freeze([
   "writing", // its arguments arrive
   "ready", // complete, not started
-  "approval", // waits for a person to allow it
-  "answer", // waits for its result from outside
+  "approval", // waits for the user's approval
+  "answer", // waits for the result of an external tool
   "running",
   "done",
   "failed",
@@ -51,19 +51,19 @@ export function create(id, callId, name) {
 export const write = (call, piece) =>
   call.state === "writing" ? { ...call, written: text.append(call.written, piece) } : call;
 
-/** A call of a sub-agent, as it was stored. */
+/** Restores a stored call of a sub-agent. */
 export function recall(call, { state, input, result }) {
   return { ...call, state, input, result, isError: state === "failed" };
 }
 
-/** The call is complete: this input is going to run. */
+/** Completes a call: this input will run. */
 export function complete(call, block) {
   const state = call.state === "writing" ? "ready" : call.state;
   return { ...call, name: block.name || call.name, input: call.input ?? block.input, state };
 }
 
 export function fail(call, block) {
-  // A denied call gets an error, too: what was said first is why.
+  // A denied call also gets an error, but the first reason is kept.
   if (hasEnded(call)) return call;
   const written = call.written.size ? call.written : text.of(block.raw_data ?? "");
   return { ...call, name: block.name || call.name, state: "invalid", reason: block.error, written, isError: true };
@@ -72,15 +72,15 @@ export function fail(call, block) {
 export const deny = (call, denied) =>
   ({ ...call, state: "denied", input: denied.input, reason: denied.reason, question: null });
 
-/** The call waits for a person. */
+/** Marks a call as waiting for the user. */
 export function wait(call, waiting) {
   const state = waiting.kind === "result" ? "answer" : "approval";
   return { ...call, state, name: waiting.name ?? call.name, input: waiting.input, question: waiting.prompt ?? null };
 }
 
 /**
- * Somebody has answered: `answer` is `approved`, with the `input` if it was changed, `denied`, with the `reason` if there
- * is one, or `result`.
+ * Applies a user's answer: `answer` is `approved`, with the `input` if it was changed, `denied`, with the `reason` if
+ * there is one, or `result`.
  */
 export function answer(call, { answer: given, input, reason, content, is_error: isError = false } = {}) {
   const states = { denied: "denied", result: isError ? "failed" : "done" };
@@ -98,7 +98,7 @@ export function result(call, block) {
   return next;
 }
 
-/** The turn is over, so whatever has not ended never will. A call that waits stays. */
+/** Stops an unfinished call, because the turn is over. A waiting call is unchanged. */
 export const abandon = (call) =>
   hasEnded(call) || isWaiting(call) ? call : { ...call, state: "stopped", reason: call.reason };
 
@@ -125,7 +125,7 @@ function finish(call, event) {
   };
 }
 
-/** Applies an event of the tool that runs. */
+/** Applies an event of the running tool. */
 export function follow(call, event) {
   switch (event.type) {
     case "tool_call_start":

@@ -29,7 +29,7 @@ const OUTCOMES = {
   cancelled: "Canceled",
 };
 
-/** Cards whose time is shown while they run. */
+/** Cards of running calls, whose elapsed time is shown. */
 const running = new Set();
 let timer = null;
 

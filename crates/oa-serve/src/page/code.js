@@ -1,5 +1,5 @@
-// A block of code that grows: lines are colored when they are complete, and grouped, so that the browser lays out only
-// the last group again.
+// A growing block of code. Lines are colored when complete, and grouped so that the browser lays out only the last
+// group again.
 
 import { element, icon, setText } from "./element.js";
 import { highlight } from "./syntax.js";
@@ -12,7 +12,7 @@ export class CodeBlock {
   #code = element("code");
   #group = null;
   #groupLines = 0;
-  #partial = null; // the text node of the line that grows
+  #partial = null; // the text node of the growing line
   #state = null;
 
   constructor(language) {
@@ -50,7 +50,7 @@ export class CodeBlock {
       this.#groupLines = 0;
       this.#code.append(this.#group);
     }
-    // Text nodes copy themselves when they grow, so a long line gets several.
+    // Appending copies the whole text node, so a long line is split into several.
     if (!this.#partial || this.#partial.length + text.length > GROUP_CHARACTERS) {
       this.#partial = document.createTextNode("");
       this.#group.append(this.#partial);
@@ -75,7 +75,7 @@ export class CodeBlock {
   }
 }
 
-/** Copies text and says so on the button for a moment. */
+/** Copies text and shows the outcome on the button for a moment. */
 export async function copy(button, text) {
   const label = button.querySelector("span");
   const before = "Copy";

@@ -1,4 +1,4 @@
-// The box in which prompts are written: it sends, steers and stops.
+// The composer, where the user writes prompts: it sends, steers and stops.
 
 import { Attachments } from "./attachments.js";
 import * as draft from "./draft.js";
@@ -19,13 +19,13 @@ export class Composer {
   #actions;
   #isRunning = false;
   #isWaiting = false;
-  /** The message on its way: `{id}`, the conversation that it goes to. */
+  /** The message being sent: `{id}`, its conversation. */
   #sending = null;
   #id = null;
 
   /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
   constructor(root, actions) {
-    // The line for problems is below the form.
+    // The error line is below the form.
     const find = (selector) => root.parentElement.querySelector(selector);
     this.#actions = actions;
     this.#form = root;
@@ -52,7 +52,7 @@ export class Composer {
     this.#problem.hidden = !problem;
   }
 
-  /** Shows what sending does now. */
+  /** Updates the controls to show the effect of sending. */
   update({ isRunning, isWaiting }) {
     this.#isRunning = isRunning;
     this.#isWaiting = isWaiting;
@@ -67,7 +67,7 @@ export class Composer {
     this.#showSend();
   }
 
-  /** Shows what was typed in a conversation and not sent; null is the one that has not begun. */
+  /** Shows the draft of a conversation; null is the new one. */
   open(id) {
     this.#id = id;
     const { text, images } = draft.read(id);
@@ -77,7 +77,7 @@ export class Composer {
     this.#showSend();
   }
 
-  /** The conversation that has not begun has this id now. */
+  /** Sets the id of the new conversation, once it is created. */
   begin(id) {
     draft.remove(null);
     this.#id = id;
@@ -86,7 +86,7 @@ export class Composer {
     draft.writeImages(id, this.#attachments.images);
   }
 
-  /** Puts a text before what is written. */
+  /** Puts a text before the current draft. */
   putBack(text) {
     this.#input.value = [text, this.#input.value].filter((part) => part.trim() !== "").join("\n\n");
     draft.writeText(this.#id, this.#input.value);
@@ -112,7 +112,7 @@ export class Composer {
       this.#showSend();
     });
     this.#input.addEventListener("keydown", (event) => {
-      // Enter ends the composition of Japanese or Chinese text, and does not send it.
+      // While an IME composes text, such as Japanese or Chinese, Enter ends the composition and must not send.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
       event.preventDefault();
       this.#submit();
@@ -168,7 +168,7 @@ export class Composer {
     }
   }
 
-  /** Empties the draft of what was sent. What was written since is kept, and so is another conversation's. */
+  /** Removes the sent text and images from the draft. Later changes and drafts of other conversations are kept. */
   #forget(id, text, images) {
     const rest = (list) => list.filter((image) => !images.includes(image));
     if (id !== this.#id) {

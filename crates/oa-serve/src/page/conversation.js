@@ -1,5 +1,5 @@
-// A conversation as the page shows it. Pure: no network, no clock, no DOM. `load` reads a stored conversation, and
-// `reduce` applies what the server sends; the same inputs give the same state.
+// The state of a conversation on the page. Pure: no network, no clock, no DOM. `load` reads a stored conversation, and
+// `reduce` applies the server's events; equal inputs give equal states.
 
 import * as calls from "./call.js";
 import * as threads from "./thread.js";
@@ -11,9 +11,9 @@ export function empty(id = null) {
     thread: threads.EMPTY,
     run: null, // {id} while the agent works
     ended: 0, // runs that have ended since the conversation was opened
-    steering: [], // messages that were steered and are not read yet: a stopped run leaves them for the next one
+    steering: [], // steered messages that the model has not read: a stopped run leaves them for the next one
     usage: null, // of the last answer
-    meter: null, // of the answer that arrives: {firstAt, lastAt, tokens}
+    meter: null, // of the answer in progress: {firstAt, lastAt, tokens}
     speed: null, // tokens per second
     lastEvent: null,
     isStale: false, // events were lost: load the conversation again
@@ -23,7 +23,7 @@ export function empty(id = null) {
 /** Reads a conversation as `GET /api/conversations/{id}` returns it. */
 export function load(stored) {
   const messages = stored.messages.reduce(threads.addMessage, threads.EMPTY);
-  // What comes next is another answer.
+  // The next event belongs to another answer.
   const begun = { ...messages, lastAnswer: messages.entries.length };
   const thread = (stored.agents ?? []).reduce(threads.addAgent, begun);
   const state = {
@@ -44,17 +44,17 @@ const withWaiting = (thread, waiting = []) =>
     thread,
   );
 
-/** The calls whose results somebody else gave: they are in the stored conversation. */
+/** The calls whose results another viewer entered; the stored conversation has the results. */
 export const callsWithoutResult = (state) =>
   state.thread.entries.filter((entry) => entry.kind === "call" && entry.state === "done" && entry.result === undefined);
 
-/** The calls that wait for a person, in order. */
+/** The calls that wait for the user, in order. */
 export const waitingCalls = (state) =>
   state.thread.entries.filter((entry) => entry.kind === "call" && calls.isWaiting(entry));
 
 /**
  * Applies an input: `{event, data, id, at}`. The events are those of the server (`agent`, `prompt`, `run`, `answered`,
- * `gap`), and two of this page: `steer`, a message was sent to the running turn, and `taken`, those that nothing has read
+ * `gap`), and two of this page: `steer`, when a message was sent to the running turn, and `taken`, when unread messages
  * were taken back.
  */
 export function reduce(state, input) {
@@ -103,7 +103,7 @@ function applyRun(state, data) {
 
 const waits = (thread) => thread.entries.some((entry) => entry.kind === "call" && calls.isWaiting(entry));
 
-/** The last line of an answer: copying it, and what it took. */
+/** The last line of an answer: a copy button and the figures of the turn. */
 function summarize(state, data) {
   const last = state.thread.open ?? state.thread.entries.at(-1);
   if (!last || last.kind === "prompt") return null;
@@ -128,7 +128,7 @@ function applyAgent(state, event, at) {
       conclude(next, event.data.usage);
       break;
     case "steered": {
-      // Hooks may have changed it, and another viewer may have sent it.
+      // Hooks may have changed the message, or another viewer may have sent it.
       const words = event.data.content.map((block) => block.text ?? "").join("");
       const index = state.steering.indexOf(words);
       if (index >= 0) next.steering = state.steering.filter((_, place) => place !== index);
@@ -141,12 +141,12 @@ function applyAgent(state, event, at) {
   return next;
 }
 
-/** A guess until usage tells: servers send one token a piece, and a reader that is behind gets several as one. */
+/** An estimate until usage is known: servers send a token per piece, and a viewer that is behind gets several as one. */
 function measure(state, piece, at) {
   if (at === null || piece === "") return;
   const tokens = Math.max(1, Math.round(piece.length / 8));
   if (!state.meter) {
-    // The time before the first piece belongs to reading the prompt.
+    // The time before the first piece is prompt processing.
     state.meter = { firstAt: at, lastAt: at, tokens: 0 };
     return;
   }
@@ -165,7 +165,7 @@ function conclude(state, usage) {
   if (usage.completion_tokens && seconds >= 0.05) state.speed = usage.completion_tokens / seconds;
 }
 
-/** Tokens in the model's context, as far as known. */
+/** The number of tokens in the model's context, if known. */
 export function contextUsed(state) {
   if (!state.usage) return null;
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0 } = state.usage;

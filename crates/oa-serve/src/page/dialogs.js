@@ -1,4 +1,4 @@
-// Questions and lists in dialogs of the browser, which keep the focus and close with Esc.
+// Questions and lists in the browser's dialogs, which keep the focus and close with Esc.
 
 import { element } from "./element.js";
 

@@ -1,12 +1,12 @@
-// What was written and not sent, for each conversation: text and images. A reload loses none of it.
+// The unsent text and images of each conversation. They survive a reload.
 
 const TEXT = "oa-draft-";
 const IMAGES = "oa-images-";
-/** Longer texts and larger sets of images are not kept over a reload: the browser's room is small. */
+/** Longer texts and larger sets of images do not survive a reload, because browser storage is small. */
 const LONGEST = 200000;
 const LARGEST = 4 << 20;
 
-/** Those of this page: whatever the browser has no room for is at least kept until a reload. */
+/** The drafts in memory: drafts that browser storage has no room for are kept until a reload. */
 const drafts = new Map();
 
 const key = (id) => id ?? "";
@@ -24,7 +24,7 @@ export function writeText(id, text) {
   store(TEXT + key(id), text.trim() === "" || text.length > LONGEST ? null : text);
 }
 
-/** Images are {name, url}, as the attachments have them. */
+/** Images are {name, url}, as in the attachments. */
 export function writeImages(id, images) {
   drafts.set(key(id), { ...read(id), images });
   const text = images.length ? JSON.stringify(images) : null;
@@ -59,7 +59,7 @@ function store(name, text) {
     if (text === null) sessionStorage.removeItem(name);
     else sessionStorage.setItem(name, text);
   } catch {
-    // There is no room. What was kept before would be out of date.
+    // There is no room. Remove the stored version, which is out of date.
     if (text !== null) store(name, null);
   }
 }

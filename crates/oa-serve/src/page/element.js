@@ -1,4 +1,4 @@
-// Elements are built here and nowhere else, never from markup: text stays text.
+// All elements are built here, and never from markup, so text stays text.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,12 +19,12 @@ export function setAttribute(target, name, value) {
   else if (target.getAttribute(name) !== String(value === true ? "" : value)) target.setAttribute(name, value === true ? "" : value);
 }
 
-/** Sets text only if it differs, so that nothing is announced or selected anew. */
+/** Sets text only if it differs, so that it is not announced again and a selection is kept. */
 export function setText(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }
 
-/** True for the second half of a character, before which nothing is cut. */
+/** True for the second half of a surrogate pair, before which text must not be cut. */
 export const isInCharacter = (text, at) => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 
 const PATHS = {

@@ -1,11 +1,11 @@
-// The events of one conversation. Connects again when the connection is lost, from the last event on.
+// The events of one conversation. Reconnects after a lost connection and resumes after the last event.
 
 import { eventsPath, failure, request } from "./api.js";
 import { EventParser } from "./sse.js";
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5000;
-/** The server sends comments more often than this. */
+/** The connection counts as lost after this time; the server sends comments more often. */
 const SILENCE = 45000;
 
 export class Feed {
@@ -18,8 +18,8 @@ export class Feed {
   #retry = () => this.#wake?.();
 
   /**
-   * Handlers: `event({event, data, id, at})`, `state("connecting" | "open" | "lost")`, `refused(error)` for what no
-   * second try mends.
+   * Handlers: `event({event, data, id, at})`, `state("connecting" | "open" | "lost")`, `refused(error)` for errors that
+   * a retry cannot fix.
    */
   constructor(id, last, handlers) {
     this.#id = id;
@@ -47,7 +47,7 @@ export class Feed {
         });
       } catch (error) {
         if (this.#isClosed) return;
-        // 429 and 5xx pass; a wrong token and a deleted conversation do not.
+        // 429 and 5xx are temporary; a wrong token and a deleted conversation are not.
         if (error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
           this.close();
           this.#handlers.refused(error);
@@ -89,7 +89,7 @@ export class Feed {
         clearTimeout(timer);
         timer = setTimeout(() => abort.abort(), SILENCE);
         for (const { event, data, id } of parser.push(value)) {
-          // An event may have closed this feed.
+          // The event handler may have closed this feed.
           if (this.#isClosed) return;
           if (id) this.#last = id;
           this.#handlers.event({ event, data: JSON.parse(data), id, at: performance.now() });

@@ -1,4 +1,4 @@
-// Figures as people read them. Pure.
+// Human-readable numbers and times. Pure.
 
 export function duration(milliseconds) {
   if (milliseconds < 1) return "under 1 ms";
@@ -22,7 +22,7 @@ export function short(number) {
 
 export const speed = (perSecond) => `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)} tokens/s`;
 
-/** When a conversation was last used. */
+/** The time since a conversation was last used. */
 export function ago(then, now) {
   const minutes = Math.floor((now - then) / 60000);
   if (minutes < 1) return "just now";

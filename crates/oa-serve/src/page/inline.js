@@ -11,7 +11,7 @@ const SAFE_IMAGE = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-z\d+/=]+$/i;
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", hellip: "…", mdash: "—", ndash: "–", copy: "©", times: "×", rarr: "→" };
 const MAX_BRACKETS = 32;
 
-/** Parses text. While it `isOpen`, more may come: what was begun at its end is shown as if it were ended. */
+/** Parses text. If it `isOpen`, more may follow: markup that is open at its end is treated as closed. */
 export function parse(text, isOpen = false) {
   return new Reader(text, isOpen).read();
 }
@@ -128,7 +128,7 @@ class Reader {
     const children = join(emphasize(this.items.splice(bracket.item).slice(1), false));
     const label = plain(children);
     if (bracket.isImage) return this.add(imageOf(target.url, label), target.end);
-    // There are no links in links.
+    // Links do not nest.
     this.brackets = this.brackets.filter((one) => one.isImage);
     return this.add(linkOf(target.url, children), target.end);
   }
@@ -182,7 +182,7 @@ function readTarget(text, at, isOpen) {
   const rest = text.slice(at, at + 4096);
   const found = /^\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))(?:\s+(?:"[^"]*"|'[^']*'|\([^)]*\)))?\s*\)/.exec(rest);
   if (found) return { url: unescape(found[1] ?? found[2] ?? ""), end: at + found[0].length };
-  // The target of a link at the end is still being written.
+  // The target of a link at the end is not complete yet.
   if (isOpen && !/[\s)]/.test(rest) && at + rest.length === text.length) return { url: "", end: text.length };
   return null;
 }
@@ -191,7 +191,7 @@ const unescape = (url) => url.replace(/\\([!-/:-@[-`{-~])/g, "$1");
 
 const linkOf = (url, children) => (SAFE.test(url) ? { type: "link", url, children } : { type: "span", children });
 
-/** Images come from the answer itself. One from elsewhere would tell its server who reads this, so it is a link. */
+/** An image with its data in the URL is shown. Any other is a link: loading it would reveal the reader to its server. */
 function imageOf(url, label) {
   if (SAFE_IMAGE.test(url)) return { type: "image", url, text: label };
   return linkOf(url, [{ type: "text", text: label || url, end: 0 }]);
@@ -206,7 +206,7 @@ function entity([, decimal, hex, name]) {
   return isCharacter ? String.fromCodePoint(code) : "\ufffd";
 }
 
-/** Pairs the delimiters, as CommonMark does it. */
+/** Pairs the delimiters as in CommonMark. */
 function emphasize(items, isOpen) {
   const stack = []; // indexes of delimiters that may open
   const out = [];
@@ -250,7 +250,7 @@ function matches(opener, closer) {
   return !isEither || (opener.length + closer.length) % 3 !== 0 || (opener.length % 3 === 0 && closer.length % 3 === 0);
 }
 
-/** Bold text whose end has not arrived is shown bold. */
+/** Closes bold text whose end has not arrived. */
 function closeLast(out, stack) {
   const place = stack.findLast((one) => out[one]?.type === "delimiter" && out[one].count >= 2);
   if (place === undefined) return;
@@ -262,7 +262,7 @@ function closeLast(out, stack) {
   if (children.length) out.push({ type, children, end: children.at(-1).end });
 }
 
-/** Adjacent texts are one. */
+/** Joins adjacent texts. */
 function join(nodes) {
   const joined = [];
   for (const node of nodes) {

@@ -1,17 +1,17 @@
 // The block structure of Markdown, from text that arrives in pieces of any size. Pure.
 //
-// Each line is read once, so the work for a piece does not grow with what came before. A line that is not complete yet
-// is held back only while its first characters leave open what it is: at most `MAX_HELD` characters.
+// Each line is read once, so the work for a piece does not grow with the text before it. An incomplete line is held
+// back only while its first characters do not determine its type: at most `MAX_HELD` characters.
 //
 // Deliberately absent: HTML (it is text), indented code, reference links.
 //
-// The sink builds what is shown. Nodes are whatever it returns:
+// The sink builds the output. Nodes are the values that it returns:
 //   open(parent, type, attributes) -> node     types: quote, list, item, paragraph, heading, code, table, row, cell, rule
-//   text(node, piece)                          text of a paragraph, heading, code or cell grows
-//   replace(node, text)                        its text was another
+//   text(node, piece)                          appends to a paragraph, heading, code or cell
+//   replace(node, text)                        replaces its text
 //   rename(node, type, attributes)             a paragraph turns out to be a heading
 //   remove(node)                               a paragraph turns out to be the head of a table
-//   close(node)                                nothing below it changes any more
+//   close(node)                                nothing in it changes any more
 
 const MAX_HELD = 1000;
 const MAX_DEPTH = 16;
@@ -32,9 +32,9 @@ export class Markdown {
   #root;
   #containers = []; // {type: "quote" | "list" | "item", node, indent, marker}
   #leaf = null; // {type: "paragraph" | "heading" | "code" | "table", node, ..}
-  #line = ""; // the beginning of a line that is held back
-  #isInLine = false; // the line was begun, and its rest is text of the leaf
-  #return = ""; // a carriage return at the end of a piece, which a line feed may follow
+  #line = ""; // the held-back beginning of a line
+  #isInLine = false; // the line has begun, and its rest is text of the leaf
+  #return = ""; // a carriage return at the end of a piece, as a line feed may follow
 
   constructor(sink, root) {
     this.#sink = sink;
@@ -66,7 +66,7 @@ export class Markdown {
     }
   }
 
-  /** The text is complete. */
+  /** Ends the text. */
   end() {
     if (this.#isInLine) this.#endLine();
     if (this.#line !== "") {
@@ -78,19 +78,19 @@ export class Markdown {
     while (this.#containers.length) this.#closeContainer();
   }
 
-  /** Says whether the beginning of a line tells what the line is. */
+  /** Returns true if the beginning of a line determines its type. */
   #isDecided(line) {
     if (line.length > MAX_HELD) return true;
     if (this.#leaf?.type === "code") {
       if (/^[\s>]*[`~]*\s*$/.test(line)) return false;
-      // Otherwise it is code, unless it is outside of the item or the quote.
+      // Otherwise it is code, unless it is outside of the code's item or quote.
       if (this.#containers.reduce((rest, one) => (rest === null ? null : continueContainer(one, rest)), line) !== null) return true;
     }
     const rest = line.replace(CONTAINERS, "");
     return !MARKERS.test(rest) && !FENCE.test(rest) && !TASK.test(rest);
   }
 
-  /** The rest of a line that was begun. */
+  /** Appends to a line that has begun. */
   #continueLine(text) {
     const leaf = this.#leaf;
     if (!leaf || text === "") return;
@@ -100,7 +100,7 @@ export class Markdown {
     this.#sink.text(leaf.node, text);
   }
 
-  /** Number signs at the end of a heading are not shown, and none is until it is known not to be at the end. */
+  /** Number signs at the end of a heading are not shown, so they are held back until more text follows. */
   #growHeading(text, isComplete) {
     const leaf = this.#leaf;
     const all = leaf.held + text;
@@ -122,7 +122,7 @@ export class Markdown {
     else if (leaf?.type === "table") this.#endRow();
   }
 
-  /** Reads a line, or its decided beginning, whose rest is text of the leaf: then returns true. */
+  /** Reads a line or its decided beginning. Returns true if the rest of the line is text of the leaf. */
   #readLine(line, isComplete) {
     let rest = line;
     let matched = 0;
@@ -142,7 +142,7 @@ export class Markdown {
     }
     const isHeadOfTable = isComplete && hasAll && this.#leaf?.type === "paragraph" && rest.includes("|");
     if (isHeadOfTable && this.#endsParagraph(rest)) return false;
-    // A paragraph goes on without the markers of its containers.
+    // A paragraph continues without the markers of its containers.
     const isLazy = !hasAll && this.#leaf?.type === "paragraph" && !beginsBlock(rest, true);
     if (!isLazy) {
       if (!hasAll) this.#leaveFrom(matched);
@@ -154,7 +154,7 @@ export class Markdown {
   #readBlank(matched) {
     const leaf = this.#leaf;
     if (leaf?.type === "code") {
-      // A quote ends here; an item may go on.
+      // A quote ends here; an item may continue.
       this.#leaveFrom(matched);
       return;
     }
@@ -191,7 +191,7 @@ export class Markdown {
       const top = this.#containers.at(-1);
       const item = RULE.test(rest) ? null : ITEM.exec(rest);
       const isItem = item && this.#mayBegin(item, rest);
-      // What is no item ends the list.
+      // A line that is not an item ends the list.
       if (top?.type === "list" && !(isItem && top.marker === markerOf(item[2]))) {
         this.#closeLeaf();
         this.#closeContainer();
@@ -214,7 +214,7 @@ export class Markdown {
 
   #mayBegin(item, line) {
     if (this.#leaf?.type !== "paragraph") return true;
-    // Inside of a paragraph, only what looks like the begin of a list: `1.` and not an empty item.
+    // A paragraph is interrupted only by a plausible start of a list: `1.`, and not an empty item.
     const isFirst = !/^\d/.test(item[2]) || Number.parseInt(item[2], 10) === 1 || this.#isInList();
     return isFirst && line.slice(item[0].length).trim() !== "";
   }
@@ -231,7 +231,7 @@ export class Markdown {
       this.#containers.push({ type: "list", marker, node: this.#sink.open(this.#parent(), "list", attributes) });
     }
     let rest = line.slice(item[0].length);
-    // Five spaces and more after the marker belong to the text.
+    // Five or more spaces after the marker belong to the text.
     const padding = item[3].length > 4 || item[3] === "" || item[3] === "\t" ? 1 : item[3].length;
     if (item[3].length > 4) rest = rest.trimStart();
     const indent = item[1].length + item[2].length + padding;
@@ -300,7 +300,7 @@ export class Markdown {
     return !isComplete;
   }
 
-  /** A line that makes a heading or a table of the paragraph before it. */
+  /** Handles a line that turns the paragraph before it into a heading or a table. */
   #endsParagraph(line) {
     const leaf = this.#leaf;
     if (/^ {0,3}=+\s*$/.test(line) || /^ {0,3}-+\s*$/.test(line)) {
@@ -349,7 +349,7 @@ export class Markdown {
     return !isComplete;
   }
 
-  /** Cells are shown when they are complete: a bar in a code span decides where they end. */
+  /** Cells are shown when the row is complete, because a bar in a code span does not end a cell. */
   #growRow(text) {
     const row = this.#leaf.row;
     row.text += text;
@@ -364,7 +364,7 @@ export class Markdown {
   }
 }
 
-/** What is left of a line after the marker of this container; null if the line is not in it. */
+/** The rest of a line after the marker of this container; null if the line is not in it. */
 function continueContainer(container, line) {
   switch (container.type) {
     case "quote": {
@@ -385,7 +385,7 @@ function continueContainer(container, line) {
 
 const markerOf = (marker) => marker.at(-1);
 
-/** Says whether a line begins something that is no text of a paragraph. */
+/** Returns true if a line begins a block and is not text of a paragraph. */
 const beginsBlock = (line, isParagraph) =>
   FENCE.test(line) || HEADING.test(line) || RULE.test(line) || /^ {0,3}>/.test(line) ||
   (ITEM.test(line) && (!isParagraph || /\S/.test(line.replace(ITEM, ""))));

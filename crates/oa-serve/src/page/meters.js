@@ -1,4 +1,4 @@
-// The line above the composer: what the agent does, how fast, and how full its context is.
+// The line above the composer: the agent's activity, its speed, and the use of its context.
 
 import { contextUsed } from "./conversation.js";
 import { setAttribute, setText } from "./element.js";
@@ -6,7 +6,7 @@ import { duration, short, speed, whole } from "./figure.js";
 
 const PHASES = { waiting: "Waiting for the model", reading: "Reading the prompt", thinking: "Thinking", writing: "Writing", calling: "Using tools" };
 
-/** Characters of messages that wait: more than there is room for. */
+/** The number of characters shown of unread messages: more than there is room for. */
 const SHOWN = 2000;
 
 export class Meters {
@@ -18,7 +18,7 @@ export class Meters {
 
   update(state, contextWindow, link) {
     const phase = state.run ? (PHASES[state.thread.phase] ?? "Working") : "";
-    const activity = link === "lost" ? "Connection lost. Connecting again…" : phase;
+    const activity = link === "lost" ? "Connection lost. Reconnecting…" : phase;
     setText(this.#find("activity-text"), activity);
     this.#find("activity").hidden = activity === "";
     setAttribute(this.#find("activity"), "data-link", link);
@@ -29,7 +29,7 @@ export class Meters {
     const when = state.run ? "Will be read at the next step" : "Will be read with your next message";
     setText(this.#find("steering-text"), state.steering.length ? `${when}: ${state.steering.join(" · ").slice(0, SHOWN)}` : "");
     this.#find("steering").hidden = state.steering.length === 0;
-    // While the agent works, the message may be read any moment.
+    // While the agent works, the model may read the message at any moment.
     this.#find("take-back").hidden = state.run !== null || state.steering.length === 0;
   }
 

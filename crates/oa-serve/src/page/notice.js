@@ -1,4 +1,4 @@
-// Short sentences about what happened to an answer. Pure.
+// Notices about an answer. Pure.
 
 const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en-US")} ${number === 1 ? one : many}`;
 
@@ -16,7 +16,7 @@ const FINISHES = {
   unspecified: ["warn", "The answer ended early."],
 };
 
-/** The notice of why a turn ended, or null if it ended as it should. */
+/** The notice about the end of a turn, or null if it ended normally. */
 export function noticeOfFinish(reason) {
   const known = FINISHES[reason];
   return known ? { kind: "notice", level: known[0], text: known[1] } : null;
@@ -36,22 +36,22 @@ function problem(data) {
     case "server":
       return `The server reported an error: ${data.data.message}`;
     case "unclean_end":
-      return "The server ended the answer without saying that it was complete.";
+      return "The server ended the answer without marking it as complete.";
     case "unreadable":
-      return "A part of the answer could not be read.";
+      return "Part of the answer could not be read.";
     default:
-      return "The answer was malformed somewhere.";
+      return "Part of the answer was malformed.";
   }
 }
 
-/** The notice of an event that is neither text nor a call, or null if people need not see it. */
+/** The notice about an event that is neither text nor a call, or null if users need not see it. */
 export function noticeOf({ type, data }) {
   const notice = (level, text) => ({ kind: "notice", level, text });
   switch (type) {
     case "answer_retry":
-      return notice("warn", `The answer was refused, and the model tries again: ${data}`);
+      return notice("warn", `The answer was refused, and the model is trying again: ${data}`);
     case "cache_miss":
-      return notice("info", `The server read ${count(data.cached_before - data.cached_now, "token")} again that it had in its cache.`);
+      return notice("info", `The server reprocessed ${count(data.cached_before - data.cached_now, "token")} that had been in its cache.`);
     case "context_shortened":
       return notice("info", shortened(data));
     case "format_refused":
@@ -63,7 +63,7 @@ export function noticeOf({ type, data }) {
     case "steer_blocked":
       return notice("warn", `Your message was not passed on: ${data}`);
     case "tools_refused":
-      return notice("info", `The model does not support tools, so calls are made in text: ${data}`);
+      return notice("info", `The model does not support tools, so it writes its calls as text: ${data}`);
     default:
       return null;
   }

@@ -4,7 +4,7 @@ import { element } from "./element.js";
 
 const INLINE = /^(?:data:image\/(?:png|jpeg|gif|webp|bmp);base64,|blob:)/i;
 
-/** An image whose data is here is shown. Any other is a link: loading it would tell its server about the reader. */
+/** An image with its data in the URL is shown. Any other is a link: loading it would reveal the reader to its server. */
 export function picture(url, alt) {
   if (INLINE.test(url)) {
     const image = element("img", { src: url, alt });
@@ -15,7 +15,7 @@ export function picture(url, alt) {
   if (/^https?:\/\//i.test(url)) {
     return element("a", { class: "picture-link", href: url, target: "_blank", rel: "noopener noreferrer nofollow", text: `Image at ${new URL(url).host}` });
   }
-  return element("span", { class: "hint", text: "An image that cannot be shown" });
+  return element("span", { class: "hint", text: "This image cannot be shown" });
 }
 
 export function imageList(urls, label) {

@@ -1,23 +1,23 @@
-// Markdown as elements, while it arrives. The work for a piece of text is bounded: blocks that have ended are never
-// touched again, and of a paragraph that grows only the last few thousand characters are read again.
+// Markdown as elements, rendered while it arrives. The work per piece of text is bounded: blocks that have ended are
+// never touched again, and of a growing paragraph only the last few thousand characters are read again.
 
 import { CodeBlock } from "./code.js";
 import { element, isInCharacter } from "./element.js";
 import { parse } from "./inline.js";
 import { Markdown } from "./markdown.js";
 
-const STEP = 4096; // characters taken at once
-const LONG = 2048; // from here on the beginning of a paragraph is settled
+const STEP = 4096; // characters processed at once
+const LONG = 2048; // from this length on, the beginning of a paragraph is settled
 const OPEN = 1024; // characters at the end that stay unsettled
 const LONGEST = 8192; // settled even in the middle of emphasis
 
-/** Characters read and nodes made by all prose of the page, for measuring. */
+/** Characters read and nodes created by all prose of the page, for measuring. */
 export const work = { characters: 0, nodes: 0, pieces: 0, mostInPiece: 0 };
 
 export class Prose {
   #markdown;
   #dirty = new Set();
-  #rank = 2; // of the last heading: the page has the first two
+  #rank = 2; // of the last heading: the page itself uses the first two
 
   constructor() {
     this.element = element("div", { class: "prose" });
@@ -75,7 +75,7 @@ export class Prose {
     node.leaf.element = renamed.element;
   }
 
-  /** Headings of an answer begin at any level; those of the page leave none out. */
+  /** Headings of an answer may begin at any level, but headings on the page must not skip levels. */
   #ranked(type, attributes) {
     if (type !== "heading") return attributes;
     this.#rank = Math.min(6, attributes.level + 2, this.#rank + 1);
@@ -127,7 +127,7 @@ function make(type, attributes) {
 }
 
 const container = (made) => ({ element: made, content: made });
-/** Each is written in the direction of its own first letter, and turns no other around. */
+/** Each leaf has the direction of its own first letter and does not affect the direction of others. */
 const leaf = (made) => {
   made.dir = "auto";
   return { element: made, content: made, leaf: new Leaf(made) };
@@ -140,10 +140,10 @@ function item({ isDone }) {
   return { element: element("li", { class: "task" }, box, content), content };
 }
 
-/** Inline text that grows. */
+/** Growing inline text. */
 class Leaf {
   pending = "";
-  #tail = ""; // the source that is not settled
+  #tail = ""; // the unsettled source
   #shown = []; // its nodes: {key, node, dom}
 
   constructor(made) {
@@ -180,7 +180,7 @@ class Leaf {
     this.#show(this.#parse(this.#tail, isOpen));
   }
 
-  /** The place before which nothing is open, or that is too far behind to care. */
+  /** The position before which no markup is open, or which is far enough back to settle anyway. */
   #cut() {
     const target = this.#tail.length - OPEN;
     const index = this.#shown.findIndex(({ node }) => node.end > target);
@@ -193,7 +193,7 @@ class Leaf {
     return space > 0 ? space : target - Number(isInCharacter(this.#tail, target));
   }
 
-  /** Shows these nodes instead of those that are not settled, and touches only what differs. */
+  /** Replaces the unsettled nodes by these, touching only those that differ. */
   #show(nodes) {
     let same = 0;
     const keys = nodes.map(keyOf);

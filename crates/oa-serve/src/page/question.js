@@ -1,11 +1,11 @@
-// The forms of a call that waits for a person: allow or deny it, or give its result.
+// The forms of a call that waits for the user: allow or deny it, or enter its result.
 
 import { element } from "./element.js";
 import { valueBox, written } from "./value.js";
 
 let forms = 0;
 
-/** Whatever the form sends, a failure is shown in it and can be repeated. */
+/** Sends the form. A failure is shown in it, and the user can retry. */
 async function send(form, error, action) {
   const controls = [...form.elements];
   for (const control of controls) control.disabled = true;
@@ -41,7 +41,7 @@ function parseInput(text) {
 
 const rowsFor = (text) => String(Math.min(14, Math.max(3, text.split("\n").length)));
 
-/** A description as a sentence before others. */
+/** A description as a sentence that others can follow. */
 const sentence = (text) => (text ? `${text.trim().replace(/[.\s]+$/, "")}. ` : "");
 
 export function approvalForm(call, actions) {

@@ -1,4 +1,4 @@
-// Follows the end of the conversation while the reader is there.
+// Follows the end of the conversation while the user has scrolled to it.
 
 const NEAR = 48;
 
@@ -16,14 +16,14 @@ export class Scroller {
       this.toEnd();
     });
     button.addEventListener("blur", () => this.#look());
-    // Images, unfolded cards and the keyboard of a phone change sizes.
+    // Images, expanded cards and a phone's keyboard change sizes.
     new ResizeObserver(() => this.follow()).observe(box);
     new ResizeObserver(() => this.follow()).observe(box.firstElementChild);
   }
 
   #look() {
     this.#isAtEnd = this.#box.scrollHeight - this.#box.scrollTop - this.#box.clientHeight < NEAR;
-    // What has the focus stays until it has gone on.
+    // Keep a focused button visible until the focus moves on.
     this.#button.hidden = this.#isAtEnd && document.activeElement !== this.#button;
   }
 

@@ -14,7 +14,7 @@ export class Sidebar {
   #next = null;
   #current = null;
   #editing = null;
-  #reads = 0; // counts readings, so that a late answer does not replace a newer one
+  #reads = 0; // counts loads, so that a late response does not replace a newer one
   #handlers;
 
   /** Handlers: `renamed(id, title)`, `deleted(id)`, `failed(error)`, `chosen()`. */
@@ -25,7 +25,7 @@ export class Sidebar {
     this.#more.addEventListener("click", () => this.#loadMore());
   }
 
-  /** Reads the first page again; pages that were opened below it stay. */
+  /** Reloads the first page and keeps the pages opened below it. */
   async refresh() {
     this.#reads += 1;
     const read = this.#reads;
@@ -71,7 +71,7 @@ export class Sidebar {
   }
 
   #show() {
-    // A title that is being written is not taken away.
+    // Do not rebuild the list while the user edits a title.
     if (this.#editing) return;
     const focused = this.#list.contains(document.activeElement) ? document.activeElement : null;
     const place = focused && { id: focused.closest("li").dataset.id, action: focused.dataset.action };
@@ -148,7 +148,7 @@ export class Sidebar {
         return;
       }
     }
-    // It may have left the list in the meantime.
+    // It may have left the list in between.
     const index = this.#conversations.findIndex((other) => other.id === one.id);
     this.#conversations = this.#conversations.filter((other) => other.id !== one.id);
     this.#show();
@@ -188,7 +188,7 @@ export class Drawer {
     else if (!isOpen) this.#button.focus();
   }
 
-  /** Closes it where it covers the conversation. */
+  /** Closes the drawer if it covers the conversation. */
   close() {
     if (this.#narrow.matches) this.#set(false);
   }
@@ -197,7 +197,7 @@ export class Drawer {
     document.body.dataset.drawer = isOpen ? "open" : "closed";
     setAttribute(this.#button, "aria-expanded", String(isOpen));
     this.#root.inert = !isOpen;
-    // What the drawer covers is out of reach while it is open.
+    // Content covered by the open drawer must not be reachable.
     document.querySelector("main").inert = isOpen && this.#narrow.matches;
   }
 }

@@ -10,7 +10,7 @@ export class EventParser {
   #id = null;
   #wasReturn = false;
 
-  /** Takes a piece and returns the events that it completes: {event, data, id}. */
+  /** Reads a piece and returns the events that it completes: {event, data, id}. */
   push(piece) {
     const events = [];
     let rest = this.#wasReturn && piece.startsWith("\n") ? piece.slice(1) : piece;
@@ -28,7 +28,7 @@ export class EventParser {
     }
     if (rest !== "") {
       this.#size += rest.length;
-      if (this.#size > LONGEST_LINE) throw new Error("an event of the server is too long");
+      if (this.#size > LONGEST_LINE) throw new Error("an event from the server is too long");
       this.#buffer.push(rest);
     }
     return events;

@@ -26,7 +26,7 @@ const WORDS = new Set(
 );
 const LONGEST_LINE = 1000;
 
-/** Splits a line into [kind, text]. `state` is what the line before left: the end of a comment that goes on, or null. */
+/** Splits a line into [kind, text]. `state` comes from the previous line: the end marker of an open comment, or null. */
 export function highlight(line, language, state = null) {
   const name = language.toLowerCase();
   if (PLAIN.has(name) || line.length > LONGEST_LINE) return { tokens: [["", line]], state };

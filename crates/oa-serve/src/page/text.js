@@ -1,4 +1,4 @@
-// Text that grows by pieces. A version never changes; versions share one list, so an append costs the piece alone.
+// Text that grows by pieces. Versions are immutable and share one list, so an append costs only its piece.
 
 export const EMPTY = Object.freeze({ list: Object.freeze([]), length: 0, size: 0 });
 

@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as the reader chose.
+// The light or dark theme: that of the system, or the user's choice.
 
 import { icon, setAttribute } from "./element.js";
 
@@ -19,7 +19,7 @@ function apply(choice, button) {
   button.replaceChildren(icon(ICONS[choice]));
 }
 
-/** Makes the button go through the choices. */
+/** Makes the button cycle through the choices. */
 export function attach(button) {
   apply(stored(), button);
   button.addEventListener("click", () => {

@@ -1,8 +1,8 @@
-// A thread of entries: what one agent said and did, in order. Pure: `follow` returns a new thread and shares what did
-// not change, so whoever shows it compares entries by identity.
+// A thread of entries: the texts and calls of one agent, in order. Pure: `follow` returns a new thread that shares
+// unchanged entries, so a view can compare entries by identity.
 //
-// Entries: prompt, text, thinking, call, notice, end. `open` is the text or thinking that still grows; it comes after
-// all `entries`.
+// Entries: prompt, text, thinking, call, notice, end. `open` is the growing text or thinking; it comes after all
+// `entries`.
 
 import * as calls from "./call.js";
 import { noticeOf, noticeOfFinish } from "./notice.js";
@@ -12,12 +12,12 @@ export const EMPTY = Object.freeze({
   entries: Object.freeze([]),
   open: null,
   places: Object.freeze({}), // call id -> index in `entries`, of the last call of this id
-  written: Object.freeze([]), // call ids of the answer that arrives, by their index in it
+  written: Object.freeze([]), // call ids of the answer in progress, by their index in it
   next: 1,
   phase: "idle", // idle, waiting, reading, thinking, writing, calling
   progress: null,
-  answerFrom: null, // index of the first entry of the answer that arrives
-  lastAnswer: 0, // the same of the last answer, also when it has ended
+  answerFrom: null, // index of the first entry of the answer in progress
+  lastAnswer: 0, // the same for the last answer, even if it has ended
 });
 
 const MAX_DEPTH = 8;
@@ -28,7 +28,7 @@ export function push(thread, entry) {
   return { ...closed, entries: [...closed.entries, { id, ...entry }], next: id + 1 };
 }
 
-/** Ends the text that grows. */
+/** Ends the growing text. */
 export function close(thread) {
   if (!thread.open) return thread;
   return { ...thread, entries: [...thread.entries, { ...thread.open, isDone: true }], open: null };
@@ -45,7 +45,7 @@ export function say(thread, kind, piece, at) {
   return { ...closed, open, next: id + 1 };
 }
 
-/** Changes a call; one that nobody has announced is added. */
+/** Changes a call, adding it if it is new. */
 export function changeCall(thread, callId, name, change) {
   const place = Object.hasOwn(thread.places, callId) ? thread.places[callId] : undefined;
   if (place === undefined) {
@@ -62,7 +62,7 @@ export function changeCall(thread, callId, name, change) {
   return { ...thread, entries };
 }
 
-/** Ids are unique within one answer only: a call of another answer that has ended is not the one that begins. */
+/** Ids are unique only within one answer: an ended call of another answer is not the one that begins. */
 function beginCall(thread, callId) {
   const place = Object.hasOwn(thread.places, callId) ? thread.places[callId] : undefined;
   if (place === undefined || place >= thread.lastAnswer || !calls.hasEnded(thread.entries[place])) return thread;
@@ -75,7 +75,7 @@ export function changeCalls(thread, change) {
   return { ...thread, entries };
 }
 
-/** The turn is over: nothing grows, and what has not ended never will. */
+/** Ends the turn: closes the growing text and stops unfinished calls. */
 export function end(thread) {
   const abandon = (call) => {
     const next = calls.abandon(call);
@@ -109,7 +109,7 @@ export function addBlock(thread, block, at) {
       return changeCall(beginCall(thread, block.id), block.id, block.name, (call) => calls.complete(call, block));
     case "tool_use_error": {
       const callId = block.id ?? `unnamed-${thread.next}`;
-      // A denied call of another answer gets one as well.
+      // A denied call of another answer also gets an error.
       return changeCall(thread, callId, block.name, (call) => calls.fail(call, block));
     }
     case "tool_result":
@@ -119,7 +119,7 @@ export function addBlock(thread, block, at) {
   }
 }
 
-/** An answer of which we saw only the end is shown as it went into history. */
+/** Shows an answer, of which only the end was received, as in history. */
 function addUnseen(thread, message, at) {
   const shown = new Set(["text", "thinking"]);
   return message.content.filter((block) => shown.has(block.type)).reduce((to, block) => addBlock(to, block, at), thread);
@@ -132,7 +132,7 @@ export function addPrompt(thread, message, isSteered) {
   return push(thread, { kind: "prompt", text: words, images, isSteered });
 }
 
-/** Applies an `AgentEvent`. `at` is when it arrived, in milliseconds. */
+/** Applies an `AgentEvent`. `at` is its arrival time, in milliseconds. */
 export function follow(thread, event, at, depth = 0) {
   const { data } = event;
   switch (event.type) {
@@ -182,13 +182,13 @@ function followNested(thread, nested, at, depth) {
   });
 }
 
-/** Applies a sub-agent of a stored conversation, whose call is known by the messages or by another sub-agent. */
+/** Applies a sub-agent of a stored conversation. Its call is in the messages or in another sub-agent. */
 export function addAgent(thread, agent, depth = 0) {
   if (agent.parent_call_id !== undefined) {
     const holds = (entry) => entry.thread && Object.hasOwn(entry.thread.places, agent.call_id);
     const parent = thread.entries.find(holds);
     if (!parent || depth >= MAX_DEPTH) {
-      // The agents between them are deeper.
+      // The parent is deeper: search the sub-agents.
       const entries = thread.entries.map((entry) => (entry.thread && depth < MAX_DEPTH ? { ...entry, thread: addAgent(entry.thread, agent, depth + 1) } : entry));
       return { ...thread, entries };
     }

@@ -1,4 +1,4 @@
-// The entries of a thread as elements. Only entries that have changed are touched.
+// The entries of a thread as elements. Only changed entries are touched.
 
 import { Card } from "./card.js";
 import { copy } from "./code.js";
@@ -44,7 +44,7 @@ class Words {
   }
 }
 
-/** Thinking is folded, and not rendered until somebody looks. */
+/** Thinking is collapsed, and not rendered until the user expands it. */
 class Thinking {
   #label = element("span");
   #words = null;
@@ -87,7 +87,7 @@ class Notice {
 
 class Picture {
   constructor(entry) {
-    this.element = element("div", { class: "answer" }, picture(entry.url, "Image of the agent"));
+    this.element = element("div", { class: "answer" }, picture(entry.url, "Image from the agent"));
   }
 
   update() {}
@@ -122,7 +122,7 @@ export class Transcript {
     this.element = element("div", { class: "thread" });
   }
 
-  /** Shows a thread. `isLive` is false for one that is read from the store. */
+  /** Shows a thread. `isLive` is false for a stored one. */
   update(thread, isLive) {
     if (thread.entries !== this.#seen) {
       for (let index = 0; index < thread.entries.length; index += 1) {

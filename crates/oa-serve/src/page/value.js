@@ -1,20 +1,20 @@
-// JSON values for reading: arguments and results of calls.
+// Readable JSON values: arguments and results of calls.
 
 import { element } from "./element.js";
 
 const SHOWN = 20000;
 
-/** Characters that nobody sees, some of which turn the text around them. */
+/** Invisible characters, some of which change the direction of the text around them. */
 const HIDDEN = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
-/** Those that turn text around: in words, the others join emoji and letters. */
+/** Those that change direction. The others are left in strings, where they join emoji and letters. */
 const TURNING = /\p{Bidi_Control}/gu;
 
 const escaped = (character) => [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
 
-/** Text with its hidden characters as JSON writes them: in JSON it still means the same. */
+/** Text with its hidden characters as JSON escapes, which do not change the meaning of JSON. */
 export const visible = (text) => text.replace(HIDDEN, escaped);
 
-/** A string as it is, but in its own order; anything else as indented JSON in which nothing is hidden. */
+/** A string with direction changes escaped; anything else as indented JSON with all hidden characters escaped. */
 export const written = (value) => (typeof value === "string" ? value.replace(TURNING, escaped) : visible(JSON.stringify(value, null, 2) ?? ""));
 
 /** One short line of a call's input. */
@@ -28,7 +28,7 @@ export function summary(input) {
   return visible(parts.join(", ").replace(/\s+/g, " ").slice(0, 160));
 }
 
-/** The value in a box that scrolls; a long one is shown in full only on request. */
+/** The value in a scrolling box; a long one is shown in full only on request. */
 export function valueBox(value, label) {
   const text = written(value);
   const box = element("pre", { class: "value", tabindex: "0", role: "region", "aria-label": label });
