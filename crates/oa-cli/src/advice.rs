@@ -2,18 +2,18 @@
 
 use open_agent::Provider;
 
-/// The meaning of a refused connection.
+/// The explanation of a refused connection.
 pub(crate) const NOBODY: &str =
-    "No server listens there: it is not running, or this is not its address.";
+    "No server listens there: it is not running, or the address is wrong.";
 
-/// Advice in a conversation whose server has gone.
+/// Advice when the server of a conversation has stopped.
 pub(crate) const GONE: &str =
     "No server listens there any more. Start it again; Up brings your prompt back.";
 
 const ELSEWHERE: &str = "\
-A server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";
+For a server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";
 
-/// Servers, where they come from, and how they are started.
+/// Servers, with their home pages and the commands that start them.
 const SERVERS: [(Provider, &str, &str); 4] = [
     (Provider::LmStudio, "https://lmstudio.ai", "`lms server start`"),
     (Provider::Ollama, "https://ollama.com", "`ollama serve`, then `ollama pull qwen3:4b`"),
@@ -25,14 +25,14 @@ const SERVERS: [(Provider, &str, &str); 4] = [
     (Provider::Vllm, "https://docs.vllm.ai", "`vllm serve Qwen/Qwen3-4B`"),
 ];
 
-/// Returns advice for a user without a server: how to start the given one, or any of those that we know.
+/// Returns advice for a user without a server: how to start the given one, or any known one.
 pub(crate) fn no_server(provider: Option<Provider>) -> String {
     let is_meant = |(server, ..): &&(Provider, &str, &str)| provider == Some(*server);
     let meant = SERVERS.iter().filter(is_meant).count() > 0;
     let mut text = String::from(if meant {
-        "Start it, and load a model:"
+        "Start it and load a model:"
     } else {
-        "Start one of these, and load a model:"
+        "Start one of these and load a model:"
     });
     for (server, page, command) in SERVERS.iter().filter(|row| !meant || is_meant(row)) {
         text.push_str(&format!("\n  {:<12} {page:<28} {command}", server.name()));

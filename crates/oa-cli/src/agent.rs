@@ -13,7 +13,7 @@ use crate::find::{self, Server};
 use crate::settings::Settings;
 use crate::{files, places, stand_in};
 
-/// An agent, and what belongs to it.
+/// An agent, with its server, permission mode and MCP connections.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) options: AgentOptions,
@@ -24,28 +24,28 @@ pub(crate) struct Agent {
     pub(crate) mcp: Option<open_agent::mcp::Connected>,
 }
 
-/// The person that is asked for permission.
+/// The person who is asked for permission.
 #[derive(Clone, Debug)]
 pub(crate) enum Person {
-    /// A person at a front end, later: such calls wait.
+    /// A person at a front end, later: calls that need permission wait.
     #[cfg(feature = "serve")]
     Later,
-    /// Nobody: such calls are denied.
+    /// No one: calls that need permission are denied.
     Nobody,
     /// A person at a terminal.
     Terminal(TerminalPrompt),
 }
 
-/// The mode of permissions, as it can be set while the program runs.
+/// The permission mode, which can be changed while the program runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mode {
     allows_all: Arc<AtomicBool>,
 }
 
 impl Mode {
-    /// Sets the mode by its word, and returns the mode of the client.
+    /// Sets the mode by name, and returns the mode of the client.
     ///
-    /// "all" is asking without waiting for an answer: a client refuses a person who is never asked.
+    /// "all" is `Ask` with a callback that allows every call: a client rejects a callback that is never called.
     pub(crate) fn set(&self, word: &str) -> Option<PermissionMode> {
         let mode = match word {
             "ask" | "all" => PermissionMode::Ask,
@@ -62,9 +62,9 @@ impl Mode {
     }
 }
 
-/// The mode without a setting.
+/// The default mode.
 pub(crate) const MODE: &str = "reads";
-/// The rounds of calls without a setting.
+/// The default maximum of rounds of calls.
 const ROUNDS: u32 = 25;
 
 /// Finds the server and makes the agent, with its tools.
@@ -94,7 +94,7 @@ pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> 
     };
     let tools = tools(settings).await?;
     builder = builder.tools(tools.list);
-    // The lists of servers change: before each request the agent has those of the moment.
+    // The tool lists of servers change: the agent reads them before each request.
     #[cfg(feature = "mcp")]
     if let Some(mcp) = &tools.mcp {
         builder = builder.tool_source(mcp.source());
@@ -108,7 +108,7 @@ pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> 
     })
 }
 
-/// Asks a person about calls that the mode leaves open, or denies them.
+/// Asks a person about calls that the mode neither allows nor denies, or denies them if there is no terminal.
 fn asking(
     builder: AgentOptionsBuilder,
     client_mode: PermissionMode,
@@ -118,7 +118,7 @@ fn asking(
     let mode = mode.clone();
     builder.permission_mode(client_mode).can_use_tool(move |request| {
         let allows_all = mode.allows_all();
-        // A prompt begins to ask at once.
+        // The prompt asks when `ask` is called, not when the future is polled.
         let answer = prompt.as_ref().filter(|_| !allows_all).map(|prompt| prompt.ask(request));
         async move {
             match answer {
@@ -138,7 +138,7 @@ fn connected(settings: &Settings, server: &Server) -> Result<AgentOptionsBuilder
     if let Some(provider) = server.provider {
         builder = builder.provider(provider).prompt_progress(provider == Provider::LlamaCpp);
     }
-    // A key is for an address that was set, not for whatever listens on a usual port.
+    // A key is only sent to a server that was set, never to whatever listens on a default port.
     let is_set = settings.text("base_url").is_some() || settings.text("provider").is_some();
     if let Some(key) = settings.secret("api_key").filter(|_| is_set) {
         builder = builder.api_key(key);
@@ -175,14 +175,14 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
 
 /// The tools of the settings.
 pub(crate) struct Tools {
-    /// Those of the program.
+    /// The built-in tools.
     pub(crate) list: Vec<Arc<dyn Tool>>,
-    /// The servers of others.
+    /// The MCP servers.
     #[cfg(feature = "mcp")]
     pub(crate) mcp: Option<open_agent::mcp::Connected>,
 }
 
-/// Makes the built-in tools that are asked for, and connects to MCP servers.
+/// Creates the built-in tools that are set, and connects to MCP servers.
 pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
     let mut list: Vec<Arc<dyn Tool>> = Vec::new();
     if settings.is_on("stand_in") {

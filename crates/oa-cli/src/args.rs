@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::settings::SETTINGS;
 
-/// Chat with local models, give them tools, look at their servers.
+/// Chat with local models, give them tools, and inspect their servers.
 #[derive(Debug, Parser)]
 #[command(name = "oa", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
@@ -18,29 +18,29 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   oa chat --stand-in                try everything without a model server
-  oa chat                           talk with the model of a server on this machine
-  oa chat --tools files:.           with tools that read the files here
+  oa chat                           chat with a model on this machine
+  oa chat --tools files:.           with tools that read files in this folder
   git diff | oa chat \"Review this\"  in a pipe: plain text, and an exit status
   oa doctor                         what the server and the model can do
-  oa config                         what is set, and where
+  oa config                         the settings in effect, and their sources
 
-Each setting is a flag, a variable of the environment, or a line of the configuration file; \
-the first of these decides. `oa config` lists all.";
+Each setting can be a flag, an environment variable, or a line in the configuration file, \
+in this order of precedence. `oa config` lists all settings.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk with a model.
+    /// Chat with a model.
     #[command(after_help = CHAT_EXAMPLES)]
     Chat(ChatArgs),
     /// List the models of all servers that answer.
     Models(ModelsArgs),
-    /// Find out what a server and a model can do, by about a dozen short requests.
+    /// Test what a server and a model can do, with about a dozen short requests.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
-    /// Answer many prompts, from a file into a file.
+    /// Answer the prompts in a file, and write the replies to another file.
     #[command(after_help = BATCH_EXAMPLES)]
     Batch(BatchArgs),
-    /// Serve an agent over HTTP, with a page to chat with it.
+    /// Serve an agent over HTTP, with a chat page.
     #[cfg(feature = "serve")]
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     #[cfg(feature = "mcp")]
     #[command(after_help = MCP_EXAMPLES)]
     Mcp(McpArgs),
-    /// Show what is set, and where; secrets are masked.
+    /// Show the settings in effect and their sources; secrets are masked.
     Config(ConfigArgs),
     /// Write completions for a shell to standard output.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Write a manual page to standard output.
     #[command(after_help = MAN_EXAMPLES)]
     Man {
-        /// The command that it is about; none for the program.
+        /// The command to document; if omitted, the program.
         command: Option<String>,
     },
 }
@@ -67,16 +67,16 @@ pub(crate) enum Command {
 const CHAT_EXAMPLES: &str = "\
 At the prompt:
   /help lists the commands and the keys.
-  Ctrl-C stops the answer. A line sent meanwhile reaches the model before its next step.
+  Ctrl-C stops the answer. A line sent while it works reaches the model before its next step.
 
 Examples:
-  oa chat --session trip                a conversation that is kept, and goes on next time
+  oa chat --session trip                save the conversation, and continue it next time
   oa chat --mcp servers.json            with the tools of MCP servers
-  oa chat --tools files:src --mode ask  with tools that read files, each call asked about
+  oa chat --tools files:src --mode ask  with tools that read files; ask before each call
   echo \"Why is the sky blue?\" | oa chat > answer.md";
 
 const DOCTOR_EXAMPLES: &str = "\
-Exit status: 0 if everything works, 1 if something does not.
+Exit status: 0 if all probes pass, 1 if one fails.
 
 Examples:
   oa doctor --stand-in          see a report without a model server
@@ -84,11 +84,11 @@ Examples:
   oa doctor --json > report.json";
 
 const BATCH_EXAMPLES: &str = "\
-Each line of the input is a prompt: a JSON text, or an object with \"prompt\" and, if you like, \"id\". \
+Each line of the input is a prompt: a JSON string, or an object with \"prompt\" and an optional \"id\". \
 Each line of the output is an object with \"index\", \"id\", and \"text\" or \"error\", in the order of the input.
 
-Replies are kept in a log beside the output. If the program stops, run the same command again: \
-only what is missing is asked.
+Replies are logged next to the output. If the program stops, run the same command again: \
+only prompts without a logged reply are sent.
 
 Examples:
   oa batch reviews.jsonl -o answers.jsonl --system \"Is it positive or negative? One word.\"
@@ -96,18 +96,18 @@ Examples:
 
 #[cfg(feature = "serve")]
 const SERVE_EXAMPLES: &str = "\
-Only this machine is served, unless a token is set: `token` in the configuration file, or OPEN_AGENT_TOKEN.
+To accept connections from other machines, set a token: `token` in the configuration file, or OPEN_AGENT_TOKEN.
 
 Examples:
-  oa serve --stand-in                     look at it without a model server
-  oa serve --tools files:.                an agent that reads the files here
+  oa serve --stand-in                     try it without a model server
+  oa serve --tools files:.                an agent that reads files in this folder
   oa serve --listen 9000                  on another port
   OPEN_AGENT_TOKEN=$(openssl rand -hex 16) oa serve --listen 0.0.0.0:8787";
 
 #[cfg(feature = "mcp")]
 const MCP_EXAMPLES: &str = "\
-The tools are those of --tools and of the servers of --mcp; --stand-in has two to try. Nobody is asked here: the \
-program on the other side asks.
+Offers the tools of --tools and of the --mcp servers; --stand-in adds two to try. oa does not ask for permission here: \
+the client does.
 
 In the configuration of an editor, or for `oa chat --mcp`:
   { \"mcpServers\": { \"notes\": {
@@ -124,12 +124,12 @@ Examples:
   oa man | man -l -
   oa man chat > ~/.local/share/man/man1/oa-chat.1";
 
-/// The port of `oa serve` without one.
+/// The default port of `oa serve`.
 #[cfg(feature = "serve")]
 pub(crate) const PORT: u16 = 8787;
 
-/// The settings that act on a command. The others are flags of it as well, since a configuration file has them for all
-/// commands, but its help leaves them out.
+/// The settings that affect a command. It accepts the others as well, since a configuration file has them for all
+/// commands, but its help omits them.
 const USED: &[(&str, &[&str])] = &[
     (
         "doctor",
@@ -139,7 +139,7 @@ const USED: &[(&str, &[&str])] = &[
     ("models", &["base_url", "servers", "provider"]),
 ];
 
-/// Returns the command line, with help that has what acts.
+/// Returns the command line, with help that lists only settings that have an effect.
 pub(crate) fn command() -> clap::Command {
     USED.iter().fold(Cli::command(), |cli, (name, used)| {
         if cli.find_subcommand(name).is_none() {
@@ -163,10 +163,10 @@ pub(crate) struct SettingArgs {
     /// The model.
     #[arg(long, short)]
     model: Option<String>,
-    /// The address of the server, up to and with /v1.
+    /// The base URL of the server, including /v1.
     #[arg(long, value_hint = ValueHint::Url)]
     base_url: Option<String>,
-    /// The addresses to look for a server at, such as http://host:1234/v1; may be repeated.
+    /// URLs to try, such as http://host:1234/v1; may be repeated.
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     servers: Vec<String>,
     /// The kind of server: "LM Studio", Ollama, llama.cpp, vLLM, ...
@@ -178,37 +178,37 @@ pub(crate) struct SettingArgs {
     /// The sampling temperature, from 0 to 2.
     #[arg(long)]
     temperature: Option<String>,
-    /// The longest answer, in tokens.
+    /// The maximum length of an answer, in tokens.
     #[arg(long)]
     max_tokens: Option<String>,
-    /// The amount of thinking: on, off, low, medium, high.
+    /// How much the model thinks: on, off, low, medium, high.
     #[arg(long)]
     thinking: Option<String>,
-    /// The size of the model's context, in tokens; what grows beyond it is shortened.
+    /// The model's context size, in tokens; longer conversations are shortened.
     #[arg(long)]
     context: Option<String>,
-    /// The tool calls that run without a question: none (ask), reads, all; plan runs none at all.
+    /// Which tool calls run without asking: none (ask), reads, all; plan runs no calls.
     #[arg(long)]
     mode: Option<String>,
     /// Built-in tools, such as files:DIR; may be repeated.
     #[arg(long, value_name = "TOOLS")]
     tools: Vec<String>,
-    /// A JSON file with mcpServers: their tools.
+    /// A JSON file with mcpServers; adds the tools of these servers.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     mcp: Option<String>,
-    /// The number of rounds of tool calls one prompt may take.
+    /// The maximum number of rounds of tool calls per prompt.
     #[arg(long)]
     max_rounds: Option<String>,
-    /// Where sessions are kept: a folder, or a file that ends in .sqlite.
+    /// Where sessions are stored: a folder, or a file that ends in .sqlite.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     sessions: Option<String>,
     /// Colors and other styles: auto, always, never.
     #[arg(long)]
     color: Option<String>,
-    /// Use a scripted model inside the program: no server is needed.
+    /// Use a built-in scripted model; no server is needed.
     #[arg(long)]
     stand_in: bool,
-    /// The configuration file; the default is named by `oa config --path`.
+    /// The configuration file; `oa config --path` prints the default.
     #[arg(long, value_name = "FILE", env = "OPEN_AGENT_CONFIG", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 }
@@ -243,9 +243,9 @@ impl SettingArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ChatArgs {
-    /// Ask this, print the answer, and stop. Standard input follows it, unless that is a terminal.
+    /// Send this prompt, print the answer, and exit. Standard input is appended, unless it is a terminal.
     pub(crate) prompt: Vec<String>,
-    /// Keep the conversation under this name, and go on with it next time.
+    /// Save the conversation under this name, and continue it next time.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
@@ -263,7 +263,7 @@ pub(crate) struct DoctorArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write what was learned about the server and the model to a file, for programs that use open-agent.
+    /// Write a profile of the server and the model to a file, for programs that use open-agent.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
     #[command(flatten)]
@@ -272,10 +272,10 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct BatchArgs {
-    /// The prompts, one a line: {"prompt": "Why?", "id": 7}, or "Why?".
+    /// The prompts, one per line: {"prompt": "Why?", "id": 7}, or "Why?".
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
-    /// The replies, one a line. Their log is beside it, with `.log` at the end.
+    /// The replies, one per line. Their log is next to it, with the suffix `.log`.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// The number of conversations in progress at once.
@@ -288,16 +288,16 @@ pub(crate) struct BatchArgs {
 #[cfg(feature = "serve")]
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on, or a port of this machine alone; port 0 is any that is free.
+    /// The address to listen on, or a port on this machine only; port 0 picks a free one.
     #[arg(long, value_name = "ADDRESS", default_value_t = format!("127.0.0.1:{PORT}"), aliases = ["port", "address", "bind", "host"])]
     pub(crate) listen: String,
-    /// The name of the agent, as front ends show it.
+    /// The name of the agent, shown by front ends.
     #[arg(long, default_value = "oa")]
     pub(crate) name: String,
     /// Allow pages of another origin, such as https://app.example.com; may be repeated.
     #[arg(long, value_name = "ORIGIN", value_hint = ValueHint::Url)]
     pub(crate) allow_origin: Vec<String>,
-    /// Keep conversations in memory alone, not among the sessions.
+    /// Keep conversations only in memory, and do not save them as sessions.
     #[arg(long)]
     pub(crate) forget: bool,
     #[command(flatten)]
@@ -313,10 +313,10 @@ pub(crate) struct McpArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConfigArgs {
-    /// Print the path of the configuration file, and nothing else.
+    /// Print only the path of the configuration file.
     #[arg(long)]
     pub(crate) path: bool,
-    /// Print a configuration file with every setting, as comments.
+    /// Print a configuration file with every setting commented out.
     #[arg(long, conflicts_with = "path")]
     pub(crate) example: bool,
     #[command(flatten)]

@@ -30,7 +30,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let input = &args.input;
     let at_input = |error: io::Error| Failure::usage(error.to_string()).at(input.display());
     let mut file = File::open(input).map_err(at_input)?;
-    // Every line is checked before the first is asked.
+    // Check every line before sending the first prompt.
     let count = checked(&file, input)?;
     file.rewind().map_err(at_input)?;
 
@@ -44,7 +44,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let prompts = Counted { prompts: prompts.map(Message::user), left: count };
     let mut batch = run_batch(prompts, options.log(log))?;
 
-    // Ids are read again, in step with the replies: they need not be held.
+    // Ids are read again along with the replies, so that they need not be kept in memory.
     let mut lines = Lines::new(File::open(input).map_err(at_input)?);
     let part = beside(&args.output, "part");
     let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
@@ -56,12 +56,12 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             _ = tokio::signal::ctrl_c() => {
                 bar.finish_and_clear();
                 drop(batch);
-                // A reply is in the log before it counts as progress.
+                // A reply is logged before it counts as progress.
                 let done = BatchLog::open(beside(&args.output, "log")).await?.replies();
                 let why = format!("stopped: {done} of {count} replies are in the log");
-                // What is complete is in the log.
+                // The log has all complete replies.
                 let _ = fs::remove_file(&part);
-                return Err(Failure::interrupted(why).advise("The same command goes on with the rest."));
+                return Err(Failure::interrupted(why).advise("Run the same command again to continue."));
             }
             next = batch.next() => next,
         };
@@ -97,13 +97,13 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     }
     if failed > 0 {
         return Err(Failure::new(format!("{failed} of {count} prompts failed"))
-            .advise("The same command asks them again."));
+            .advise("Run the same command again to retry them."));
     }
     tell(&format!("{done} replies are in {}", args.output.display()));
     Ok(())
 }
 
-/// Returns a path with another ending behind its own.
+/// Returns a path with another suffix appended.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -119,7 +119,7 @@ fn checked(file: &File, path: &Path) -> Result<usize> {
         count += usize::from(line.into_id().is_some());
     }
     if count == 0 {
-        return Err(Failure::usage("there are no prompts").at(path.display()));
+        return Err(Failure::usage("the file contains no prompts").at(path.display()));
     }
     Ok(count)
 }
@@ -161,7 +161,7 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// Prompts whose number is known.
+/// An iterator over prompts with a known length.
 struct Counted<I> {
     prompts: I,
     left: usize,
@@ -186,7 +186,7 @@ fn progress_bar(count: u64) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(count);
-    // A template that is wrong would leave the default, which shows as much.
+    // An invalid template would leave the default style, which is sufficient.
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
         bar.set_style(style);
     }

@@ -41,7 +41,7 @@ pub use self::view::View;
 
 /// Runs the command.
 pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
-    // A worker beside this thread, which waits for keys: servers of tools go on meanwhile.
+    // One worker thread, so that tool servers make progress while this thread waits for keys.
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let has_terminal = stdin().is_terminal() && stdout().is_terminal();
@@ -50,12 +50,12 @@ pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     } else {
         runtime.block_on(once::run(args, settings))
     };
-    // A tool that blocks must not keep the program.
+    // A tool that blocks must not keep the program from exiting.
     runtime.shutdown_background();
     result
 }
 
-/// Talks until the person has enough.
+/// Runs conversations until the user quits.
 fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) -> Result<()> {
     let has_styles = has_styles(&settings, stdout().is_terminal());
     let (questions, prompt) = Questions::new();
@@ -73,7 +73,7 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
     Ok(())
 }
 
-/// Starts a conversation, and returns it when the person has enough.
+/// Starts a conversation, and returns it when the user quits.
 fn converse(
     runtime: &tokio::runtime::Runtime,
     args: &ChatArgs,
@@ -125,7 +125,7 @@ fn converse(
     }
 }
 
-/// Goes on with a turn whose calls wait for permission.
+/// Continues a turn whose calls wait for permission.
 fn resume(
     runtime: &tokio::runtime::Runtime,
     conversation: &mut Conversation,
@@ -134,11 +134,11 @@ fn resume(
     if conversation.client.pending_approvals().is_empty() {
         return Ok(());
     }
-    terminal.say("The last answer waits for permission:");
+    terminal.say("The last answer is waiting for permission:");
     let person = conversation.judge();
     runtime.block_on(terminal.turn(conversation, Begin::Waiting(person.as_ref())))?;
     if !conversation.client.pending_approvals().is_empty() {
-        terminal.say("It goes on waiting; your next prompt goes on without it.");
+        terminal.say("It is still waiting; your next prompt continues without it.");
     }
     Ok(())
 }

@@ -20,15 +20,15 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<()> {
     }
     let path = file(&args.settings);
     if args.path {
-        let path = path.ok_or_else(|| Failure::usage("there is no home folder"))?;
+        let path = path.ok_or_else(|| Failure::usage("no home folder was found"))?;
         return Ok(write_line(&path.display().to_string())?);
     }
     let settings = settings(&args.settings)?;
     let exists = path.as_ref().is_some_and(|path| path.exists());
     let (path, note) = match path {
         Some(path) if exists => (path.display().to_string(), ""),
-        Some(path) => (path.display().to_string(), " (there is none)"),
-        None => ("none: there is no home folder".to_owned(), ""),
+        Some(path) => (path.display().to_string(), " (not found)"),
+        None => ("none: no home folder was found".to_owned(), ""),
     };
     let report = format!("configuration file: {path}{note}\n\n{}", settings.report());
     Ok(write_line(&open_agent::redact::printable(report.trim_end()))?)
@@ -45,7 +45,7 @@ pub(crate) fn settings(args: &SettingArgs) -> Result<Settings> {
     Ok(Settings::merge(&args.told(), environment::variable, file)?)
 }
 
-/// Reads the configuration file; `None` if there is none at the usual place.
+/// Reads the configuration file; `None` if there is none at the default path.
 fn read_file(args: &SettingArgs) -> Result<Option<(PathBuf, String)>> {
     let Some(path) = file(args) else { return Ok(None) };
     let fail = |why: String| Failure::usage(why).at(path.display());

@@ -21,14 +21,14 @@ pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     runtime()?.block_on(examine(args, settings))
 }
 
-/// Returns the stand-in as a server: its answers go through requests and streams like those of any other.
+/// Returns options that reach the stand-in as a server, so that its answers pass through requests and streams.
 #[cfg(feature = "serve")]
 fn stand_in(settings: &Settings) -> Result<AgentOptions> {
     use open_agent::serve::AgentServer;
 
     let model = settings.text("model").unwrap_or(stand_in::NAME);
     let agent = AgentOptions::builder().model(model).chat_service(stand_in::StandIn);
-    // The tools that a probe offers are its own: the probe answers their calls.
+    // The probes answer the calls of the tools that they offer.
     let server = AgentServer::new(agent.auto_execute_tools(true).build()?).name(model).router();
     let address = "http://127.0.0.1/v1";
     Ok(AgentOptions::builder().model(model).base_url(address).transport(server).build()?)
@@ -36,13 +36,16 @@ fn stand_in(settings: &Settings) -> Result<AgentOptions> {
 
 #[cfg(not(feature = "serve"))]
 fn stand_in(_: &Settings) -> Result<AgentOptions> {
-    let why = "this program was built without `serve`, so the stand-in is no server to examine";
+    let why =
+        "this program was built without `serve`, so the stand-in cannot be tested as a server";
     Err(Failure::usage(why).advise(&advice::no_server(None)))
 }
 
 async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     let options = if settings.is_on("stand_in") {
-        tell("the stand-in is a few rules and no language model: see how a report looks");
+        tell(
+            "the stand-in is a few rules and no language model: this shows what a report looks like",
+        );
         stand_in(settings)?
     } else {
         agent::build(settings, Person::Nobody).await?.options
@@ -76,7 +79,7 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     };
     write_line(&text)?;
     match report.verdict() {
-        Verdict::Fail => Err(Failure::new("something does not work: see above")),
+        Verdict::Fail => Err(Failure::new("some probes failed: see above")),
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Why the program ends early.
+//! Failures that end the program.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,7 +8,7 @@ use open_agent::ErrorKind;
 
 use crate::settings::SettingsError;
 
-/// A failure, as the person reads it, with the exit status of the program.
+/// A failure: a message for the user, and the exit status of the program.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -18,40 +18,40 @@ pub(crate) struct Failure {
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The exit status after Ctrl-C, as shells have it.
+/// The exit status after Ctrl-C, by the convention of shells.
 const INTERRUPTED: u8 = 130;
-/// The exit status of a program whose output nobody reads any more, as shells have it.
+/// The exit status after the reader of the output is gone, by the convention of shells.
 const BROKEN_PIPE: u8 = 141;
 
 impl Failure {
-    /// Something did not work.
+    /// Creates a failure.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 1, is_silent: false }
     }
 
-    /// The program was used in a way that cannot work.
+    /// Creates a failure for wrong usage.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 2, is_silent: false }
     }
 
-    /// The person stopped it.
+    /// Creates a failure for a run that the user stopped.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: INTERRUPTED, is_silent: false }
     }
 
-    /// Adds what was tried.
+    /// Prefixes the message with the file, address or line that it is about.
     pub(crate) fn at(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// Adds what to do.
+    /// Adds advice for the user.
     pub(crate) fn advise(mut self, advice: &str) -> Self {
         self.message = format!("{}\n{advice}", self.message);
         self
     }
 
-    /// Returns true if nobody wants to know: the reader of the output has had enough.
+    /// Returns true if nothing is to be printed, because the reader of the output has closed it.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent
     }

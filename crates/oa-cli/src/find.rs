@@ -13,14 +13,14 @@ use crate::settings::Settings;
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) base_url: String,
-    /// The kind of server, by its setting or its usual address.
+    /// The kind of server, from the setting or from its default address.
     pub(crate) provider: Option<Provider>,
     pub(crate) models: Vec<String>,
 }
 
-/// The time for an answer of a server that is looked for: to a request without work.
+/// The time within which a server that is searched for must list its models.
 const LOOK: Duration = Duration::from_millis(700);
-/// The time for an answer of a server that was named.
+/// The time within which a server that was set must list its models.
 const NAMED: Duration = Duration::from_secs(10);
 
 impl Server {
@@ -33,7 +33,7 @@ impl Server {
         let first = self.models.iter().find(can_chat);
         first.cloned().ok_or_else(|| {
             Failure::new(format!("{} has no model that can chat", self.base_url))
-                .advise("Load one, or name one with --model NAME.")
+                .advise("Load one, or set one with --model NAME.")
         })
     }
 
@@ -56,7 +56,7 @@ pub(crate) fn provider(settings: &Settings) -> Result<Option<Provider>> {
         .transpose()
 }
 
-/// Returns the servers: the one that is set, or all that answer where they are looked for, in that order.
+/// Returns the server that is set, or all that answer at the addresses to try, in their order.
 pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let provider = provider(settings)?;
     let set = settings.text("base_url").or_else(|| provider?.base_url());
@@ -78,7 +78,7 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let mut looks = JoinSet::new();
     for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
         looks.spawn(async move {
-            // No key: it is for an address that was set.
+            // No key: it is only for an address that was set.
             let models = look(&Settings::default(), base_url.clone(), LOOK).await.ok()?;
             Some((place, Server { base_url, provider, models }))
         });
@@ -93,7 +93,7 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     Ok(found.into_iter().map(|(_, server)| server).collect())
 }
 
-/// Returns the addresses to look at, with the kind of server if it is known.
+/// Returns the addresses to try, with the kind of server if it is known.
 fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
     let told = settings.list("servers");
     if told.is_empty() {
@@ -104,14 +104,14 @@ fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
     told.iter()
         .map(|told| {
             let (kind, url) = match told.split_once('=') {
-                // A `=` of the address itself comes after its `:`.
+                // A `=` within the URL comes after its `:`.
                 Some((kind, url)) if !kind.contains(':') => {
                     let kind = kind.trim().parse::<Provider>();
                     (Some(kind.map_err(|error| Failure::from(error).at(told))?), url.trim())
                 }
                 _ => (None, told.as_str()),
             };
-            // An address that cannot be one is a mistake, not a server that does not answer.
+            // An invalid URL is a usage error, not a server that does not answer.
             AgentOptions::builder().base_url(url).model("any").build()?;
             Ok((kind, url.to_owned()))
         })

@@ -1,12 +1,12 @@
-//! The program `oa`: chat with local models, give them tools, look at their servers.
+//! The program `oa`: chat with local models, give them tools, and inspect their servers.
 //!
-//! This library is the program in parts that can be tested: [`markdown`] as it streams in, the [`chat`] as a screen, and the
-//! [`settings`]. Programs that use models want the crate `open-agent` instead.
+//! This library contains the testable parts of the program: streaming [`markdown`], the screen of the [`chat`], and the
+//! [`settings`]. To use models in your own program, use the crate `open-agent`.
 //!
 //! # Features
 //!
 //! - `mcp` (default): tools of MCP servers.
-//! - `serve` (default): agents over HTTP, and a page for them.
+//! - `serve` (default): agents over HTTP, with a chat page.
 //! - `sqlite`: sessions in a database file.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

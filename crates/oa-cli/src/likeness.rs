@@ -1,11 +1,11 @@
-//! Names that were probably meant.
+//! Suggestions for mistyped names.
 
 use std::cmp::Reverse;
 
-/// The least likeness of a name that is meant.
+/// The minimum similarity of a suggestion.
 const ALIKE: f64 = 0.6;
 
-/// Returns the name that is most like a mistyped one, if any is.
+/// Returns the name most similar to a mistyped one, if any is similar enough.
 pub(crate) fn closest<'a>(
     mistyped: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -14,7 +14,7 @@ pub(crate) fn closest<'a>(
         let likeness = strsim::normalized_damerau_levenshtein(name, mistyped);
         (likeness >= ALIKE).then_some((likeness, name))
     });
-    // Of two that are as close, the one of the same length: letters are swapped more often than left out.
+    // Of two equally similar names, prefer the one of the same length: letters are swapped more often than left out.
     let key = |name: &str| Reverse(name.len().abs_diff(mistyped.len()));
     rated.max_by(|a, b| a.0.total_cmp(&b.0).then(key(a.1).cmp(&key(b.1)))).map(|(_, name)| name)
 }

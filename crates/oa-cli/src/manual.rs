@@ -23,7 +23,7 @@ pub(crate) fn run(command: Option<&str>) -> Result<()> {
                 let names = program.get_subcommands().map(clap::Command::get_name);
                 let meant = closest(name, names);
                 let meant = meant.map_or_else(String::new, |it| format!("; did you mean {it}?"));
-                Failure::usage(format!("there is no command {name}{meant}"))
+                Failure::usage(format!("unknown command {name}{meant}"))
             })?;
             let title = format!("oa-{name}");
             let usage = format!("oa {name}");
@@ -34,7 +34,7 @@ pub(crate) fn run(command: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the sections about settings.
+/// Returns the sections on settings.
 fn settings() -> String {
     let mut page = String::from(".SH ENVIRONMENT\n");
     for setting in SETTINGS {
@@ -42,9 +42,9 @@ fn settings() -> String {
     }
     page.push_str(
         ".TP\n\\fBOPEN_AGENT_CONFIG\\fR\nThe configuration file.\n\
-         .TP\n\\fBNO_COLOR\\fR\nIf it is not empty, there are no colors.\n\
+         .TP\n\\fBNO_COLOR\\fR\nIf it is not empty, output has no colors.\n\
          .SH FILES\n.TP\n\\fB~/.config/oa/config.toml\\fR\n\
-         The configuration file, in TOML; \\fBoa config \\-\\-path\\fR names it. Its settings:\n",
+         The configuration file, in TOML; \\fBoa config \\-\\-path\\fR prints its path. Its settings:\n",
     );
     for setting in SETTINGS {
         page.push_str(&item(setting.key, setting));

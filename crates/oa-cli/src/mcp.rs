@@ -17,7 +17,7 @@ pub(crate) fn run(_: &McpArgs, settings: &Settings) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let result = runtime.block_on(serve(settings));
-    // A tool that blocks must not keep the program.
+    // A tool that blocks must not keep the program from exiting.
     runtime.shutdown_background();
     result
 }
@@ -28,10 +28,10 @@ async fn serve(settings: &Settings) -> Result<()> {
     for failure in mcp.iter().flat_map(|mcp| mcp.failures()) {
         tell(&format!("MCP server {}", failure.error()));
     }
-    // A server without tools may get some.
+    // A server without tools may add some later.
     let has_server = mcp.as_ref().is_some_and(|mcp| mcp.connections().len() > 0);
     if offered.is_empty() && !has_server {
-        return Err(Failure::usage("there are no tools: name some by --tools or --mcp"));
+        return Err(Failure::usage("there are no tools: add some with --tools or --mcp"));
     }
     let server = ToolServer::new(offered).name("oa").version(env!("CARGO_PKG_VERSION"));
     let handle = server.handle();
@@ -45,20 +45,20 @@ async fn serve(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Returns the program's own tools and those that the configured servers offer now.
+/// Returns the built-in tools and the current tools of the configured servers.
 fn offered(list: &[Arc<dyn Tool>], mcp: Option<&Connected>) -> Result<Registry> {
     let tools = list.iter().cloned().chain(mcp.iter().flat_map(|mcp| mcp.tools()));
     Registry::from_tools(tools).map_err(|error| Failure::usage(with_causes(&error)))
 }
 
-/// Tells our client when the lists of its servers change. Never returns.
+/// Updates the tools offered to the client whenever the tool lists of the servers change. Never returns.
 async fn follow(list: &[Arc<dyn Tool>], mcp: Option<&Connected>, handle: &ToolServerHandle) {
     let Some(servers) = mcp else { return std::future::pending().await };
     loop {
         servers.changed().await;
         match offered(list, mcp) {
             Ok(tools) => handle.set_tools(tools),
-            Err(failure) => tell(&format!("the tools stay as they were: {failure}")),
+            Err(failure) => tell(&format!("the tools were not updated: {failure}")),
         }
     }
 }

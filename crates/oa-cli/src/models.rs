@@ -8,7 +8,7 @@ use crate::runtime::runtime;
 use crate::settings::Settings;
 use crate::{find, stand_in};
 
-/// Runs the command: the models of each server; in a pipe one name a line.
+/// Runs the command: lists the models of each server; in a pipe, one name per line.
 pub(crate) fn run(settings: &Settings) -> Result<()> {
     if settings.is_on("stand_in") {
         return Ok(write_line(stand_in::NAME)?);

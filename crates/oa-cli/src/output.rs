@@ -23,7 +23,7 @@ pub(crate) fn write_line(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line for the person to standard error. Where that fails, nobody reads.
+/// Writes a line for the user to standard error. A failure is ignored, because there is no reader.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr().lock(), "{}", printable(line));
 }

@@ -1,4 +1,4 @@
-//! Where the program keeps its files, by the rule of the platform.
+//! The folders of the program's files, by the conventions of the platform.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use open_agent::session::{JsonlStore, SessionStore};
 use crate::failure::{Failure, Result};
 use crate::settings::Settings;
 
-/// The folder of the program within those of the platform.
+/// The name of the program's folder within the platform's folders.
 const NAME: &str = "oa";
 
 /// Returns the path of the configuration file; `None` without a home folder.
@@ -22,7 +22,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     Some(choose_base_strategy().ok()?.data_dir().join(NAME))
 }
 
-/// Returns a path with `~/` at its beginning replaced.
+/// Returns a path with a leading `~/` expanded.
 pub(crate) fn expanded(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), choose_base_strategy()) {
         (Some(rest), Ok(base)) => base.home_dir().join(rest),
@@ -36,7 +36,7 @@ pub(crate) fn sessions(settings: &Settings) -> Result<Arc<dyn SessionStore>> {
         Some(path) => expanded(path),
         None => match data_folder() {
             Some(folder) => folder.join("sessions"),
-            None => return Err(Failure::usage("there is no home folder: set `sessions`")),
+            None => return Err(Failure::usage("no home folder was found: set `sessions`")),
         },
     };
     if path.extension().is_some_and(|extension| extension == "sqlite") {
@@ -55,5 +55,5 @@ fn database(path: &Path) -> Result<Arc<dyn SessionStore>> {
 #[cfg(not(feature = "sqlite"))]
 fn database(path: &Path) -> Result<Arc<dyn SessionStore>> {
     Err(Failure::usage(format!("{}: this program was built without SQLite", path.display()))
-        .advise("Install it with `--features sqlite`, or name a folder."))
+        .advise("Install it with `--features sqlite`, or use a folder."))
 }

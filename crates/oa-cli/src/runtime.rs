@@ -1,4 +1,4 @@
-//! The runtime of a command that does one thing.
+//! The runtime of a command that runs one task.
 
 use std::io;
 

@@ -16,11 +16,11 @@ use crate::settings::Settings;
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
 
-/// Runs the command, until it is told to end.
+/// Runs the command until a signal ends it.
 pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(serve(args, settings));
-    // A tool that blocks must not keep the program.
+    // A tool that blocks must not keep the program from exiting.
     runtime.shutdown_background();
     result
 }
@@ -32,7 +32,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
         let failure = Failure::from(error).at(&address);
         if is_taken {
-            failure.advise("Take another: --listen 127.0.0.1:0 is any free port.")
+            failure.advise("Use another port: --listen 127.0.0.1:0 picks a free one.")
         } else {
             failure
         }
@@ -40,7 +40,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let addr = listener.local_addr()?;
     let is_local = addr.ip().to_canonical().is_loopback();
     if !is_local && settings.secret("token").is_none() {
-        let why = format!("{addr} is reachable from other machines, and there is no token");
+        let why = format!("{addr} is reachable from other machines, and no token is set");
         return Err(Failure::usage(why).advise(TOKEN));
     }
     let agent = agent::build(settings, Person::Later).await?;
@@ -57,7 +57,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     if !args.forget {
         server = server.store(places::sessions(settings)?);
     }
-    // Before anybody knows the address.
+    // Register the signal handlers before the address is announced.
     let end = told_to_end()?;
     let model = agent.options.model();
     tell(&format!("{} with {model}: http://{addr}/ (Ctrl-C ends it)", args.name));
@@ -69,7 +69,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Returns an address with a port: a port alone is one of this machine, and an address alone has the usual port.
+/// Returns an address with a port: a port alone is on this machine, and an address alone gets the default port.
 fn address(listen: &str) -> String {
     if listen.parse::<u16>().is_ok() {
         return format!("127.0.0.1:{listen}");
@@ -81,7 +81,7 @@ fn address(listen: &str) -> String {
     }
 }
 
-/// Begins to listen for Ctrl-C, and on Unix for the signal to terminate. The future waits for one of them.
+/// Registers handlers for Ctrl-C and, on Unix, SIGTERM. The future waits for one of them.
 fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
     let (mut interrupt, mut terminate) = {
@@ -95,7 +95,7 @@ fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        // Where that fails, only the end of the process is left.
+        // If that fails, only killing the process ends it.
         #[cfg(not(unix))]
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

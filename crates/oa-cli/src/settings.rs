@@ -22,11 +22,11 @@ struct Entry {
     source: Source,
 }
 
-/// Where a setting was made.
+/// The source of a setting.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Source {
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
     /// A line of the configuration file.
     File {
@@ -35,12 +35,13 @@ pub enum Source {
         /// The line, from 1.
         line: usize,
     },
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag(&'static str),
 }
 
 impl Settings {
-    /// Merges settings. Flags win over the environment, and that wins over the file; blank variables count as not set.
+    /// Merges settings. Flags take precedence over the environment, which takes precedence over the file. Blank
+    /// variables count as not set.
     ///
     /// ```
     /// use std::path::Path;
@@ -59,7 +60,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A file that is not TOML, a name that is not known, or a value that its setting does not take.
+    /// If the file is not TOML, a name is unknown, or a value is invalid for its setting.
     pub fn merge(
         flags: &[(&'static str, Vec<String>)],
         environment: impl Fn(&str) -> Option<String>,
@@ -99,7 +100,7 @@ impl Settings {
         self.0.get(key).map(|entry| &entry.source)
     }
 
-    /// Returns the value of a setting, if it was made.
+    /// Returns the value of a setting, unless it has its default.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.0.get(key).map(|entry| &entry.value)
@@ -141,7 +142,7 @@ impl Settings {
         }
     }
 
-    /// Returns a setting that is a list; empty if it was not made.
+    /// Returns a setting that is a list; empty if it is not set.
     #[must_use]
     pub fn list(&self, key: &str) -> &[String] {
         match self.value(key) {
@@ -156,7 +157,8 @@ impl Settings {
         self.value(key) == Some(&Value::Switch(true))
     }
 
-    /// Returns what is in effect, one setting a line, with its source, and defaults in brackets. Secrets are masked.
+    /// Returns the settings in effect, one per line, with their sources and with defaults in parentheses. Secrets are
+    /// masked.
     #[must_use]
     pub fn report(&self) -> String {
         let mut report = String::new();

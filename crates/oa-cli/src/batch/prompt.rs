@@ -2,28 +2,28 @@
 
 use open_agent::Value;
 
-/// A prompt, with the id that its reply repeats; nothing for an empty line.
+/// A prompt, with the id that its reply repeats; `None` for an empty line.
 #[derive(Debug, PartialEq)]
 pub(super) struct Prompt(Option<(String, Option<Value>)>);
 
 impl Prompt {
-    /// Reads a line: a JSON text, or an object with `prompt` and `id`.
+    /// Parses a line: a JSON string, or an object with `prompt` and `id`.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
-        let line = std::str::from_utf8(line).map_err(|_| "not text in UTF-8".to_owned())?.trim();
+        let line = std::str::from_utf8(line).map_err(|_| "not valid UTF-8".to_owned())?.trim();
         if line.is_empty() {
             return Ok(Self(None));
         }
         let not_json = |error: serde_json::Error| {
-            format!(r#"neither {{"prompt": "Why?"}} nor "Why?", as JSON: {error}"#)
+            format!(r#"expected JSON like {{"prompt": "Why?"}} or "Why?": {error}"#)
         };
         let (prompt, id) = match serde_json::from_str(line).map_err(not_json)? {
             Value::String(prompt) => (prompt, None),
             Value::Object(mut members) => match members.remove("prompt") {
                 Some(Value::String(prompt)) => (prompt, members.remove("id")),
-                Some(_) => return Err("\"prompt\" is not a text".to_owned()),
-                None => return Err("there is no \"prompt\"".to_owned()),
+                Some(_) => return Err("\"prompt\" is not a string".to_owned()),
+                None => return Err("\"prompt\" is missing".to_owned()),
             },
-            _ => return Err("neither a text nor an object".to_owned()),
+            _ => return Err("neither a string nor an object".to_owned()),
         };
         if prompt.trim().is_empty() {
             return Err("the prompt is empty".to_owned());
@@ -58,16 +58,16 @@ mod tests {
         );
         assert_eq!(Prompt::parse(b" \r\n"), Ok(Prompt(None)));
         for (line, why) in [
-            ("7", "neither a text nor an object"),
-            ("{}", "there is no \"prompt\""),
-            (r#"{"prompt": 7}"#, "\"prompt\" is not a text"),
+            ("7", "neither a string nor an object"),
+            ("{}", "\"prompt\" is missing"),
+            (r#"{"prompt": 7}"#, "\"prompt\" is not a string"),
             ("\" \"", "the prompt is empty"),
         ] {
             assert_eq!(Prompt::parse(line.as_bytes()), Err(why.to_owned()));
         }
         // A plain text is a plausible first attempt, so the error shows what is read.
         let told = Prompt::parse(b"Why?").unwrap_err();
-        assert!(told.starts_with(r#"neither {"prompt": "Why?"} nor "Why?", as JSON: "#), "{told}");
+        assert!(told.starts_with(r#"expected JSON like {"prompt": "Why?"} or "Why?": "#), "{told}");
     }
 
     proptest! {

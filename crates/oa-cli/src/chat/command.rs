@@ -11,9 +11,9 @@ pub enum Entered {
     Command(Command),
     /// Nothing.
     Nothing,
-    /// A text for the model.
+    /// A prompt for the model.
     Prompt(String),
-    /// A mistake, as the person reads it.
+    /// An unknown or malformed command, with a message for the user.
     Unknown(String),
 }
 
@@ -29,54 +29,50 @@ pub enum Command {
     Help,
     /// Show the conversation.
     History,
-    /// Go on with a saved conversation.
+    /// Continue a saved conversation.
     Load(String),
     /// Show the MCP servers.
     Mcp,
-    /// Show or set the mode of permissions.
+    /// Show or set the permission mode.
     Mode(Option<String>),
-    /// Show the models, or use one.
+    /// List the models, or switch to one.
     Model(Option<String>),
     /// End the program.
     Quit,
     /// Save the conversation under a name.
     Save(String),
-    /// Show or set the system prompt; an empty one is none.
+    /// Show or set the system prompt; `none` removes it.
     System(Option<String>),
     /// List the tools.
     Tools,
 }
 
-/// The commands, with what follows them and what they do.
+/// The commands: name, argument, and description.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("clear", "", "empty the conversation"),
     ("context", "", "show how much of the context is used"),
     ("help", "", "list the commands and the keys"),
     ("history", "", "show the conversation"),
-    ("load", "NAME", "go on with a saved conversation"),
+    ("load", "NAME", "continue a saved conversation"),
     ("mcp", "", "show the MCP servers and what they offer"),
-    (
-        "mode",
-        "[MODE]",
-        "show or set which tool calls run without a question: ask, reads, all, plan",
-    ),
-    ("model", "[NAME]", "list the models of the server, or use one"),
+    ("mode", "[MODE]", "show or set which tool calls run without asking: ask, reads, all, plan"),
+    ("model", "[NAME]", "list the server's models, or switch to one"),
     ("quit", "", "end the program; also Ctrl-D, or Ctrl-C twice"),
     ("save", "NAME", "save the conversation, now and after every answer"),
     ("system", "[TEXT]", "show or set the system prompt; `/system none` removes it"),
     ("tools", "", "list the tools that the model may call"),
 ];
 
-/// The keys, with what they do.
+/// The keys and their descriptions.
 pub const KEYS: &[(&str, &str)] = &[
-    ("Alt-Enter", "begins a new line; a pasted text may have several"),
+    ("Alt-Enter", "begins a new line; pasted text may have several lines"),
     ("Up, Ctrl-R", "go back in the history of prompts, and search it"),
     ("Tab", "completes a command"),
-    ("Ctrl-C", "stops the answer or the command; twice at an empty prompt ends the program"),
-    ("typing", "while the model works sends it a message before its next step; a command waits"),
+    ("Ctrl-C", "stops the answer or the command; twice at an empty prompt, ends the program"),
+    ("typing", "while the model works, sends it a message before its next step; commands wait"),
 ];
 
-/// Returns the reference of commands and keys as tables of markdown.
+/// Returns the reference of commands and keys as Markdown tables.
 #[must_use]
 pub fn reference() -> String {
     let mut tables = String::from("| command | does |\n| --- | --- |\n");
@@ -91,14 +87,14 @@ pub fn reference() -> String {
     tables
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// ```
 /// use oa_cli::chat::{Command, Entered, parse};
 ///
 /// assert_eq!(parse("/model qwen3:8b"), Entered::Command(Command::Model(Some("qwen3:8b".to_owned()))));
 /// assert_eq!(parse("/modle"), Entered::Unknown("unknown command /modle; did you mean /model?".to_owned()));
-/// // A path is no command.
+/// // A path is not a command.
 /// assert_eq!(parse("/etc/hosts is what?"), Entered::Prompt("/etc/hosts is what?".to_owned()));
 /// ```
 #[must_use]
@@ -122,7 +118,7 @@ pub fn parse(line: &str) -> Entered {
     };
     let alone = |command: Command| match &some {
         None => Entered::Command(command),
-        Some(_) => Entered::Unknown(format!("/{name} takes nothing behind it")),
+        Some(_) => Entered::Unknown(format!("/{name} takes no argument")),
     };
     match name {
         "clear" => alone(Command::Clear),

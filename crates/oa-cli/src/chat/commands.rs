@@ -1,4 +1,4 @@
-//! The work of the commands.
+//! The implementation of the commands.
 
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Doctor, Probe, estimate_tokens, list_models};
@@ -19,7 +19,7 @@ const NAME: usize = 17;
 /// The most characters of a tool's description.
 const ABOUT: usize = 300;
 
-/// Says what there is at the beginning.
+/// Prints the greeting: tools, session, and failed MCP servers.
 pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     let mut about = Vec::new();
     let tools = conversation.client.options().tools().len();
@@ -46,7 +46,7 @@ enum Remark {
     Text(String),
 }
 
-/// Runs a command and prints its outcome. Ctrl-C stops one that takes long.
+/// Runs a command and prints its outcome. Ctrl-C stops it.
 pub(super) fn perform(
     runtime: &Runtime,
     conversation: &mut Conversation,
@@ -73,7 +73,7 @@ pub(super) fn perform(
 
 /// # Cancel safety
 ///
-/// If the future is dropped, a session may have been made without messages, and what was to be saved may not be.
+/// If the future is dropped, a session may have been created without messages, and a change may not be saved.
 async fn run(
     conversation: &mut Conversation,
     command: Command,
@@ -106,7 +106,7 @@ async fn run(
         Command::Mode(Some(word)) => {
             let Some(mode) = conversation.agent.mode.set(&word) else {
                 return Err(Failure::new(format!(
-                    "there is no mode {word}: use ask, reads, all or plan"
+                    "unknown mode {word}: use ask, reads, all or plan"
                 )));
             };
             conversation.client.set_permission_mode(mode)?;
@@ -136,7 +136,7 @@ async fn run(
         Command::Tools => {
             let lines = conversation.tools();
             if lines.is_empty() {
-                say("There are no tools: --tools files:DIR, --mcp FILE.".to_owned());
+                say("There are no tools; add some with --tools files:DIR or --mcp FILE.".to_owned());
             } else {
                 remarks.push(Remark::Lines(lines));
             }
@@ -157,7 +157,7 @@ fn help() -> Vec<Line> {
     lines
 }
 
-/// Returns rows of a name and what there is to say about it, which is wrapped beside it.
+/// Returns rows with a name and a description, which is wrapped beside the name.
 fn rows<'a>(rows: impl Iterator<Item = (String, &'a str)>) -> Vec<Line> {
     let width = columns();
     let beside = if width > 3 * NAME { NAME } else { 2 };
@@ -179,7 +179,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Keeps the conversation under a name that is new.
+    /// Saves the conversation under a new name.
     async fn keep_as(&mut self, name: &str) -> Result<()> {
         let id = SessionId::new(name)?;
         if self.saved.as_ref().is_some_and(|saved| saved.session().info.id == id) {
@@ -188,9 +188,7 @@ impl Conversation {
         let store = places::sessions(&self.settings)?;
         if let Err(error) = store.create(NewSession::new(id.clone(), Timestamp::now())).await {
             return Err(if error.kind() == ErrorKind::AlreadyExists {
-                Failure::new(format!(
-                    "there is a session {name} already; /load {name} goes on with it"
-                ))
+                Failure::new(format!("session {name} already exists; /load {name} continues it"))
             } else {
                 error.into()
             });
@@ -205,7 +203,7 @@ impl Conversation {
         let store = places::sessions(&self.settings)?;
         let saved = match SavedSession::open(store, &SessionId::new(name)?).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Failure::new(format!("there is no session {name}")));
+                return Err(Failure::new(format!("session {name} does not exist")));
             }
             opened => opened?,
         };
@@ -229,7 +227,7 @@ impl Conversation {
     async fn models(&self) -> Result<Remark> {
         let current = self.client.options().model();
         if self.agent.server.is_none() {
-            return Ok(Remark::Text(format!("The model is {current}, and there is no other.")));
+            return Ok(Remark::Text(format!("The model is {current}, the only one.")));
         }
         let models = list_models(self.client.options()).await?;
         let row = |model: &String| {
@@ -240,7 +238,7 @@ impl Conversation {
         Ok(Remark::Lines(models.iter().map(row).collect()))
     }
 
-    /// Says how full the context is.
+    /// Describes how full the context is.
     async fn context(&self) -> String {
         let options = self.client.options();
         let history = estimate_tokens(self.client.history()) as u64;
@@ -260,7 +258,7 @@ impl Conversation {
             grouped(tools),
         );
         if let Some(total) = self.client.usage().and_then(|usage| usage.total()) {
-            text.push_str(&format!(" The server counted {} last time.", grouped(total)));
+            text.push_str(&format!(" The server last counted {}.", grouped(total)));
         }
         let size = match self.settings.integer("context") {
             Some(size) => Some(size),
@@ -268,8 +266,8 @@ impl Conversation {
             None => None,
         };
         match size {
-            Some(size) => text.push_str(&format!(" The context has {}.", grouped(size))),
-            None => text.push_str(" The size of the context is not known; set `context`."),
+            Some(size) => text.push_str(&format!(" The context size is {}.", grouped(size))),
+            None => text.push_str(" The context size is unknown; set `context`."),
         }
         text
     }
@@ -282,7 +280,9 @@ impl Conversation {
     #[cfg(feature = "mcp")]
     fn show_mcp(&self, remarks: &mut Vec<Remark>) {
         let Some(mcp) = &self.agent.mcp else {
-            return remarks.push(Remark::Text("There are no MCP servers: --mcp FILE.".to_owned()));
+            return remarks.push(Remark::Text(
+                "There are no MCP servers; add some with --mcp FILE.".to_owned(),
+            ));
         };
         for connection in mcp.connections() {
             let prefix = format!("{}__", connection.name());

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::style::{Line, Style, floor};
 
-/// A line in the making: one row, however long the text is.
+/// A line that is being typed, shown as one row, however long the text is.
 #[derive(Debug)]
 pub struct Composer {
     buffer: LineBuffer,
@@ -17,9 +17,9 @@ pub struct Composer {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Input {
-    /// The text has changed, or nothing has.
+    /// The text may have changed.
     Edited,
-    /// Ctrl-D, and there is no text.
+    /// Ctrl-D without text.
     Ended,
     /// Ctrl-C.
     Interrupt,
@@ -39,7 +39,7 @@ impl Default for Composer {
 }
 
 impl Composer {
-    /// Takes an event of the terminal.
+    /// Handles a terminal event.
     pub fn on(&mut self, event: &Event) -> Input {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
@@ -108,8 +108,8 @@ impl Composer {
         text
     }
 
-    /// Returns the row, at most `width` columns wide, and the column of the cursor in it. Line breaks show as `⏎`; of a
-    /// text that is too long, the part around the cursor.
+    /// Returns the row, at most `width` columns wide, and the column of the cursor in it. Line breaks
+    /// show as `⏎`. Of a text that is too long, the row shows the part around the cursor.
     #[must_use]
     pub fn row(&self, sign: &str, width: usize) -> (Line, usize) {
         let text = self.buffer.get_buffer();

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::places;
 use crate::settings::Settings;
 
-/// A conversation, and where it is kept.
+/// A conversation, with its settings, its agent, and the session that saves it.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) client: Client,
@@ -37,7 +37,7 @@ impl Conversation {
         Ok(Self { client, agent, saved, settings, mode, person: prompt })
     }
 
-    /// Ends what belongs to the conversation: the programs of MCP servers.
+    /// Closes the conversation and stops its MCP servers.
     pub(super) async fn close(self) {
         drop(self.client);
         #[cfg(feature = "mcp")]
@@ -46,7 +46,7 @@ impl Conversation {
         }
     }
 
-    /// Returns who decides about calls that wait: nobody if the mode allows all.
+    /// Returns the prompt that decides about waiting calls; `None` if the mode allows all.
     pub(super) fn judge(&self) -> Option<TerminalPrompt> {
         self.person.clone().filter(|_| self.mode != "all")
     }
@@ -60,7 +60,7 @@ impl Conversation {
     }
 }
 
-/// Creates a client that continues a session. Calls that wait for permission go on waiting.
+/// Creates a client that continues a session. Calls that wait for permission keep waiting.
 pub(super) fn client(options: AgentOptions, saved: Option<&SavedSession>) -> Result<Client> {
     let Some(saved) = saved else { return Ok(Client::new(options)?) };
     let mut client = Client::resume(options, saved.session().conversation())?;
@@ -68,7 +68,7 @@ pub(super) fn client(options: AgentOptions, saved: Option<&SavedSession>) -> Res
     Ok(client)
 }
 
-/// Returns what makes the keys of calls the same in every program that runs them.
+/// Returns the prefix that keeps the keys of calls the same in every program that runs them.
 pub(super) fn key_prefix(saved: &SavedSession) -> String {
     let info = &saved.session().info;
     format!("{}@{}", info.id, info.revision)

@@ -1,15 +1,15 @@
-//! Figures as people read them.
+//! Numbers and times in readable form.
 
 use std::time::Duration;
 
-/// Returns the picture of something that runs.
+/// Returns the spinner's frame at this time.
 pub(crate) fn spinner(now: Duration) -> &'static str {
     const PICTURES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
     let at = now.as_millis() / 100 % PICTURES.len() as u128;
     PICTURES[at as usize]
 }
 
-/// Returns a time as people read it.
+/// Returns a duration in readable form.
 pub(crate) fn seconds(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds >= 60 {
@@ -21,13 +21,13 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Returns a number of things.
+/// Returns a count with its noun, in the plural unless it is 1.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(number))
 }
 
-/// Returns a number with its thousands apart.
+/// Returns a number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! Conversations in words.
+//! Overviews of conversations.
 
 use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
 
@@ -6,7 +6,7 @@ use super::view::{call_text, result_text};
 use crate::style::{Line, Span, Style, excerpt};
 use crate::wrap::wrap;
 
-/// The indent of lines that go on.
+/// The indent of continuation lines.
 const INDENT: &str = "    ";
 /// The most characters of a message in an overview.
 const LONGEST: usize = 400;
@@ -41,14 +41,14 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
     lines
 }
 
-/// Says why a turn ended, unless it was complete.
+/// Returns the reason why a turn ended early; `None` if it was complete.
 pub(super) fn why_it_ended(reason: &FinishReason) -> Option<&'static str> {
     Some(match reason {
         FinishReason::ApprovalPending => "calls wait for permission",
         FinishReason::ContentFilter => "the server's content filter stopped the answer",
         FinishReason::Interrupted => "stopped",
-        FinishReason::Length => "the answer reached the limit of tokens (max_tokens)",
-        FinishReason::MaxToolIterations => "the limit of rounds was reached (max_rounds)",
+        FinishReason::Length => "the answer reached the token limit (max_tokens)",
+        FinishReason::MaxToolIterations => "the limit of tool rounds was reached (max_rounds)",
         FinishReason::Refusal => "the model refused",
         FinishReason::RepeatedToolCall => "the model repeated the same call too often",
         FinishReason::Unspecified => "the server did not say that the answer is complete",

@@ -1,14 +1,14 @@
-//! The mode of the terminal while the program has it.
+//! The mode of the terminal while the program uses it.
 
 use crossterm::{cursor, event, execute, terminal};
 
 use crate::failure::Result;
 
-/// The terminal, in a mode in which typed keys wait as they are until somebody reads them.
+/// The terminal, in a mode in which typed keys are neither changed nor echoed until they are read.
 ///
-/// The line editor and a turn turn on the raw mode, each for itself. Between them a terminal would turn Enter into a line
-/// feed, show what is typed, and make Ctrl-C a signal that ends the program. The terminal is brought back by
-/// [`give_back`](Self::give_back), and when it is dropped.
+/// The line editor and a turn each enable raw mode. Between them, a terminal would turn Enter into a line feed, echo
+/// typed keys, and turn Ctrl-C into a signal that ends the program. The terminal is restored by
+/// [`give_back`](Self::give_back), and on drop.
 #[derive(Debug)]
 pub(super) struct Keyboard {
     #[cfg(unix)]
@@ -40,7 +40,7 @@ impl Keyboard {
         Ok(Self {})
     }
 
-    /// Brings the terminal back to how it was. Where that fails, there is no terminal.
+    /// Restores the terminal's original mode. If that fails, the terminal is gone.
     pub(super) fn give_back(&self) {
         let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
         let _ = terminal::disable_raw_mode();
@@ -59,7 +59,7 @@ impl Drop for Keyboard {
     }
 }
 
-/// Keys arrive one by one, and pasted text in one piece, until it is dropped.
+/// Raw mode with bracketed paste: keys arrive one by one, and pasted text in one piece, until this is dropped.
 #[derive(Debug)]
 pub(super) struct RawMode(());
 
@@ -74,17 +74,17 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Where that fails, there is no terminal.
+        // If that fails, the terminal is gone.
         let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal, and
-/// exits.
+/// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal,
+/// and exits.
 ///
-/// The handlers are registered here and not in the future, because a busy machine may poll it for the first time long after
-/// the terminal was put into raw mode.
+/// The handlers are registered here and not in the future, because a busy machine may poll it for the first time long
+/// after the terminal was put into raw mode.
 pub(super) fn restore_at_termination(
     keyboard: std::sync::Arc<Keyboard>,
 ) -> Result<impl Future<Output = ()> + Send + 'static> {
@@ -103,7 +103,7 @@ pub(super) fn restore_at_termination(
                 _ = terminate.recv() => kinds.0,
                 _ = hang_up.recv() => kinds.1,
             };
-            // While we hold the lock, nobody else draws.
+            // While this lock is held, no other thread draws.
             let _still = std::io::stdout().lock();
             keyboard.give_back();
             std::process::exit(128 + kind.as_raw_value());

@@ -10,15 +10,15 @@ use tokio::sync::mpsc;
 
 use crate::failure::Result;
 
-/// The longest time that it takes to stop reading.
+/// The poll interval, and so the longest time to stop reading.
 const LOOK: Duration = Duration::from_millis(20);
-/// Events that wait to be handled. A terminal holds back what comes after them.
+/// The number of events that may wait to be handled. The terminal buffers later ones.
 const WAITING: usize = 256;
 
 /// Reads keys on a thread of its own until it is dropped.
 ///
-/// `crossterm::event::EventStream` cannot be used: a thread of it that starts to wait while the stream is dropped keeps
-/// the input, and the line editor after it finds it taken.
+/// `crossterm::event::EventStream` cannot be used: if its thread starts to wait while the stream is dropped, it keeps
+/// the input, and the line editor cannot read.
 #[derive(Debug)]
 pub(super) struct Keys {
     events: mpsc::Receiver<Event>,
@@ -47,7 +47,7 @@ impl Keys {
         Ok(Self { events, is_over, thread: Some(thread) })
     }
 
-    /// Waits for the next event; for ever if the terminal is gone.
+    /// Waits for the next event; forever if the terminal is gone.
     pub(super) async fn next(&mut self) -> Event {
         match self.events.recv().await {
             Some(event) => event,
@@ -55,7 +55,7 @@ impl Keys {
         }
     }
 
-    /// Stops reading, and returns what was read and not taken. Nothing that is typed after it is read.
+    /// Stops reading, and returns the events that were read but not handled. Later keys are left for the next reader.
     pub(super) fn stop(mut self) -> Vec<Event> {
         self.end();
         let mut rest = Vec::new();
@@ -69,7 +69,7 @@ impl Keys {
         self.is_over.store(true, Ordering::Release);
         self.events.close();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; if it did, there is nothing to do about it.
+            // The thread does not panic; if it did, there would be nothing to do about it.
             let _ = thread.join();
         }
     }

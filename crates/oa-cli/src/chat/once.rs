@@ -22,7 +22,7 @@ use crate::settings::Settings;
 /// The longest prompt from a pipe, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// Asks, prints the answer, and returns.
+/// Sends the prompt, prints the answer, and returns.
 pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let prompt = prompt(args)?;
     let person = if stdin().is_terminal() && stderr().is_terminal() {
@@ -84,20 +84,20 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     }
 }
 
-/// Returns true if calls of the session wait for permission, and somebody or the mode can decide about them.
+/// Returns true if calls of the session wait for permission, and a person or the mode can decide about them.
 fn waiting(conversation: &Conversation) -> bool {
     let calls = conversation.client.pending_approvals();
     let can_decide = conversation.person.is_some() || conversation.mode == "all";
     if !can_decide {
         for call in &calls {
             let call = call_text(&call.name, &call.input);
-            tell(&format!("✗ {call} waited for permission, and is not run"));
+            tell(&format!("✗ {call} waited for permission and was not run"));
         }
     }
     can_decide && !calls.is_empty()
 }
 
-/// Returns the prompt: the arguments, then what comes in by a pipe.
+/// Returns the prompt: the arguments, followed by piped input.
 fn prompt(args: &ChatArgs) -> Result<String> {
     let mut prompt = args.prompt.join(" ");
     if !stdin().is_terminal() {
@@ -107,7 +107,7 @@ fn prompt(args: &ChatArgs) -> Result<String> {
             return Err(Failure::usage("standard input is longer than 16 MiB"));
         }
         let piped = String::from_utf8(bytes)
-            .map_err(|_| Failure::usage("standard input is not text in UTF-8"))?;
+            .map_err(|_| Failure::usage("standard input is not valid UTF-8"))?;
         if !prompt.is_empty() && !piped.trim().is_empty() {
             prompt.push_str("\n\n");
         }
@@ -115,7 +115,7 @@ fn prompt(args: &ChatArgs) -> Result<String> {
     }
     if prompt.trim().is_empty() {
         return Err(Failure::usage(
-            "there is no prompt: write one behind `oa chat`, or into its standard input",
+            "there is no prompt: pass one as an argument of `oa chat`, or on standard input",
         ));
     }
     Ok(prompt)
@@ -137,10 +137,10 @@ trait Answer {
     fn end(&mut self) -> Result<()>;
 }
 
-/// Text alone, as it comes; calls on standard error.
+/// Plain text as it arrives; calls on standard error.
 #[derive(Default)]
 struct Plain {
-    /// True if the text so far does not end a line.
+    /// True if the text so far does not end with a line break.
     is_mid_line: bool,
     turn: TurnText,
 }

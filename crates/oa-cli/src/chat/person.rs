@@ -1,4 +1,4 @@
-//! Questions for permission, on the way between a prompt that reads lines and the screen.
+//! Permission questions, passed between a prompt that reads lines and the screen.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use open_agent::TerminalPrompt;
 use tokio::sync::mpsc as channel;
 
-/// The screen's end: questions come out, answers go in.
+/// The screen's end, which receives questions and sends answers.
 #[derive(Debug)]
 pub(super) struct Questions {
     asked: channel::UnboundedReceiver<String>,
@@ -17,7 +17,7 @@ pub(super) struct Questions {
 impl Questions {
     /// Creates both ends.
     pub(super) fn new() -> (Self, TerminalPrompt) {
-        // One question is open at a time, so neither grows.
+        // Only one question is open at a time, so neither queue grows.
         let (ask, asked) = channel::unbounded_channel();
         let (answers, answered) = mpsc::channel();
         let reader = Answers { answered, read: VecDeque::new() };
@@ -25,7 +25,7 @@ impl Questions {
         (Self { asked, answers }, TerminalPrompt::new(io::BufReader::new(reader), writer))
     }
 
-    /// Waits for the next question; for ever if there will be none.
+    /// Waits for the next question; forever if there will be none.
     pub(super) async fn next(&mut self) -> String {
         match self.asked.recv().await {
             Some(question) => question,
@@ -35,11 +35,11 @@ impl Questions {
 
     /// Answers the open question.
     pub(super) fn answer(&self, line: &str) {
-        // Nobody listens after the agent is gone.
+        // Without the agent, there is no receiver.
         let _ = self.answers.send(format!("{}\n", line.replace(['\n', '\r'], " ")));
     }
 
-    /// Refuses questions that were asked for a turn that is over.
+    /// Denies the remaining questions of a turn that is over.
     pub(super) fn refuse_rest(&mut self) {
         while self.asked.try_recv().is_ok() {
             self.answer("");
@@ -47,8 +47,8 @@ impl Questions {
     }
 }
 
-/// Returns true if a line answers a question of [`TerminalPrompt`]. Others would deny the call, which nobody means who
-/// sends an empty line, or one that was meant for the model.
+/// Returns true if a line answers a question of [`TerminalPrompt`]. Any other line would deny the call, even an empty
+/// one or one meant for the model.
 pub(super) fn is_answer(question: &str, line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     match &*word {
@@ -58,7 +58,7 @@ pub(super) fn is_answer(question: &str, line: &str) -> bool {
     }
 }
 
-/// The lines that answer, as the bytes of an input.
+/// The answers, as the input of a prompt.
 struct Answers {
     answered: mpsc::Receiver<String>,
     read: VecDeque<u8>,
@@ -67,14 +67,14 @@ struct Answers {
 impl Read for Answers {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.read.is_empty() {
-            // Without a screen the input has ended.
+            // Without a screen, the input ends.
             self.read.extend(self.answered.recv().unwrap_or_default().into_bytes());
         }
         self.read.read(buffer)
     }
 }
 
-/// The output of a prompt: what is written up to a flush is one question.
+/// The output of a prompt: text written up to a flush is one question.
 struct Writer {
     ask: channel::UnboundedSender<String>,
     text: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The prompt between two turns: a line editor with a history that is kept.
+//! The prompt between two turns: a line editor with a saved history.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -28,13 +28,13 @@ pub(super) enum Entry {
 pub(super) struct PromptEditor {
     editor: Reedline,
     has_text: Arc<AtomicBool>,
-    /// The number of times that Ctrl-C came since the last reading began.
+    /// The number of Ctrl-C presses since the current read began.
     interrupts: Arc<AtomicUsize>,
     /// True after Ctrl-C at an empty prompt.
     is_leaving: bool,
 }
 
-/// The most lines of history, and its file.
+/// The maximum number of lines in the history, and its file.
 const HISTORY: usize = 2_000;
 const HISTORY_FILE: &str = "history.txt";
 /// The sign before the text.
@@ -72,7 +72,7 @@ impl PromptEditor {
             .with_quick_completions(true)
             .with_menu(menu)
             .with_highlighter(Box::new(AsItIs(Arc::clone(&has_text))));
-        // Without a history that can be kept, there is one for as long as the program runs.
+        // If the history cannot be saved, it lasts as long as the program runs.
         let file = places::data_folder().map(|folder| folder.join(HISTORY_FILE));
         if let Some(history) = file.and_then(|file| {
             make_private(&file);
@@ -83,12 +83,12 @@ impl PromptEditor {
         Self { editor, has_text, interrupts, is_leaving: false }
     }
 
-    /// Adds a line to the history that was entered elsewhere. Where that fails, the history is not kept.
+    /// Adds a line that was entered elsewhere to the history. A failure is ignored: the line is then not saved.
     pub(super) fn remember(&mut self, line: &str) {
         let _ = self.editor.history_mut().save(HistoryItem::from_command_line(line));
     }
 
-    /// Reads a line, which begins with `begun`.
+    /// Reads a line that starts with the text `begun`.
     pub(super) fn read(&mut self, begun: String) -> Result<Entry> {
         if !begun.is_empty() {
             self.editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
@@ -97,20 +97,22 @@ impl PromptEditor {
             self.has_text.store(false, Ordering::Relaxed);
             self.interrupts.store(0, Ordering::Relaxed);
             let signal = self.editor.read_line(&Sign);
-            match signal.map_err(|error| Failure::new(format!("the terminal: {error}")))? {
+            match signal
+                .map_err(|error| Failure::new(format!("cannot read from the terminal: {error}")))?
+            {
                 Signal::Success(line) => {
                     self.is_leaving = false;
                     return Ok(Entry::Entered(line));
                 }
                 Signal::CtrlD => return Ok(Entry::Quit),
                 Signal::CtrlC if self.has_text.load(Ordering::Relaxed) => self.is_leaving = false,
-                // Of two that come at once, the editor tells the first.
+                // Of two that arrive together, the editor reports only the first.
                 Signal::CtrlC if self.is_leaving || self.interrupts.load(Ordering::Relaxed) > 1 => {
                     return Ok(Entry::Quit);
                 }
                 Signal::CtrlC => {
                     self.is_leaving = true;
-                    write_line("Ctrl-C again ends the program.")?;
+                    write_line("Press Ctrl-C again to end the program.")?;
                 }
                 _ => {}
             }
@@ -118,7 +120,8 @@ impl PromptEditor {
     }
 }
 
-/// Prompts are nobody else's business. Where this fails, the history is not kept, or the folder's own rules hold.
+/// Makes the history readable only by the user. If this fails, the history is not saved, or the folder's own
+/// permissions apply.
 fn make_private(file: &Path) {
     #[cfg(unix)]
     {
@@ -166,7 +169,7 @@ impl Prompt for Sign {
     }
 }
 
-/// Shows text as it is, and notes if there is any.
+/// Shows text unstyled, and records whether there is any.
 struct AsItIs(Arc<AtomicBool>);
 
 impl Highlighter for AsItIs {
@@ -178,8 +181,8 @@ impl Highlighter for AsItIs {
     }
 }
 
-/// The usual keys. It notes what is typed: Ctrl-C clears it before it is told, and keys that come together are not shown
-/// in between.
+/// The default keys, with a record of the typed text: Ctrl-C clears the text before the editor reports it, and keys
+/// that arrive together are not shown in between.
 struct Watching {
     keys: Emacs,
     has_text: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! The lower part of the terminal, which is drawn again and again, and the lines above it, which stay.
+//! The lower part of the terminal, which is redrawn, and the permanent lines above it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -6,10 +6,10 @@ use std::fmt::Write;
 use crate::style::Line;
 use crate::wrap::fold;
 
-/// The screen while the model works: lines that stay scroll up, and a few rows at the bottom change.
+/// The screen while the model works: permanent lines scroll up, and a few rows at the bottom change.
 ///
-/// It makes escape sequences and writes nothing. Each row takes one line of the terminal, so it knows where the cursor is
-/// without asking.
+/// It returns escape sequences and writes nothing. Each row takes one line of the terminal, so the position of the
+/// cursor is known without a query.
 #[derive(Debug)]
 pub struct Screen {
     width: usize,
@@ -19,11 +19,11 @@ pub struct Screen {
     cursor: usize,
     shown: Vec<String>,
     at: (usize, usize),
-    /// The last lines that stay, to draw them again after a resize.
+    /// The last permanent lines, which are redrawn after a resize.
     kept: VecDeque<Line>,
 }
 
-/// The most lines that are drawn again.
+/// The maximum number of lines that are redrawn.
 const KEPT: usize = 200;
 
 impl Screen {
@@ -42,13 +42,14 @@ impl Screen {
         }
     }
 
-    /// Returns the columns that may be used. The last one stays free: terminals differ in what follows it.
+    /// Returns the number of usable columns. The last one stays free, because terminals wrap after it in different
+    /// ways.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.width.saturating_sub(1).max(1)
     }
 
-    /// Notes lines that something else has written.
+    /// Records lines that were written by other code.
     pub fn note(&mut self, lines: impl IntoIterator<Item = Line>) {
         for line in lines {
             if self.kept.len() == KEPT {
@@ -58,8 +59,8 @@ impl Screen {
         }
     }
 
-    /// Returns what draws lines that stay, and below them rows that change, with the cursor at a row and column of these.
-    /// Of more rows than fit, the last are shown.
+    /// Returns the sequence that draws permanent lines, and below them changing rows, with the cursor at a row and
+    /// column of these. If not all rows fit, the last are shown.
     #[must_use]
     pub fn draw(&mut self, stay: Vec<Line>, rows: &[Line], cursor: (usize, usize)) -> String {
         let left_out = rows.len().saturating_sub(self.height - 1);
@@ -81,7 +82,7 @@ impl Screen {
         out
     }
 
-    /// Returns what removes the rows that change; the cursor is where they began.
+    /// Returns the sequence that removes the changing rows, and puts the cursor where they began.
     #[must_use]
     pub fn clear(&mut self) -> String {
         let mut out = String::new();
@@ -90,9 +91,9 @@ impl Screen {
         out
     }
 
-    /// Returns what draws everything again in a terminal of another size.
+    /// Returns the sequence that redraws everything after the terminal's size has changed.
     ///
-    /// Some terminals wrap the lines that are on the screen again, and some do not, so nothing on it can be relied on.
+    /// Some terminals rewrap the lines on the screen and some do not, so its content is unknown.
     #[must_use]
     pub fn resize(&mut self, width: usize, height: usize) -> String {
         (self.width, self.height) = (width.max(1), height.max(2));
@@ -141,7 +142,7 @@ impl Screen {
     }
 }
 
-/// Around an update, so that a terminal shows all of it at once; others ignore it.
+/// Wraps an update, so that terminals that support it show all of it at once; others ignore it.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 

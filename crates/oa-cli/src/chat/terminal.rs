@@ -20,13 +20,13 @@ use crate::output::write_line;
 use crate::style::{Color, Line, Span, Style};
 use crate::wrap::wrap;
 
-/// The time after which the screen changes by itself.
+/// The interval at which the screen is redrawn without an event.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-/// The longest wait that shows nothing.
+/// The longest wait without a status line.
 const QUICK: Duration = Duration::from_millis(100);
-/// The size of a terminal that does not tell.
+/// The size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
-/// The most lines that are sent ahead.
+/// The maximum number of lines that wait for the next prompts.
 const AHEAD: usize = 64;
 
 /// The terminal.
@@ -36,13 +36,13 @@ pub(super) struct Terminal {
     pub(super) questions: Questions,
     pub(super) composer: Composer,
     pub(super) screen: Screen,
-    /// Lines for the next prompts, the first first.
+    /// Lines for the next prompts, in order.
     ahead: VecDeque<String>,
     /// The text that was typed before a question was asked.
     pub(super) set_aside: Option<String>,
-    /// A remark that stays until the next key.
+    /// A hint that is shown until the next key.
     pub(super) hint: Option<String>,
-    /// Messages that came too late for a turn: they go with the next.
+    /// Messages that came too late for a turn and are sent with the next.
     pub(super) late: Vec<String>,
     /// Messages that were sent while the model worked, for the history of prompts.
     pub(super) steered: Vec<String>,
@@ -69,27 +69,27 @@ impl Terminal {
         self.composer.take()
     }
 
-    /// Returns the next line that was sent ahead, and prints it as the prompt would.
+    /// Takes the next waiting line, and prints it as the prompt would.
     pub(super) fn take_ahead(&mut self) -> Option<String> {
         let line = self.ahead.pop_front()?;
         self.print_lines(prompt_lines(&line));
         Some(line)
     }
 
-    /// Keeps a line for the next prompt. Of too many, the line stays where it was typed.
+    /// Keeps a line for the next prompt. If too many wait, the line stays in the composer.
     pub(super) fn send_ahead(&mut self, line: String) {
         if line.trim().is_empty() {
             return;
         }
         if self.ahead.len() == AHEAD {
-            self.hint = Some(format!("{AHEAD} lines wait already"));
+            self.hint = Some(format!("{AHEAD} lines are already waiting"));
             self.composer.restore(line);
         } else {
             self.ahead.push_back(line);
         }
     }
 
-    /// Returns the rows of the lines that were sent ahead.
+    /// Returns the rows of the waiting lines.
     pub(super) fn rows_ahead(&self) -> Vec<Line> {
         let row = |line: &String| {
             let line = line.replace('\n', "⏎");
@@ -117,17 +117,17 @@ impl Terminal {
     /// Prints lines.
     pub(super) fn print_lines(&mut self, lines: Vec<Line>) {
         let text: Vec<_> = lines.iter().map(|line| line.ansi(self.has_styles)).collect();
-        // A terminal that is gone is found out by the editor.
+        // If the terminal is gone, the editor reports it.
         let _ = write_line(&text.join("\n"));
         self.screen.note(lines);
     }
 
-    /// Notes the prompt, which the editor has printed.
+    /// Records the prompt, which the editor has printed.
     pub(super) fn note_prompt(&mut self, prompt: &str) {
         self.screen.note(prompt_lines(prompt));
     }
 
-    /// Waits for something that is no answer, and says so if it takes long. `None` if the person stopped it.
+    /// Waits for a future that is not an answer, with a status line if it takes long. `None` if the user stopped it.
     pub(super) async fn wait<T>(
         &mut self,
         label: &str,
@@ -167,7 +167,7 @@ impl Terminal {
         Ok(done)
     }
 
-    /// Draws lines that stay, rows that change, and the line that is typed.
+    /// Draws permanent lines, changing rows, and the line that is being typed.
     pub(super) fn draw(&mut self, stay: Vec<Line>, mut rows: Vec<Line>, sign: &str) -> Result<()> {
         rows.extend(self.rows_ahead());
         rows.extend(self.hint.as_ref().map(|hint| Line::new(hint, Style::DIMMED)));
@@ -177,7 +177,7 @@ impl Terminal {
         write(&self.screen.draw(stay, &rows, cursor))
     }
 
-    /// Stops reading keys. What was typed until now belongs to the next prompts.
+    /// Stops reading keys. Text typed so far is kept for the next prompts.
     pub(super) fn take_rest(&mut self, keys: Keys) {
         self.hint = None;
         for key in keys.stop() {
@@ -195,7 +195,7 @@ fn prompt_lines(prompt: &str) -> Vec<Line> {
     wrap(&[Span::new(prompt, Style::PLAIN)], &first, &next, columns())
 }
 
-/// Returns the columns that may be used.
+/// Returns the number of usable columns.
 pub(super) fn columns() -> usize {
     size().0.saturating_sub(1).max(1)
 }

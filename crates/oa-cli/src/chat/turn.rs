@@ -1,4 +1,4 @@
-//! A turn at a terminal: events, keys and time on one side, the screen on the other.
+//! A turn at a terminal: events, keys and ticks update the screen.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,27 +27,27 @@ use crate::advice::GONE;
 use crate::failure::{Result, with_causes};
 use crate::style::{Color, Line, Style};
 
-/// Events on their way to the screen.
+/// The number of events that may wait for the screen.
 const EVENTS: usize = 64;
 
-/// Something of a turn.
+/// An update of a turn.
 pub(super) enum TurnUpdate {
     Event(AgentEvent),
     /// The conversation could not be saved.
     Unsaved(String),
 }
 
-/// The beginning of a turn.
+/// The start of a turn.
 pub(super) enum Begin<'a> {
     /// A prompt is sent.
     Prompt(&'a str),
-    /// Calls wait for permission since an earlier run of some program: this person is asked, or all are allowed if there
-    /// is nobody to ask. Then the turn goes on.
+    /// Calls of an earlier run wait for permission: this person is asked, or all calls are allowed if there is none.
+    /// Then the turn continues.
     Waiting(Option<&'a TerminalPrompt>),
 }
 
 impl Terminal {
-    /// Runs a turn and shows it. Failures of the model and the server are shown, too.
+    /// Runs a turn and shows it, including failures of the model and the server.
     pub(super) async fn turn(
         &mut self,
         conversation: &mut Conversation,
@@ -84,7 +84,7 @@ impl Terminal {
                     question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}
                 }
-                // What has arrived already is drawn together.
+                // Events that have already arrived are drawn together.
                 while let Ok(event) = told.try_recv() {
                     push(&mut view, event, began.elapsed());
                 }
@@ -120,7 +120,7 @@ impl Terminal {
         self.late = view.take_steered();
         for late in &self.late {
             let late = late.replace('\n', "⏎");
-            view.note(&format!("» {late}  (goes with your next prompt)"), Style::DIMMED);
+            view.note(&format!("» {late}  (will be sent with your next prompt)"), Style::DIMMED);
         }
         let mut out = self.screen.draw(view.take_lines(), &[], (0, 0));
         out.push_str(&self.screen.clear());
@@ -129,7 +129,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Shows a question. What was typed before it was no answer to it.
+    /// Shows a question. Text typed before it is set aside, because it does not answer the question.
     fn ask(&mut self, question: String, view: &mut View) {
         let typed = self.composer.take();
         if !typed.is_empty() {
@@ -139,7 +139,7 @@ impl Terminal {
         view.ask(question);
     }
 
-    /// Goes back to what was typed before a question.
+    /// Restores the text that was typed before a question.
     fn unask(&mut self) {
         self.hint = None;
         match self.set_aside.take() {
@@ -153,7 +153,7 @@ impl Terminal {
             Input::Edited => self.hint = None,
             Input::Ended if view.is_asking() => {}
             Input::Ended => {
-                self.hint = Some("Ctrl-C stops the answer, /quit ends the program".to_owned());
+                self.hint = Some("Ctrl-C stops the answer; /quit ends the program".to_owned());
             }
             Input::Interrupt => self.stop(view, handles),
             Input::Resize(width, height) => {
@@ -168,7 +168,7 @@ impl Terminal {
                     self.unask();
                 }
                 Some(_) => {
-                    self.hint = Some("y runs it, n or n REASON denies it".to_owned());
+                    self.hint = Some("y runs the call; n or n REASON denies it".to_owned());
                     self.composer.restore(line);
                 }
                 None => self.on_line(line, view, handles),
@@ -177,7 +177,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Takes a line that was sent while the model works.
+    /// Handles a line that was sent while the model works.
     fn on_line(&mut self, line: String, view: &mut View, handles: &Handles) {
         match parse(&line) {
             Entered::Nothing => {}
@@ -216,7 +216,7 @@ impl Terminal {
 struct Handles {
     interrupt: InterruptHandle,
     steer: SteerHandle,
-    /// True if the person has stopped the turn.
+    /// True if the user has stopped the turn.
     is_stopped: AtomicBool,
 }
 
@@ -230,7 +230,7 @@ fn push(view: &mut View, told: TurnUpdate, now: Duration) {
     }
 }
 
-/// Runs a turn to its end. Saves the conversation as it goes, if it is kept.
+/// Runs a turn to its end. If there is a session, saves the conversation after each step.
 pub(super) async fn drive(
     client: &mut Client,
     saved: Option<&mut SavedSession>,
@@ -249,7 +249,7 @@ pub(super) async fn drive(
     }
     let Some(saved) = saved else {
         while let Some(event) = client.next_event().await? {
-            // Whoever stopped reading has no use for it.
+            // A dropped receiver does not need the event.
             let _ = tell.send(TurnUpdate::Event(event)).await;
         }
         return Ok(());
@@ -265,7 +265,7 @@ pub(super) async fn drive(
         let _ = tell.send(told).await;
     };
     if outcome.is_err() {
-        // The failure may have taken the prompt back.
+        // The failure may have removed the prompt from history.
         if let Err(error) = saved.save_waiting_now(client.history()).await {
             let _ = tell.send(TurnUpdate::Unsaved(with_causes(&error))).await;
         }
@@ -274,7 +274,7 @@ pub(super) async fn drive(
     outcome
 }
 
-/// Decides about the calls that wait. Returns false if the person stopped it: then they go on waiting.
+/// Decides about the waiting calls. Returns false if the user stopped it; the calls then keep waiting.
 async fn decide(
     client: &mut Client,
     person: Option<&TerminalPrompt>,

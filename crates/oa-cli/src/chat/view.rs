@@ -1,4 +1,4 @@
-//! A turn as a terminal shows it: a state machine from events to lines.
+//! The view of a turn: a state machine that turns events into lines.
 
 mod call;
 mod nested;
@@ -17,26 +17,26 @@ use crate::markdown::{Block, Markdown};
 use crate::style::{Color, Line, Span, Style, excerpt};
 use crate::wrap::wrap;
 
-/// A turn of the model as a terminal shows it.
+/// The view of a turn at a terminal.
 ///
-/// Push events; take the [lines that stay](Self::take_lines), and show the [rows that change](Self::rows) below them. It
-/// reads no clock: `now` is the time since the turn began.
+/// Push events, take the [permanent lines](Self::take_lines), and show the [changing rows](Self::rows) below them. The
+/// view reads no clock: `now` is the time since the turn began.
 #[derive(Debug)]
 pub struct View {
     width: usize,
     lines: Vec<Line>,
     part: Part,
-    /// True if an empty line is wanted before the next line that stays.
+    /// True if an empty line comes before the next permanent line.
     wants_gap: bool,
-    /// True if the last line that stays belongs to a call.
+    /// True if the last permanent line belongs to a call.
     after_call: bool,
     calls: Vec<CallRow>,
-    /// The calls whose end was shown.
+    /// The ids of calls whose end was shown.
     ended: HashSet<String>,
     steered: VecDeque<String>,
     question: Option<String>,
     doing: String,
-    /// The tokens of all answers of the turn, and the time that they took.
+    /// The tokens of all answers of the turn, and the time to generate them.
     written: u64,
     writing: Duration,
     /// True if anything was shown.
@@ -50,13 +50,13 @@ enum Part {
     Thinking(Markdown),
 }
 
-/// The shortest time in which a speed says anything.
+/// The shortest time from which a speed is meaningful.
 const MEASURED: Duration = Duration::from_millis(100);
-/// The most characters of a steered message that are shown.
+/// The maximum number of characters shown of a steered message.
 const STEERED: usize = 200;
 
 impl View {
-    /// Creates the view of a turn that begins, in a terminal of so many columns.
+    /// Creates the view of a new turn, in a terminal with this many columns.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self {
@@ -81,10 +81,10 @@ impl View {
         self.width = width;
     }
 
-    /// Takes an event.
+    /// Handles an event.
     pub fn push(&mut self, event: &AgentEvent, now: Duration) {
         match event {
-            AgentEvent::AnswerStart => self.doing = "the model answers".to_owned(),
+            AgentEvent::AnswerStart => self.doing = "the model is answering".to_owned(),
             AgentEvent::AnswerEnd(answer) => {
                 self.end_part();
                 if let Some(usage) = &answer.usage {
@@ -120,7 +120,7 @@ impl View {
                 self.note(&format!("problem in the stream: {problem}"), Style::DIMMED);
             }
             AgentEvent::PromptCut(_) => {
-                let why = "the server seems to have cut the prompt: its context is too small";
+                let why = "the server seems to have truncated the prompt: its context is too small";
                 self.note(why, Style::PLAIN.color(Color::Yellow));
             }
             AgentEvent::PromptProgress(progress) if progress.total > 0 => {
@@ -129,7 +129,7 @@ impl View {
             }
             AgentEvent::SteerBlocked(reason) => {
                 self.steered.pop_front();
-                self.note(&format!("your message was kept back: {reason}"), Style::DIMMED);
+                self.note(&format!("your message was blocked: {reason}"), Style::DIMMED);
             }
             AgentEvent::Steered(message) => {
                 self.steered.pop_front();
@@ -147,12 +147,12 @@ impl View {
             AgentEvent::ToolUseDelta(delta) => {
                 self.end_part();
                 if let Some(name) = &delta.name {
-                    self.doing = format!("the model writes a call of {name}");
+                    self.doing = format!("the model is calling {name}");
                 }
             }
             AgentEvent::ToolsRefused(_) => {
                 self.note(
-                    "the model has no function calling: calls are made in text",
+                    "the model lacks function calling: calls are written as text",
                     Style::DIMMED,
                 );
             }
@@ -178,7 +178,7 @@ impl View {
             }
             ContentBlock::ToolUse(call) => {
                 self.end_part();
-                self.doing = format!("{} is to run", call.name);
+                self.doing = format!("{} is about to run", call.name);
             }
             ContentBlock::ToolUseError(error) => {
                 self.end_part();
@@ -227,7 +227,7 @@ impl View {
                 self.note(&line, Style::DIMMED);
             }
             ToolEvent::Retry(event) => {
-                let line = format!("{}: {}; it is tried again", event.tool_name, event.error);
+                let line = format!("{}: {}; retrying", event.tool_name, event.error);
                 self.note(&line, Style::DIMMED);
             }
             ToolEvent::CallComplete(result) => {
@@ -286,7 +286,7 @@ impl View {
         self.wants_gap = true;
     }
 
-    /// Adds a remark that stays.
+    /// Adds a permanent remark.
     pub fn note(&mut self, text: &str, style: Style) {
         self.end_part();
         self.gap();
@@ -296,7 +296,7 @@ impl View {
         self.wants_gap = true;
     }
 
-    /// Shows a message of the person as one that waits for the model's next step.
+    /// Shows a user's message that waits for the model's next step.
     pub fn steer(&mut self, text: &str) {
         self.steered.push_back(text.to_owned());
     }
@@ -306,7 +306,7 @@ impl View {
         self.steered.drain(..).collect()
     }
 
-    /// Shows a question, until it is [answered](Self::answer) or the turn goes on.
+    /// Shows a question until it is [answered](Self::answer) or the turn continues.
     pub fn ask(&mut self, question: String) {
         self.end_part();
         self.question = Some(question);
@@ -324,7 +324,7 @@ impl View {
         self.question.is_some()
     }
 
-    /// Ends a question: it stays, with its answer. Returns false if none was open.
+    /// Ends the open question and keeps it on the screen with its answer. Returns false if none was open.
     pub fn answer(&mut self, answer: &str) -> bool {
         let Some(question) = self.question.take() else { return false };
         self.gap();
@@ -339,7 +339,7 @@ impl View {
         true
     }
 
-    /// Ends the turn: what was in progress stays as it is.
+    /// Ends the turn, and keeps unfinished output as it is.
     pub fn end(&mut self) {
         self.end_part();
         self.question = None;
@@ -348,8 +348,8 @@ impl View {
         }
     }
 
-    /// Adds the figures of a turn: why it ended, unless it was complete; tokens and their speed, how full the context is,
-    /// and the time.
+    /// Adds the summary of a turn: the reason for an early end, tokens and their speed, the use of the context, and the
+    /// time.
     pub fn figures(
         &mut self,
         why: Option<&str>,
@@ -409,12 +409,12 @@ impl View {
         self.lines.push(line);
     }
 
-    /// Takes the lines that stay.
+    /// Takes the permanent lines.
     pub fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the rows that change, without the line that is typed.
+    /// Returns the changing rows, without the line that is being typed.
     #[must_use]
     pub fn rows(&self, now: Duration) -> Vec<Line> {
         let mut rows = Vec::new();
@@ -435,7 +435,7 @@ impl View {
             let line = Line::new("» ", Style::DIMMED).and(&text, Style::DIMMED);
             rows.push(line.and("  (waits for the next step)", Style::DIMMED).cut(self.width));
         }
-        let status = if self.calls.is_empty() { &*self.doing } else { "tools run" };
+        let status = if self.calls.is_empty() { &*self.doing } else { "running tools" };
         let spinner = Line::new(spinner(now), Style::PLAIN.color(Color::Cyan));
         let rest = format!(" {status}  {}  Ctrl-C stops it", seconds(now));
         rows.push(spinner.and(&rest, Style::DIMMED).cut(self.width));

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A mistake in the settings. It names its place, and holds no secret.
+/// An error in the settings. It names the location, and contains no secret.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SettingsError(String);
 

@@ -23,7 +23,7 @@ pub(super) fn read(
     };
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| at(span.start));
-        // Only the message: an excerpt may hold a key.
+        // Only the message, because an excerpt may contain a key.
         fail(line, error.message())
     })?;
     let mut settings = Vec::new();
@@ -44,7 +44,7 @@ fn unknown(key: &str) -> String {
     let shown = excerpt(key, 40);
     match closest(key, SETTINGS.iter().map(|setting| setting.key)) {
         Some(closest) => format!("unknown setting {shown:?}; did you mean {closest:?}?"),
-        None => format!("unknown setting {shown:?}; `oa config` lists all"),
+        None => format!("unknown setting {shown:?}; `oa config` lists all settings"),
     }
 }
 
@@ -56,10 +56,10 @@ fn value_of(setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
                 items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect();
             return match texts {
                 Some(texts) => Ok(Value::List(texts)),
-                None => wrong("a list of texts"),
+                None => wrong("a list of strings"),
             };
         }
-        (Kind::List, _) => return wrong("a list of texts"),
+        (Kind::List, _) => return wrong("a list of strings"),
         (Kind::Switch, DeValue::Boolean(is_on)) => return Ok(Value::Switch(*is_on)),
         (Kind::Switch, _) => return wrong("true or false"),
         (Kind::Integer, DeValue::Integer(number)) => number.as_str().replace('_', ""),
@@ -68,7 +68,7 @@ fn value_of(setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
         (Kind::Number, DeValue::Float(number)) => number.as_str().replace('_', ""),
         (Kind::Number, _) => return wrong("a number"),
         (_, DeValue::String(text)) => text.to_string(),
-        _ => return wrong("a text"),
+        _ => return wrong("a string"),
     };
     setting.parse(&[text])
 }

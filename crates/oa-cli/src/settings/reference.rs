@@ -1,8 +1,8 @@
-//! The reference of the settings, made from their table.
+//! The reference of the settings, generated from their table.
 
 use super::setting::{Kind, SETTINGS, Setting};
 
-/// Returns the reference as a table of markdown.
+/// Returns the reference as a Markdown table.
 #[must_use]
 pub fn table() -> String {
     let mut table = String::from(
@@ -22,11 +22,11 @@ pub fn table() -> String {
     table
 }
 
-/// Returns a configuration file in which every setting is a comment.
+/// Returns a configuration file with every setting commented out.
 #[must_use]
 pub fn example() -> String {
     let mut file =
-        String::from("# Settings of `oa`. Flags and variables of the environment override them.\n");
+        String::from("# Settings of `oa`. Flags and environment variables override them.\n");
     for setting in SETTINGS {
         let value = match setting.kind {
             Kind::Choice(words) => format!("\"{}\"", words[0]),
@@ -60,11 +60,11 @@ fn values(setting: &Setting) -> String {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
         Kind::Integer => "a whole number".to_owned(),
-        Kind::List => "a list of texts; in the variable with commas".to_owned(),
+        Kind::List => "a list of strings, separated by commas in the variable".to_owned(),
         Kind::Number => "a number".to_owned(),
         Kind::Path => "a path".to_owned(),
         Kind::Secret => "a secret".to_owned(),
         Kind::Switch => "`true` or `false`".to_owned(),
-        Kind::Text => "a text".to_owned(),
+        Kind::Text => "a string".to_owned(),
     }
 }

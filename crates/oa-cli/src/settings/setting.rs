@@ -1,4 +1,4 @@
-//! The table of settings, from which flags, variables, the file and its reference follow.
+//! The table of settings: flags, variables, the configuration file and the reference are derived from it.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use std::fmt;
 pub struct Setting {
     /// The name in the configuration file.
     pub key: &'static str,
-    /// The variable of the environment.
+    /// The environment variable.
     pub variable: &'static str,
     /// The flag, without dashes. Secrets have none: other programs can read a command line.
     pub flag: Option<&'static str>,
-    /// The values that it takes.
+    /// The kind of value.
     pub kind: Kind,
     /// The default, in words.
     pub default: &'static str,
-    /// The purpose.
+    /// The description.
     pub about: &'static str,
 }
 
-/// The values of a setting.
+/// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -28,17 +28,17 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number, at least 1.
     Integer,
-    /// Texts; in a variable they are separated by commas.
+    /// A list of strings, separated by commas in a variable.
     List,
     /// A number, at least 0.
     Number,
-    /// A path. `~/` at its beginning is the home folder.
+    /// A path. A leading `~/` is the home folder.
     Path,
-    /// A text that is never shown.
+    /// A string that is never shown.
     Secret,
     /// `true` or `false`.
     Switch,
-    /// A text.
+    /// A string.
     Text,
 }
 
@@ -56,7 +56,7 @@ pub enum Value {
     Secret(String),
     /// Of [`Kind::Switch`].
     Switch(bool),
-    /// Of all others.
+    /// Of all other kinds.
     Text(String),
 }
 
@@ -85,7 +85,7 @@ pub const SETTINGS: &[Setting] = &[
         variable: "OPEN_AGENT_MODEL",
         flag: Some("model"),
         kind: Kind::Text,
-        default: "the first model of the server that is not for embeddings",
+        default: "the server's first model that is not an embedding model",
         about: "the model",
     },
     Setting {
@@ -94,23 +94,23 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("base-url"),
         kind: Kind::Text,
         default: "the first of `servers` that answers",
-        about: "the address of the server, up to and with `/v1`",
+        about: "the base URL of the server, including `/v1`",
     },
     Setting {
         key: "servers",
         variable: "OPEN_AGENT_SERVERS",
         flag: Some("servers"),
         kind: Kind::List,
-        default: "the usual addresses of local servers on this machine",
-        about: "where to look for a server if `base_url` is not set: the first that answers is used; `KIND=URL` names its kind, too",
+        default: "the default addresses of local servers on this machine",
+        about: "URLs to try if `base_url` is not set: the first server that answers is used; `KIND=URL` also sets its kind",
     },
     Setting {
         key: "provider",
         variable: "OPEN_AGENT_PROVIDER",
         flag: Some("provider"),
         kind: Kind::Text,
-        default: "the server that is usual at this address",
-        about: "the kind of server, for its quirks, by its vendor's name, such as `LM Studio` or `llama.cpp`",
+        default: "inferred from the address",
+        about: "the kind of server, such as `LM Studio` or `llama.cpp`, so that its quirks are handled",
     },
     Setting {
         key: "api_key",
@@ -118,7 +118,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: None,
         kind: Kind::Secret,
         default: "none",
-        about: "the key, sent to this server alone",
+        about: "the API key, sent only to this server",
     },
     Setting {
         key: "system",
@@ -142,7 +142,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("max-tokens"),
         kind: Kind::Integer,
         default: "the server's",
-        about: "the longest answer, in tokens",
+        about: "the maximum length of an answer, in tokens",
     },
     Setting {
         key: "thinking",
@@ -150,15 +150,15 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("thinking"),
         kind: Kind::Choice(&["on", "off", "low", "medium", "high"]),
         default: "the model's",
-        about: "how much the model thinks; needs a `provider` that has a parameter for it",
+        about: "how much the model thinks; needs a `provider` with a parameter for it",
     },
     Setting {
         key: "context",
         variable: "OPEN_AGENT_CONTEXT",
         flag: Some("context"),
         kind: Kind::Integer,
-        default: "unknown: nothing is shortened",
-        about: "the size of the model's context, in tokens; older parts of a conversation that grows beyond it are left out",
+        default: "unknown: nothing is dropped",
+        about: "the model's context size, in tokens; older parts of a longer conversation are left out",
     },
     Setting {
         key: "mode",
@@ -166,7 +166,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("mode"),
         kind: Kind::Choice(&["ask", "reads", "all", "plan"]),
         default: "reads",
-        about: "which tool calls run without a question: none, those that only read, all; `plan` runs none at all",
+        about: "which tool calls run without asking: none (`ask`), those that only read (`reads`), or `all`; `plan` runs no calls",
     },
     Setting {
         key: "tools",
@@ -182,7 +182,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("mcp"),
         kind: Kind::Path,
         default: "none",
-        about: "a JSON file with `mcpServers`, as editors have it: their tools",
+        about: "a JSON file with `mcpServers`, in the format of editors; adds the tools of these servers",
     },
     Setting {
         key: "max_rounds",
@@ -190,7 +190,7 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("max-rounds"),
         kind: Kind::Integer,
         default: "25",
-        about: "how many rounds of tool calls one prompt may take",
+        about: "the maximum number of rounds of tool calls per prompt",
     },
     Setting {
         key: "sessions",
@@ -198,15 +198,15 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("sessions"),
         kind: Kind::Path,
         default: "`sessions` in the program's data folder",
-        about: "where sessions are kept: a folder of text files, or a database file that ends in `.sqlite`",
+        about: "where sessions are stored: a folder of text files, or a database file that ends in `.sqlite`",
     },
     Setting {
         key: "token",
         variable: "OPEN_AGENT_TOKEN",
         flag: None,
         kind: Kind::Secret,
-        default: "none: `oa serve` serves this machine alone",
-        about: "the token that `oa serve` wants from its clients, as `authorization: Bearer TOKEN`",
+        default: "none: `oa serve` listens on this machine only",
+        about: "the token that clients of `oa serve` must send, as `authorization: Bearer TOKEN`",
     },
     Setting {
         key: "color",
@@ -222,22 +222,24 @@ pub const SETTINGS: &[Setting] = &[
         flag: Some("stand-in"),
         kind: Kind::Switch,
         default: "false",
-        about: "a scripted model inside the program, to try everything without a server",
+        about: "a built-in scripted model, to try everything without a server",
     },
 ];
 
-/// Returns the setting of a name.
+/// Returns the setting with this name.
 pub(super) fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
 impl Setting {
-    /// Reads a value from words of a flag or a variable.
+    /// Parses the value of a flag or a variable.
     pub(super) fn parse(&self, told: &[String]) -> Result<Value, String> {
         let one = told.last().map(String::as_str).unwrap_or_default();
         Ok(match self.kind {
             Kind::Choice(words) if words.contains(&one) => Value::Text(one.to_owned()),
-            Kind::Choice(words) => return Err(format!("{one:?} is none of {}", words.join(", "))),
+            Kind::Choice(words) => {
+                return Err(format!("{one:?} is not one of {}", words.join(", ")));
+            }
             Kind::Integer => match one.parse() {
                 Ok(number) if number > 0 => Value::Integer(number),
                 _ => return Err(format!("{one:?} is not a whole number above 0")),
@@ -261,7 +263,7 @@ impl Setting {
         })
     }
 
-    /// Returns a value as it may be shown.
+    /// Returns a value for display, with secrets masked.
     pub(super) fn shown(&self, value: &Value) -> String {
         value.shown()
     }

@@ -15,14 +15,14 @@ fn mistakes_name_their_line_and_what_was_meant() {
     );
     assert_eq!(
         fails("\n[chat]\nmodel = 'a'"),
-        "config.toml, line 2: unknown setting \"chat\"; `oa config` lists all"
+        "config.toml, line 2: unknown setting \"chat\"; `oa config` lists all settings"
     );
     assert_eq!(fails("model = 7"), "config.toml, line 1: model: must be a text");
     assert_eq!(
         fails("mode = 'maybe'"),
-        "config.toml, line 1: mode: \"maybe\" is none of ask, reads, all, plan"
+        "config.toml, line 1: mode: \"maybe\" is not one of ask, reads, all, plan"
     );
-    assert_eq!(fails("tools = 'files:.'"), "config.toml, line 1: tools: must be a list of texts");
+    assert_eq!(fails("tools = 'files:.'"), "config.toml, line 1: tools: must be a list of strings");
     assert_eq!(
         fails("max_tokens = 0"),
         "config.toml, line 1: max_tokens: \"0\" is not a whole number above 0"

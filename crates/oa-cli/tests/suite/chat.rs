@@ -72,7 +72,7 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
     assert!(!terminal.text().contains("Paragraph 200"));
     // At the prompt: the first one only says so, and text between the two starts over.
     terminal.type_keys("\x03");
-    terminal.wait_for("Ctrl-C again ends the program.");
+    terminal.wait_for("Press Ctrl-C again to end the program.");
     terminal.type_keys("text");
     terminal.wait_for("› text");
     terminal.type_keys("\x03");
@@ -192,16 +192,16 @@ fn commands_show_and_change_things() {
         ("/tools", "count_words  read  Counts the words"),
         ("/mode", "The mode is reads."),
         ("/mode ask", "The mode is ask."),
-        ("/mode never", "there is no mode never"),
-        ("/model", "The model is stand-in, and there is no other."),
+        ("/mode never", "unknown mode never"),
+        ("/model", "The model is stand-in, the only one."),
         ("/model other", "The model is other."),
         ("/system Be brief.", "The system prompt is set."),
         ("/system", "The system prompt: Be brief."),
-        ("/context", "The size of the context"),
+        ("/context", "The context size is unknown"),
         ("/history", "The conversation is empty."),
         ("/mcp", "There are no MCP servers"),
         ("/save trip", "Saved as trip"),
-        ("/load nowhere", "there is no session nowhere"),
+        ("/load nowhere", "session nowhere does not exist"),
         ("/load trip", "Session trip, 0 messages."),
         ("/hlep", "did you mean /help?"),
     ] {

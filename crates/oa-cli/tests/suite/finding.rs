@@ -59,7 +59,7 @@ fn a_server_that_was_named_has_its_own_advice() {
     let (home, nobody) = (Home::new(), nobody());
     let arguments = ["chat", "--provider", "ollama", "--base-url", &nobody, "Hello"];
     let told = text(&home.run(&arguments, "").stderr);
-    assert!(told.contains("Start it, and load a model:\n  Ollama "), "{told}");
+    assert!(told.contains("Start it and load a model:\n  Ollama "), "{told}");
     assert!(told.contains("ollama pull") && !told.contains("LM Studio"), "{told}");
     // Something that answers and is no model server.
     let server = Server::start(Script::new().otherwise(Reply::error(404, "no such page")));

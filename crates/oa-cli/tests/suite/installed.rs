@@ -71,7 +71,7 @@ fn manual_pages_have_the_commands_their_flags_and_the_settings() {
     for page in ["oa.1", "oa-chat.1"] {
         if let Some(output) = shell(&home, "groff", &["-man", "-Tutf8", "-ww", page]) {
             assert_eq!(text(&output.stderr), "", "{page}");
-            assert!(text(&output.stdout).contains("Talk with a model"), "{output:?}");
+            assert!(text(&output.stdout).contains("Chat with a model"), "{output:?}");
         }
     }
 }

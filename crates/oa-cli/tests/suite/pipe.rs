@@ -59,7 +59,11 @@ fn mistakes_have_status_2_and_say_what_to_do() {
     let home = Home::new();
     for (arguments, input, wanted) in [
         (&["chat", "--stand-in"][..], " \n", "there is no prompt"),
-        (&["chat", "--stand-in", "--mode", "maybe"], "x", "the flag --mode: \"maybe\" is none of"),
+        (
+            &["chat", "--stand-in", "--mode", "maybe"],
+            "x",
+            "the flag --mode: \"maybe\" is not one of",
+        ),
         (&["chat", "--stand-in", "--tools", "shell"], "x", "use files:DIR"),
         (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
         (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),

@@ -97,6 +97,6 @@ fn a_batch_that_was_interrupted_says_so_and_goes_on() {
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let told = text(&output.stderr);
     assert!(told.contains("stopped: 5 of 12 replies are in the log"), "{told}");
-    assert!(told.contains("The same command goes on with the rest."), "{told}");
+    assert!(told.contains("Run the same command again to continue."), "{told}");
     go_on(&home);
 }

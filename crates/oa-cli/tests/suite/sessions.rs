@@ -68,7 +68,7 @@ fn a_conversation_is_saved_loaded_and_goes_on() {
     terminal.wait_for("Saved as other");
     terminal.wait_for_prompt();
     terminal.type_keys("/save trip\r");
-    terminal.wait_for("there is a session trip already; /load trip goes on with it");
+    terminal.wait_for("session trip already exists; /load trip continues it");
     terminal.wait_for_prompt();
     terminal.type_keys("\x04");
     assert!(terminal.wait_for_end().success());

@@ -110,7 +110,7 @@ fn acts(setting: &Setting, place: Place) {
             let made = made("1");
             let url = made.server.url();
             let said = made.run(&["chat", "--base-url", &url, "--tools", "files:."], "call");
-            assert!(said.contains("the limit of rounds was reached (max_rounds)"), "{said}");
+            assert!(said.contains("the limit of tool rounds was reached (max_rounds)"), "{said}");
             assert_eq!(said.matches("list_files").count(), 1, "{said}");
         }
         "max_tokens" => assert_eq!(made("7").asked(&[]).json()["max_tokens"], 7),

@@ -101,7 +101,7 @@ fn a_command_waits_for_the_end_of_the_answer() {
     terminal.type_keys("\x15");
     terminal.wait_until("no hint", |text| !text.contains("did you mean"));
     terminal.type_keys("\x04");
-    terminal.wait_for("Ctrl-C stops the answer, /quit ends the program");
+    terminal.wait_for("Ctrl-C stops the answer; /quit ends the program");
     terminal.type_keys("\x03");
     terminal.wait_for("The mode is plan.");
     terminal.wait_for_prompt();
@@ -122,7 +122,7 @@ fn what_was_typed_before_a_question_does_not_answer_it() {
     terminal.wait_for("? [y]es");
     terminal.wait_until("an empty answer", |text| text.ends_with("\n?"));
     terminal.type_keys("\r");
-    terminal.wait_for("y runs it, n or n REASON denies it");
+    terminal.wait_for("y runs the call; n or n REASON denies it");
     terminal.type_keys("maybe\r");
     terminal.wait_for("? maybe");
     assert!(!terminal.text().contains("denied") && !terminal.text().contains("kept"));

@@ -24,11 +24,11 @@ fn a_call_that_waits_is_asked_about_and_runs() {
     let id = waiting(&home);
     let chat = ["chat", "--stand-in", "--session", &id];
     let mut terminal = Terminal::start(&home, &chat);
-    terminal.wait_for("The last answer waits for permission:");
+    terminal.wait_for("The last answer is waiting for permission:");
     terminal.wait_for(r#"keep_note({"text":"keep this"})? [y]es, [n]o, [a]lways:"#);
     // Stopped, it goes on waiting.
     terminal.type_keys("\x03");
-    terminal.wait_for("It goes on waiting");
+    terminal.wait_for("It is still waiting");
     terminal.wait_for_prompt();
     terminal.type_keys("\x04");
     assert!(terminal.wait_for_end().success());
@@ -79,7 +79,7 @@ fn without_a_person_a_call_that_waits_runs_only_if_the_mode_allows_it() {
     assert_eq!(text(&output.stdout), "You said: And now?\n", "{output:?}");
     assert_eq!(
         text(&output.stderr),
-        "✗ keep_note(text: \"keep this\") waited for permission, and is not run\n"
+        "✗ keep_note(text: \"keep this\") waited for permission and was not run\n"
     );
     let file = home.path().join(format!("data/oa/sessions/session-{id}.jsonl"));
     let saved = std::fs::read_to_string(file).unwrap();

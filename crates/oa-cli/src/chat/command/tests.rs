@@ -13,7 +13,7 @@ fn every_command_of_the_list_is_known() {
 #[test]
 fn mistakes_are_told() {
     assert_eq!(parse("/save"), Entered::Unknown("/save needs a name: /save NAME".to_owned()));
-    assert_eq!(parse("/clear all"), Entered::Unknown("/clear takes nothing behind it".to_owned()));
+    assert_eq!(parse("/clear all"), Entered::Unknown("/clear takes no argument".to_owned()));
     assert_eq!(
         parse("/xyzzy"),
         Entered::Unknown("unknown command /xyzzy; /help lists all".to_owned())

@@ -1,4 +1,4 @@
-//! A call that runs.
+//! A running call.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::text::call_text;
 use crate::chat::figure::{seconds, spinner};
 use crate::style::{Color, Line, Style, excerpt};
 
-/// A call as a row.
+/// The row of a running call.
 #[derive(Debug)]
 pub(super) struct CallRow {
     pub(super) id: String,
@@ -22,7 +22,7 @@ pub(super) struct CallRow {
     began: Duration,
 }
 
-/// The most characters of a remark about the call.
+/// The maximum number of characters of a remark about the call.
 const REMARK: usize = 60;
 
 impl CallRow {
@@ -37,7 +37,7 @@ impl CallRow {
         }
     }
 
-    /// Returns the row: what runs, how far it is, and for how long.
+    /// Returns the row: the call, its progress, and its time.
     pub(super) fn line(&self, now: Duration) -> Line {
         let line = Line::new(spinner(now), Style::PLAIN.color(Color::Cyan));
         let mut rest = format!(" {}", seconds(now.saturating_sub(self.began)));

@@ -1,11 +1,11 @@
-//! An agent that works for a call.
+//! The sub-agent of a call.
 
 use open_agent::{AgentEvent, ContentBlock, NestedEvent, ToolEvent};
 
 use super::text::{call_text, result_text};
 use crate::style::{Color, Line, Style};
 
-/// The work of an agent that a call runs: what it does now, as a text, and its calls, as lines.
+/// The work of a sub-agent: its current activity as text, and its calls as lines.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     doing: Option<String>,
@@ -13,16 +13,16 @@ pub(super) struct Inner {
     text: String,
 }
 
-/// The most characters of the text that are kept: its end.
+/// The maximum number of characters kept, from the end of the text.
 const KEPT: usize = 60;
 
 impl Inner {
-    /// Returns what the agent does.
+    /// Returns the agent's current activity.
     pub(super) fn doing(&self) -> Option<&str> {
         self.doing.as_deref()
     }
 
-    /// Takes an event of the agent, or of one that works for it. Returns the lines that stay.
+    /// Handles an event of the agent or of its sub-agents. Returns permanent lines.
     pub(super) fn push(&mut self, nested: &NestedEvent, width: usize) -> Vec<Line> {
         let mut path = nested.agent.clone();
         let mut event = &nested.event;
@@ -58,7 +58,7 @@ impl Inner {
                 self.doing = Some(called(&start.tool_name, &start.input));
             }
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
-                self.doing = Some(format!("{path} waits for its model"));
+                self.doing = Some(format!("{path} is waiting for its model"));
                 let (sign, color) =
                     if result.is_error() { ("✗ ", Color::Red) } else { ("✓ ", Color::Green) };
                 let call = called(&result.tool_name, &result.input);
@@ -69,7 +69,7 @@ impl Inner {
         vec![]
     }
 
-    /// Adds text, and keeps its end as one line.
+    /// Adds text, and keeps its end on one line.
     fn write(&mut self, text: &str) {
         self.text.push_str(text);
         if let Some(line) = self.text.rfind('\n')

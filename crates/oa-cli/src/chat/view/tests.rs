@@ -77,7 +77,7 @@ fn a_running_call_shows_time_and_progress() {
     );
     let rows: Vec<_> = view.rows(3 * SECOND).iter().map(Line::plain).collect();
     assert_eq!(rows[0], r#"⠋ 2.0 s  25 %  half  count(text: "a\u{202e}b", n: 2)"#);
-    assert!(rows[1].contains("tools run  3.0 s"));
+    assert!(rows[1].contains("running tools  3.0 s"));
     view.end();
     let lines: Vec<_> = view.take_lines().iter().map(Line::plain).collect();
     assert_eq!(lines[1], "  → stopped");

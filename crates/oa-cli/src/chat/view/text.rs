@@ -4,7 +4,7 @@ use open_agent::Value;
 
 use crate::style::excerpt;
 
-/// The most characters of one argument, of all of them, and of a result.
+/// The maximum number of characters of one argument, of all arguments, and of a result.
 const ARGUMENT: usize = 60;
 const CALL: usize = 300;
 const RESULT: usize = 300;
