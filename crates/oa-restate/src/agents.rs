@@ -21,7 +21,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) sink: Option<Arc<dyn EventSink>>,
     pub(crate) control: Option<Control>,
-    /// The store of conversations; without one they are in the engine's state.
+    /// The store of conversations; without one, the engine's state holds them.
     pub(crate) store: Option<Arc<dyn SessionStore>>,
     /// The digest of the agents.
     pub(crate) digest: String,
@@ -29,17 +29,17 @@ pub(crate) struct Inner {
     pub(crate) known: Mutex<Known>,
 }
 
-/// Things that a worker remembers. It could find them out again.
+/// The caches of a worker.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Agents within others, by the names down to them.
+    /// Agents within others, by the path of names.
     within: BTreeMap<Vec<String>, AgentOptions>,
-    /// The invocations about which somebody was warned.
+    /// The invocations for which a warning was sent.
     warned: BTreeSet<String>,
 }
 
 impl Known {
-    /// The number of each that are remembered.
+    /// The capacity of each cache.
     const MOST: usize = 1_024;
 }
 
@@ -66,9 +66,9 @@ impl Inner {
         }
     }
 
-    /// Returns an agent within others, whose permissions hold for it too; `None` if one of them is not here.
+    /// Returns an agent within others, whose permissions also apply to it; `None` if this worker lacks one of them.
     ///
-    /// One is made once, so that its executor's limits hold for all of its turns.
+    /// It is created once, so that its executor's limits hold for all of its turns.
     pub(crate) fn agent_within(
         &self,
         name: Option<&str>,
@@ -136,7 +136,7 @@ impl Inner {
     }
 }
 
-/// Returns the time since 1970. Attempts at a step are ordered by it.
+/// Returns the microseconds since 1970, which order the attempts at a step.
 pub(crate) fn now_in_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

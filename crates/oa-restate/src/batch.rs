@@ -6,13 +6,13 @@ use restate_sdk::prelude::*;
 use crate::contract::{BatchItem, BatchPrompts, SessionPrompt, TurnReply};
 use crate::place::Durable;
 
-/// The number of prompts that a batch may have.
+/// The maximum number of prompts in a batch.
 const MOST: usize = 10_000;
 
-/// The most that the replies of a batch may take together, in bytes of JSON: half of what the engine takes as one message.
+/// The maximum size of all replies of a batch, in bytes of JSON: half of the engine's limit for a message.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Runs many prompts, each in a session of its own.
+/// Runs many prompts, each in its own session.
 pub(crate) struct AgentBatch;
 
 #[restate_sdk::service(client_visibility = "pub(crate)")]
@@ -53,7 +53,7 @@ impl AgentBatch {
                     let bytes = json_size(&reply);
                     if bytes > left {
                         item.error = Some(format!(
-                            "{bytes} bytes, more than there is room for: see its session"
+                            "the reply of {bytes} bytes exceeds the batch's limit: read it from the session"
                         ));
                         (reply.text, reply.value) = (String::new(), None);
                     }

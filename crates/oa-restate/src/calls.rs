@@ -1,4 +1,4 @@
-//! Calls: each is an invocation, so that its result is recorded on its own, and so that it may run on another worker.
+//! Calls. Each is a separate invocation, so that its result is recorded separately and any worker can run it.
 
 use oa_tools::{Cancel, ErrorBody};
 use oa_turn::{CallResult, Perform, RunOutcome, RunStep, Spent, StepCall};
@@ -14,7 +14,7 @@ use crate::control::watched;
 use crate::name;
 use crate::place::{Durable, Happened, Place};
 
-/// The number of turns that may run within each other.
+/// The maximum depth of nested turns.
 pub(crate) const MAX_DEPTH: usize = 8;
 
 /// The input of `AgentTool/run`.
@@ -29,7 +29,7 @@ pub(crate) struct ToolCall {
     /// One call.
     step: RunStep,
     watch: String,
-    /// The largest result, in bytes.
+    /// The maximum size of the result, in bytes.
     most: usize,
 }
 
@@ -45,14 +45,14 @@ impl Started {
         self.call.place
     }
 
-    /// Returns the outcome of a call that has ended. One whose invocation was killed may have taken effect.
+    /// Returns the outcome of a call that has ended. If its invocation was killed, the call may have taken effect.
     pub(crate) fn ended(
         &self,
         ctx: &ObjectContext<'_>,
         outcome: Result<RunOutcome, TerminalError>,
     ) -> RunOutcome {
         if let Some(session) = &self.sub_session {
-            // Its result is all that the outer conversation keeps.
+            // The outer conversation keeps only its result.
             let target = RequestTarget::object("Agent", session, "clear");
             drop(ctx.request::<(), ()>(target, ()).send());
         }
@@ -64,7 +64,7 @@ impl Started {
         if let Some(session) = &self.sub_session {
             let target = RequestTarget::object("Agent", session, "interrupt");
             drop(ctx.request::<(), ()>(target, ()).send());
-            // It waits until the turn there is over.
+            // This handler runs after the turn of that session is over.
             let target = RequestTarget::object("Agent", session, "clear");
             drop(ctx.request::<(), ()>(target, ()).send());
         } else if let Some(invocation) = self.invocation {
@@ -73,7 +73,7 @@ impl Started {
     }
 }
 
-/// Starts a call of a turn: the turn of a sub-agent, or a tool. Returns what ends it as well.
+/// Starts a call of a turn: the turn of a sub-agent, or a tool. Also returns the future of its end.
 pub(crate) async fn start<'ctx>(
     ctx: &ObjectContext<'ctx>,
     shared: &Shared,
@@ -108,7 +108,7 @@ pub(crate) async fn start<'ctx>(
     (Started { call: call.clone(), invocation, sub_session: None }, Box::pin(ended))
 }
 
-/// Starts the turn of a sub-agent, in a session of its own.
+/// Starts the turn of a sub-agent, in its own session.
 fn start_agent<'ctx>(
     ctx: &ObjectContext<'ctx>,
     of: &Place,
@@ -161,7 +161,7 @@ impl AgentTool {
     ) -> Result<Json<RunOutcome>, HandlerError> {
         let Json(ToolCall { session, agent, within, turn, step, watch, most }) = input;
         let Some(call) = step.calls.first().cloned() else {
-            return Err(TerminalError::new_with_code(400, "there is no call").into());
+            return Err(TerminalError::new_with_code(400, "the step contains no call").into());
         };
         let options = match self.0.agent_within(agent.as_deref(), &within) {
             Some(Ok(options)) => options,
@@ -183,7 +183,7 @@ impl AgentTool {
             let tool = &call.call.block.name;
             let results = outcome.results.into_iter();
             outcome.results = results.map(|result| bounded(result, tool, most)).collect();
-            // Whether the turn ends is for the turn to say.
+            // The turn decides whether it ends.
             outcome.cut = None;
             Ok(Json(outcome))
         };
@@ -191,7 +191,7 @@ impl AgentTool {
     }
 }
 
-/// Returns a result that is not too large to keep.
+/// Returns the result, or an error in its place if it is too large to keep.
 fn bounded(result: CallResult, tool: &str, most: usize) -> CallResult {
     let size = json_size(&result);
     if size <= most {

@@ -13,17 +13,17 @@ pub struct SessionPrompt {
     /// The message. A string is a user's message.
     #[serde(deserialize_with = "message")]
     pub message: Message,
-    /// The agent of the session: a [name](crate::AgentWorker::agent) of the worker, or its main agent. It is set by the first
-    /// prompt, and later ones must name the same.
+    /// The agent of the session: a [named agent](crate::AgentWorker::agent) of the worker, or by default its main
+    /// agent. The first prompt sets it, and later prompts must name the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The structured output that the turn is to have: the reply then has a [value](TurnReply::value).
+    /// The structured output to request: the reply then has a [value](TurnReply::value).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<PromptOutput>>,
-    /// The rest of the budgets of the turn that this one is part of.
+    /// The remaining budgets of the outer turn.
     #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
     pub left: BudgetLeft,
-    /// The agents that this one runs within, the outermost first; an empty name is the worker's main agent. Calls also
+    /// The agents that this one runs within, outermost first; an empty name is the worker's main agent. Calls also
     /// need their [permission](oa_client::AgentOptions::within).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<String>,
@@ -31,21 +31,21 @@ pub struct SessionPrompt {
 
 /// Structured output of a turn: `{"name": "place", "schema": {"type": "object", ...}}`.
 ///
-/// As in a client, the model reads what does not match and tries again, all within one turn. When the turn is over,
-/// invalid answers leave history. Without a valid answer, `prompt` returns 422.
+/// As in a client, the model reads the validation errors and tries again within the same turn. When the turn is over,
+/// invalid answers are removed from history. Without a valid answer, `prompt` returns 422.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptOutput {
     /// The name and the schema.
     #[serde(flatten)]
     pub format: ResponseFormat,
-    /// The way it is requested from the model.
+    /// The mode in which it is requested from the model.
     #[serde(default)]
     pub mode: OutputMode,
     /// The name of the output tool; `final_answer` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The number of attempts; 3 by default.
+    /// The maximum number of attempts; 3 by default.
     #[serde(default = "three")]
     pub tries: u32,
 }
@@ -56,18 +56,18 @@ pub struct PromptOutput {
 pub struct TurnReply {
     /// The number of the turn in its session, from 1.
     pub turn: u64,
-    /// The reason for its end.
+    /// The reason why the turn ended.
     pub reason: FinishReason,
     /// The text of the last answer; empty if there is none.
     pub text: String,
-    /// The value, if the prompt asked for [structured output](SessionPrompt::output). Without one, the turn was
+    /// The value, if the prompt requested [structured output](SessionPrompt::output). It is missing if the turn was
     /// interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The number of attempts at the value.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tries: u32,
-    /// The amount that the turn has used up of its budgets.
+    /// The amount of its budgets that the turn has spent.
     #[serde(default, skip_serializing_if = "Spent::is_zero")]
     pub spent: Spent,
 }
@@ -85,7 +85,7 @@ pub struct Status {
     /// The turn in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnStatus>,
-    /// The calls that wait for somebody.
+    /// The calls that wait for a decision or a result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingCall>,
 }
@@ -102,7 +102,7 @@ pub struct TurnStatus {
     pub requests: u64,
 }
 
-/// A call that waits for somebody.
+/// A call that waits for a decision or a result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PendingCall {
@@ -110,15 +110,15 @@ pub struct PendingCall {
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// The input that the call would run with.
+    /// The input of the call.
     pub input: Value,
-    /// The reason for which it waits.
+    /// The operation that it waits for.
     pub waits_for: WaitsFor,
-    /// The engine's durable promise.
+    /// The id of the engine's durable promise.
     pub awakeable: String,
 }
 
-/// The thing that a call waits for.
+/// The operation that a call waits for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -135,7 +135,7 @@ pub enum WaitsFor {
 pub struct Approve {
     /// The id of the call.
     pub id: String,
-    /// Another input to run the call with.
+    /// A replacement for the input of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
@@ -172,12 +172,12 @@ pub struct ExternalResult {
 pub struct Fork {
     /// The session to copy.
     pub from: String,
-    /// The number of its messages to keep; all by default.
+    /// The number of messages to copy from the beginning; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<usize>,
 }
 
-/// The input of `AgentBatch/run`: many prompts, each in a session of its own.
+/// The input of `AgentBatch/run`: many prompts, each in its own session.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BatchPrompts {
@@ -185,7 +185,7 @@ pub struct BatchPrompts {
     pub name: String,
     /// The prompts.
     pub prompts: Vec<String>,
-    /// The number of turns at once; 16 by default.
+    /// The number of concurrent turns; 16 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<usize>,
     /// The structured output of each turn.
@@ -230,7 +230,7 @@ impl SessionPrompt {
         Self::new(Message::user(text))
     }
 
-    /// Asks for structured output.
+    /// Requests structured output.
     #[must_use]
     pub fn with_output(mut self, output: impl Into<PromptOutput>) -> Self {
         self.output = Some(Box::new(output.into()));
@@ -245,7 +245,7 @@ impl From<ResponseFormat> for PromptOutput {
 }
 
 impl Approve {
-    /// Approves a call with the input that it has.
+    /// Approves a call with its own input.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), input: None }

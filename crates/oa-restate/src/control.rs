@@ -1,8 +1,8 @@
 //! Interrupts that reach a step in progress.
 //!
-//! The engine cannot interrupt a closure. So each turn calls [`AgentInterrupt`], which ends when somebody interrupts, and
-//! whoever performs a step waits for that over the engine's ingress. The cancellation of a turn by an operator is heard on
-//! the turn's own connection, see `tap`.
+//! The engine cannot interrupt a closure. So each turn calls [`AgentInterrupt`], which ends on an interrupt, and each
+//! step waits for that over the engine's ingress. An operator's cancellation of a turn arrives on the turn's own
+//! connection; see `tap`.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -30,7 +30,7 @@ impl AgentInterrupt {
     }
 }
 
-/// The ingress of the engine, over which steps hear about interrupts.
+/// The ingress of the engine, over which steps learn of interrupts.
 #[derive(Clone, Debug)]
 pub(crate) struct Control(Engine);
 
@@ -53,8 +53,8 @@ impl Control {
         }
     }
 
-    /// Waits for the end of the invocation; `None` if the engine does not tell. An operator who cancels or kills the turn
-    /// ends it too, with an error.
+    /// Waits for the end of the invocation; `None` if the engine does not answer. An operator who cancels or kills the
+    /// turn ends it too, with an error.
     async fn attach(&self, watch: &str) -> Option<bool> {
         let path = format!("/restate/invocation/{watch}/attach");
         let (status, said) = self.0.send(http::Method::GET, &path, None).await.ok()?;
@@ -66,7 +66,7 @@ impl Control {
     }
 }
 
-/// Performs a step, and triggers `cancel` if its turn is interrupted meanwhile, or if an operator cancels it.
+/// Performs a step, and triggers `cancel` if its turn is interrupted or canceled by an operator.
 pub(crate) async fn watched<T>(
     control: Option<Control>,
     watch: &str,

@@ -11,7 +11,7 @@ pub(crate) struct Engine {
     transport: Transport,
 }
 
-/// The reason why the engine gave no answer.
+/// The reason why the engine did not answer.
 #[derive(Debug)]
 pub(crate) struct NoAnswer(String);
 
@@ -24,7 +24,7 @@ impl fmt::Display for NoAnswer {
 impl error::Error for NoAnswer {}
 
 impl Engine {
-    /// The longest answer that is read: no message of the engine is longer.
+    /// The maximum length of an answer, which is the engine's limit for a message.
     const MOST: usize = 32 << 20;
 
     pub(crate) fn new(url: &str) -> Self {
@@ -42,7 +42,7 @@ impl Engine {
         self.send_with_key(method, path, body, None).await
     }
 
-    /// Sends a request that the engine performs once for each key, and returns the status and the body.
+    /// Sends a request that the engine performs once per key, and returns the status and the body.
     pub(crate) async fn send_with_key(
         &self,
         method: http::Method,
@@ -55,7 +55,7 @@ impl Engine {
             .method(method)
             .uri(format!("{}{path}", self.url))
             .header("accept", "application/json");
-        // A handler without input takes no type of it.
+        // A handler without input rejects a content type.
         let request = match &body {
             Some(_) => request.header("content-type", "application/json"),
             None => request,

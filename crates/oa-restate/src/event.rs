@@ -1,4 +1,4 @@
-//! Events beside the journal: numbered when they are published, and read so that a void attempt leaves nothing behind.
+//! Events outside the journal: numbered when published, so that readers can discard those of abandoned attempts.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use oa_events::AgentEvent;
 use serde::{Deserialize, Serialize};
 
-/// Publishes events while they happen, such as to a message queue that front ends read.
+/// Publishes events as they happen, for example to a message queue that front ends read.
 ///
-/// Nothing is promised about delivery: what is certain is `status` and `history`. A step that is performed again
-/// publishes its events again, under a new attempt. An [`EventReader`] drops what the attempts before it have delivered.
+/// Delivery is not guaranteed: `status` and `history` are authoritative. A step that is performed again publishes its
+/// events again, under a new attempt. An [`EventReader`] discards events of abandoned attempts.
 pub trait EventSink: Send + Sync {
     /// Publishes an event. It must not block. Events of one attempt must arrive in the order of their numbers.
     fn publish(&self, event: SessionEvent);
@@ -22,7 +22,7 @@ impl<F: Fn(SessionEvent) + Send + Sync> EventSink for F {
     }
 }
 
-/// An event and its place.
+/// An event of a turn, with its step and attempt.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionEvent {
@@ -32,8 +32,8 @@ pub struct SessionEvent {
     pub turn: u64,
     /// The step of the turn: `ask 1`, `call search call_1`.
     pub step: String,
-    /// The attempt at the step: the time when it began, in microseconds since 1970; 0 for what every replay tells equally.
-    /// A later attempt makes the earlier ones void.
+    /// The attempt at the step: its start time in microseconds since 1970, or 0 for events that every replay publishes
+    /// alike. A later attempt voids the earlier ones.
     pub attempt: u64,
     /// The number of the event in its attempt, from 0.
     pub seq: u64,
@@ -65,7 +65,7 @@ impl Numbered {
     }
 }
 
-/// Reads the events of one session: each once, and none of a void attempt after a later one has begun.
+/// Reads the events of one session: delivers each once, and none of an attempt after a later one has begun.
 ///
 /// ```
 /// use oa_restate::{EventReader, SessionEvent};
@@ -89,9 +89,9 @@ impl Numbered {
 #[derive(Clone, Debug, Default)]
 pub struct EventReader {
     turn: u64,
-    /// The attempt of each step, and the number of its next event.
+    /// The current attempt of each step, and the number of its next event.
     steps: BTreeMap<String, (u64, u64)>,
-    /// The latest attempt of the steps that were forgotten.
+    /// The latest attempt of the forgotten steps.
     forgotten: u64,
 }
 
@@ -103,14 +103,14 @@ pub struct ReadEvent {
     pub turn: u64,
     /// Its step.
     pub step: String,
-    /// True if everything that was read of this step before is void.
+    /// True if all earlier events of this step are void.
     pub is_restart: bool,
     /// The event.
     pub event: AgentEvent,
 }
 
 impl EventReader {
-    /// The number of steps of a turn that a reader remembers. Of those before, late events are dropped.
+    /// The number of steps of a turn that a reader remembers. Late events of earlier steps are dropped.
     pub const MAX_STEPS: usize = 4_096;
 
     /// Creates a reader that has read nothing.
@@ -119,8 +119,7 @@ impl EventReader {
         Self::default()
     }
 
-    /// Returns the event if it is to be shown; `None` if it was read before, belongs to a void attempt or to a turn before
-    /// the current one.
+    /// Returns the event to show; `None` if it was read before, or belongs to a void attempt or an earlier turn.
     pub fn read(&mut self, event: SessionEvent) -> Option<ReadEvent> {
         let SessionEvent { turn, step, attempt, seq, event, .. } = event;
         if turn < self.turn {
@@ -201,13 +200,15 @@ mod tests {
     }
 
     proptest! {
-        /// Attempts that overlap, and events that are delivered again: the view is what the last attempt of each step told.
+        /// Attempts that overlap, and events that are delivered again: the view is what the last attempt of each step
+        /// told.
         #[test]
         fn only_the_last_attempt_is_shown(
             attempts in vec((0..3_usize, 1..6_u64), 1..8),
             order in vec(any::<prop::sample::Index>(), 0..120),
         ) {
-            // The events of each attempt, in their order; attempts are numbered from 1 in the order in which they begin.
+            // The events of each attempt, in their order; attempts are numbered from 1 in the order in which they
+            // begin.
             let mut queues: Vec<Vec<SessionEvent>> = attempts
                 .iter()
                 .zip(1..)

@@ -1,4 +1,4 @@
-//! Messages on their way into a turn. A turn in progress does not see changes of its own session, so they wait here.
+//! Messages steered into a turn. A turn in progress does not see changes of its own session, so they wait here.
 
 use oa_types::Message;
 use restate_sdk::prelude::*;
@@ -6,7 +6,7 @@ use restate_sdk::prelude::*;
 /// The key of the messages.
 const MESSAGES: &str = "messages";
 
-/// The number of messages that may wait: as many as a turn takes.
+/// The maximum number of waiting messages, which is that of a turn.
 const MOST: usize = 32;
 
 /// The inbox of a session.
@@ -24,7 +24,7 @@ impl AgentInbox {
         let Json(message) = message;
         let Json(mut messages) = ctx.get::<Json<Vec<Message>>>(MESSAGES).await?.unwrap_or_default();
         if messages.len() >= MOST {
-            let message = format!("{MOST} messages wait already");
+            let message = format!("{MOST} messages are already waiting");
             return Err(TerminalError::new_with_code(429, message).into());
         }
         messages.push(message);

@@ -1,44 +1,44 @@
-//! A session in the engine's state: which keys there are, and what a finished turn writes.
+//! The layout of a session in the engine's state: its keys, and the writes of a finished turn.
 //!
-//! Each finished turn is one value that is written once. One value with the whole history would be written again by each
-//! turn, and would reach the engine's limit of 32 MiB.
+//! Each finished turn is one value that is written once. A single value with the whole history would be rewritten by
+//! each turn, and would reach the engine's limit of 32 MiB.
 
 use std::{error, fmt};
 
 use oa_types::{Message, json_size};
 use serde::{Deserialize, Serialize};
 
-/// The version of the layout. A worker refuses to touch a session of a newer one.
+/// The version of the layout. A worker rejects sessions of a newer version.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The key of the [`Head`].
 pub(crate) const HEAD: &str = "head";
 /// The key of the turn in progress, for readers.
 pub(crate) const TURN: &str = "turn";
-/// The key of the calls that wait for somebody.
+/// The key of the calls that wait for a decision or a result.
 pub(crate) const PENDING: &str = "pending";
 /// The key of the turn in progress, for interrupts and approvals: [`Running`].
 pub(crate) const RUNNING: &str = "running";
-/// The key of steered messages that no turn has taken.
+/// The key of steered messages that have not entered a turn.
 pub(crate) const STEERED: &str = "steered";
 
-/// The parts of a session.
+/// The head of a session, which names its parts.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Head {
     pub(crate) schema: u32,
-    /// The agent of a session that is not of the worker's main agent.
+    /// The agent of the session; `None` for the worker's main agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// The agents that run the one of the session, the outermost first.
+    /// The agents that the session's agent runs within, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) within: Vec<String>,
     /// The number of the first value of turns.
     pub(crate) first: u64,
     /// The number of the next value of turns.
     pub(crate) next: u64,
-    /// The prompts so far, also those before the session was cleared: the number of the last turn.
+    /// The number of prompts so far, including those before the session was cleared: the number of the last turn.
     pub(crate) prompts: u64,
-    /// The prompts since the session was cleared.
+    /// The number of prompts since the session was cleared.
     pub(crate) turns: u64,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
@@ -55,14 +55,17 @@ pub(crate) struct Running {
     pub(crate) within: Vec<String>,
 }
 
-/// The layout of a session is of a newer version.
+/// The error for a session with a newer layout version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TooNew(u32);
 
 impl fmt::Display for TooNew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(found) = self;
-        write!(f, "the session has layout {found}, and this worker knows {SCHEMA}: use a newer one")
+        write!(
+            f,
+            "the session has layout version {found}, but this worker supports up to {SCHEMA}: use a newer worker"
+        )
     }
 }
 
@@ -87,10 +90,10 @@ impl Head {
         (self.first..self.next).map(turn_key)
     }
 
-    /// Returns the writes after a turn. `before` is the conversation that the state holds, `after` the one that it is to
-    /// hold. A turn that only adds to the conversation writes what it has added. One that has shortened it writes all of
-    /// it as one new value. The head comes after what it names, and what it no longer names goes last, so that a reader at
-    /// any moment finds all that the head names.
+    /// Returns the writes after a turn. `before` is the stored conversation, `after` its replacement. A turn that only
+    /// adds messages writes these. One that has shortened the conversation writes all of it as one new value. The head
+    /// is written after the values that it names, and values that it no longer names are removed last, so that a reader
+    /// finds all values that the head names at any moment.
     pub(crate) fn save(mut self, before: &[Message], after: &[Message]) -> Vec<Write> {
         self.schema = SCHEMA;
         let added = after.strip_prefix(before);
@@ -114,8 +117,8 @@ impl Head {
         writes
     }
 
-    /// Returns the writes after a turn whose conversation is in a store: the head, which counts it. Messages that were
-    /// here before are in the store now.
+    /// Returns the writes after a turn whose conversation is in a store: the head with the new counts, and the removal
+    /// of messages that have moved from here to the store.
     pub(crate) fn save_counts(mut self, messages: usize, bytes: usize) -> Vec<Write> {
         self.schema = SCHEMA;
         let stale: Vec<String> = self.turn_keys().collect();
@@ -167,8 +170,9 @@ mod tests {
     }
 
     proptest! {
-        /// The state holds the conversation after each turn, whether it added to it or shortened it; a reader between two
-        /// writes finds the conversation before or after; each value is written once; the head counts what is there.
+        /// The state holds the conversation after each turn, whether it added to it or shortened it; a reader between
+        /// two writes finds the conversation before or after; each value is written once; the head counts what is
+        /// there.
         #[test]
         fn turns_are_kept(turns in vec((any::<bool>(), vec("[a-z]{0,8}", 0..4)), 0..12)) {
             let mut state = State::default();
@@ -199,7 +203,10 @@ mod tests {
     fn newer_layouts_are_refused() {
         let head = Head { schema: SCHEMA + 1, ..Head::default() };
         let error = head.check().unwrap_err().to_string();
-        assert_eq!(error, "the session has layout 2, and this worker knows 1: use a newer one");
+        assert_eq!(
+            error,
+            "the session has layout version 2, but this worker supports up to 1: use a newer worker"
+        );
         assert!(Head::default().check().is_ok());
     }
 }

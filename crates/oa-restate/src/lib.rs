@@ -1,30 +1,31 @@
 //! Agents whose turns survive crashes, on the durable execution engine [Restate](https://restate.dev).
 //!
-//! A [`AgentWorker`] performs the steps of turns. The engine records the outcome of each step: every request to the model, every
-//! decision, every call. If a worker dies, another one continues after the last recorded outcome. It asks nothing again
-//! that was answered, and runs no call again whose result is recorded.
+//! An [`AgentWorker`] performs the steps of turns. The engine records the outcome of each step: every request to the
+//! model, every decision, every call. If a worker dies, another one continues after the last recorded outcome. It
+//! repeats no request whose answer is recorded, and no call whose result is recorded.
 //!
-//! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`, or by [`Sessions`]:
+//! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`, or by
+//! [`Sessions`]:
 //!
 //! | handler | input | |
 //! | --- | --- | --- |
-//! | `prompt` | [`SessionPrompt`] | runs a turn, and returns a [`TurnReply`]; prompts of one session wait for each other. With the header `idempotency-key`, a retry is the same turn |
+//! | `prompt` | [`SessionPrompt`] | runs a turn, and returns a [`TurnReply`]; prompts of one session run one after another. With the header `idempotency-key`, a retry returns the reply of the same turn |
 //! | `history` | none | the messages of the finished turns |
-//! | `status` | none | [`Status`]: the turn in progress, and the calls that wait for somebody |
+//! | `status` | none | [`Status`]: the turn in progress, and the calls that wait for a decision or a result |
 //! | `approve`, `deny` | [`Approve`], [`Deny`] | decides on a call that waits for approval; 404 if none does |
 //! | `answer` | [`ExternalResult`] | gives the result of a call whose tool is [external](oa_tools::ToolBuilder::external) |
 //! | `interrupt` | none | ends the turn in progress; false if there is none |
 //! | `steer` | [`SessionPrompt`] | adds a user's message to the turn in progress, or to the next one |
 //! | `clear` | none | removes all messages |
-//! | `fork` | [`Fork`] | fills an empty session with messages of another one |
+//! | `fork` | [`Fork`] | copies messages of another session into an empty one |
 //!
 //! `INGRESS/AgentBatch/run` takes a [`BatchPrompts`] and returns a [`BatchItem`] for each prompt.
 //!
 //! # At least once
 //!
-//! A call whose worker dies runs again on another one, because its result is not recorded. Tools with effects use
-//! [`idempotency_key`](oa_tools::ToolContext::idempotency_key), which is the same in each attempt. After an interrupt or a
-//! kill, the result of a call in progress says that it may have taken effect.
+//! If a worker dies during a call, the call runs again on another worker, because its result is not recorded. Tools
+//! with side effects should use [`idempotency_key`](oa_tools::ToolContext::idempotency_key), which is the same in each
+//! attempt. After an interrupt or a kill, the result of a call in progress says that it may have taken effect.
 //!
 //! # Errors of `prompt`
 //!
@@ -33,14 +34,14 @@
 //! | 400 | the prompt is not a user's message of text and images, or its structured output cannot be requested |
 //! | 403 | a hook blocked it, or the limit of turns is reached |
 //! | 404 | the worker has no agent of this name |
-//! | 409 | an operator has cancelled the turn, the session belongs to another agent, it was written by a newer version, or somebody else has written to the [stored](AgentWorker::session_store) session |
+//! | 409 | an operator canceled the turn, the session belongs to another agent, it was written by a newer version, or another writer has changed the [stored](AgentWorker::session_store) session |
 //! | 413 | the session is [full](Limits::session_bytes), or the model's context is |
-//! | 422 | no answer matches the [structured output](SessionPrompt::output) that was wanted |
-//! | 502, 504 | the model server failed, after the retries of the agent; the prompt is taken back unless the answer had begun |
+//! | 422 | no answer matches the requested [structured output](SessionPrompt::output) |
+//! | 502, 504 | the model server failed, after the retries of the agent; the prompt is removed unless the answer had begun |
 //!
 //! # When to use this crate directly
 //!
-//! Use it as the module `restate` of the facade `open-agent`.
+//! Most programs use it as the module `restate` of the facade `open-agent`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

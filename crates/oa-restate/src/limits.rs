@@ -1,27 +1,27 @@
 use std::time::Duration;
 
-/// The sizes and times that a worker allows.
+/// The limits of a worker on sizes and times.
 ///
-/// A session is one value of the engine for each turn, and an invocation may hold 32 MiB in all. The defaults stay well
-/// below that: beyond it, the engine pauses a session, and nothing can be asked of it any more.
+/// The engine stores one value for each turn of a session, and an invocation may hold 32 MiB in all. The defaults stay
+/// well below that: beyond it, the engine pauses the session, which then accepts no more requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest conversation that takes another prompt, in bytes of JSON. Beyond it, a prompt is refused with 413, and a
-    /// turn in progress ends before its next request. 8 MiB by default.
+    /// The maximum size of a conversation, in bytes of JSON. Beyond it, a prompt is rejected with 413, and a turn in
+    /// progress ends before its next request. 8 MiB by default.
     pub session_bytes: usize,
-    /// The largest result of a call, in bytes of JSON. A larger one is replaced by an error that the model reads. 1 MiB
-    /// by default.
+    /// The maximum size of a result of a call, in bytes of JSON. A larger one is replaced by an error that the model
+    /// reads. 1 MiB by default.
     pub result_bytes: usize,
-    /// The most that the results of one round may take together, in bytes of JSON. Calls share it evenly. 4 MiB by default.
+    /// The maximum size of all results of one round, in bytes of JSON. Calls share it evenly. 4 MiB by default.
     pub round_bytes: usize,
-    /// The largest answer of the model, in bytes of JSON. A larger one fails the turn. 4 MiB by default.
+    /// The maximum size of an answer of the model, in bytes of JSON. A larger one fails the turn. 4 MiB by default.
     pub answer_bytes: usize,
-    /// The longest wait for an approval or for an external result. After it, the call is answered with an error that the
-    /// model reads. 24 hours by default.
+    /// The longest wait for an approval or for an external result. After it, the result is an error that the model
+    /// reads. 24 hours by default.
     pub longest_wait: Duration,
-    /// The longest that a request or a call may take. The engine cuts off a worker that says nothing for longer, and begins
-    /// the step anew. 1 hour by default.
+    /// The maximum duration of a request or a call. The engine disconnects a worker that sends nothing for longer, and
+    /// restarts the step. 1 hour by default.
     pub longest_step: Duration,
 }
 
@@ -39,10 +39,10 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most that a session may hold, whatever the limits say: half of what the engine takes.
+    /// The maximum size of a session, whatever the limits say: half of the engine's limit.
     const CEILING: usize = 16 << 20;
 
-    /// Returns the limits with sizes that the engine can hold together.
+    /// Returns the limits with sizes reduced so that the engine can hold all of them.
     #[must_use]
     pub(crate) fn held(mut self) -> Self {
         self.session_bytes = self.session_bytes.min(Self::CEILING);
@@ -52,13 +52,13 @@ impl Limits {
         self
     }
 
-    /// Returns true if a conversation of this size may take a prompt of that size.
+    /// Returns true if a conversation of this size has room for a prompt of that size.
     #[must_use]
     pub fn admits(&self, session_bytes: usize, prompt_bytes: usize) -> bool {
         session_bytes.saturating_add(prompt_bytes) <= self.session_bytes
     }
 
-    /// Returns the largest result of each of this many calls of one round.
+    /// Returns the maximum size of each result in a round of this many calls.
     #[must_use]
     pub fn share(&self, calls: usize) -> usize {
         self.result_bytes.min(self.round_bytes / calls.max(1))

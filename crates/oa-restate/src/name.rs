@@ -1,11 +1,11 @@
-//! The names of journal entries and sessions, and the digest of an agent. The engine compares names in a replay, so they are
-//! made of durable facts alone.
+//! The names of journal entries and sessions, and the digest of an agent. The engine compares names in a replay, so
+//! they depend only on durable facts.
 
 use oa_client::AgentOptions;
 use oa_turn::StepCall;
 use serde_json::json;
 
-/// The longest part of a name that a model has chosen, in characters.
+/// The maximum length of a part of a name that the model has chosen, in characters.
 const LONGEST: usize = 64;
 
 /// Returns the name of a step on a call: `call search call_1`.
@@ -19,24 +19,25 @@ pub(crate) fn of_decision(call: &StepCall) -> String {
     format!("decide {}", part(&call.call.block.id))
 }
 
-/// Returns the beginning of a word without control characters.
+/// Returns the beginning of a word, with control characters removed.
 fn part(word: &str) -> String {
     word.chars().filter(|char| !char.is_control()).take(LONGEST).collect()
 }
 
-/// Returns the key of the session of a sub-agent. A call's key is of one invocation, so no two calls share a session.
+/// Returns the key of the session of a sub-agent. A call's key is unique to one invocation, so no two calls share a
+/// session.
 pub(crate) fn of_sub_session(session: &str, call: &StepCall) -> String {
     format!("{}~{}", session.split('~').next().unwrap_or_default(), call.key)
 }
 
-/// Returns the number of the conversation of a turn, from which the ids of calls are made that a server has not named.
-/// Turns of one session are so far apart that their requests never share a number.
+/// Returns the conversation number of a turn, from which ids are made for calls without an id from the server. Turns of
+/// one session are so far apart that their requests never share a number.
 pub(crate) fn conversation(session: &str, turn: u64) -> u64 {
     hash(session.as_bytes()).wrapping_add(turn << 32)
 }
 
-/// Returns a digest of everything that decides which steps a turn consists of: limits, tools, hooks, and a store. A turn that was
-/// begun with one digest may not be replayable with another.
+/// Returns a digest of everything that determines the steps of a turn: limits, tools, hooks, and a store. A turn that
+/// was begun with one digest may not be replayable with another.
 pub(crate) fn digest<'a>(
     agents: impl Iterator<Item = (&'a str, &'a AgentOptions)>,
     has_store: bool,

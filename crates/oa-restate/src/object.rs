@@ -58,7 +58,7 @@ impl Agent {
         Ok(Json(Reader::Shared(&ctx).turns(&keys).await?))
     }
 
-    /// Returns what is known about the session.
+    /// Returns the status of the session.
     #[handler]
     async fn status(&self, ctx: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
         let reader = Reader::Shared(&ctx);
@@ -69,7 +69,7 @@ impl Agent {
         Ok(Json(Status { prompts, messages, bytes, turn, pending }))
     }
 
-    /// Lets a call run that waits for approval.
+    /// Approves a call that waits for approval.
     #[handler]
     async fn approve(
         &self,
@@ -89,7 +89,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Refuses a call that waits for approval.
+    /// Denies a call that waits for approval.
     #[handler]
     async fn deny(
         &self,
@@ -113,7 +113,7 @@ impl Agent {
         let call = Reader::Shared(&ctx).waiting(&result.id, WaitsFor::Result).await?;
         let (size, most) = (json_size(&result), self.0.limits.share(1));
         if size > most {
-            let message = format!("the result takes {size} bytes, and at most {most} are kept");
+            let message = format!("the result has {size} bytes; the limit is {most}");
             return Err(TerminalError::new_with_code(413, message).into());
         }
         ctx.resolve_awakeable(&call.awakeable, Json(Given::Result(result)));
@@ -161,7 +161,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Fills an empty session with messages of another one.
+    /// Copies messages of another session into an empty one.
     #[handler]
     async fn fork(&self, ctx: ObjectContext<'_>, input: Json<Fork>) -> Result<(), HandlerError> {
         let Json(Fork { from, keep }) = input;
@@ -174,13 +174,13 @@ impl Agent {
         let target = RequestTarget::object("Agent", from, "history");
         let Json(mut messages) = ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
         messages.truncate(keep.unwrap_or(usize::MAX));
-        // A call that was cut off from its result is answered.
+        // A call separated from its result gets an error as its result.
         let messages = oa_turn::repair(messages);
         kept.save(&ctx, head, &[], &messages).await
     }
 }
 
-/// A conversation, and where it is kept.
+/// A conversation and its storage.
 struct Kept<'a> {
     messages: Vec<Message>,
     bytes: usize,
@@ -189,7 +189,7 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Writes the conversation. `before` is what it was when it was loaded.
+    /// Writes the conversation. `before` is the conversation as loaded.
     async fn save(
         &self,
         ctx: &ObjectContext<'_>,
@@ -201,7 +201,7 @@ impl Kept<'_> {
             write(ctx, head.save(before, after));
             return Ok(());
         };
-        // What was in the engine's state before goes to the store as a whole.
+        // A conversation that was in the engine's state moves to the store as a whole.
         let before = if at.messages == 0 { &[] } else { before };
         let at = storage::save(ctx, store, at, before, after).await?;
         write(ctx, head.save_counts(at.messages, at.bytes));
@@ -219,7 +219,7 @@ struct Begun {
 }
 
 impl Agent {
-    /// Returns the store of a session. One of a sub-agent's call has none, because its result is all that is kept.
+    /// Returns the store of a session. The session of a sub-agent's call has none, because only the result is kept.
     fn store(&self, within: &[String]) -> Option<&Arc<dyn SessionStore>> {
         self.0.store.as_ref().filter(|_| within.is_empty())
     }
@@ -247,7 +247,7 @@ impl Agent {
         })
     }
 
-    /// Returns the input that somebody has given to a call, as its tool takes it.
+    /// Returns the replacement input of a call, converted and validated for its tool.
     fn changed(
         &self,
         running: Option<Running>,
@@ -270,7 +270,7 @@ impl Agent {
                 return Err(refuse(400, message).into());
             }
         };
-        // As it would be denied if the model had given it.
+        // The same rules deny it as if the model had sent it.
         let category = options.tool(tool).and_then(|tool| tool.category());
         match options.permissions().denies(tool, &input, category) {
             Some(reason) => Err(refuse(403, reason).into()),
@@ -316,14 +316,14 @@ impl Agent {
             let before = turn.history().clone();
             let steered = Reader::Object(ctx).get::<Vec<Message>>(STEERED).await?;
             for message in steered.into_iter().flatten() {
-                // Only what could enter was kept.
+                // Only valid messages were kept.
                 let _ = turn.steer(message);
             }
             turn.prompt(prompt.message).map_err(|error| refused(400, &error))?;
             let steps = DurableSteps::new(ctx, &self.0, &options, place, output, interrupted);
             let ended = converse(&mut turn, &steps).await;
             if turn.is_busy() {
-                // The engine has refused a step. History is left as after an interrupt.
+                // The engine rejected a step. History is left as after an interrupt.
                 turn.abandon(Vec::new());
             }
             let _ = turn.end_output();
@@ -336,7 +336,8 @@ impl Agent {
             let number = head.prompts;
             let mut saved = kept.save(ctx, head.clone(), &before, turn.history()).await;
             if saved.is_err() && kept.store.is_some() && !steps.is_cancelled() {
-                // A cancellation is heard once. The store knows if it has saved the turn already.
+                // A cancellation is reported only once, so the second attempt runs. The store recognizes a turn that is
+                // already saved.
                 saved = kept.save(ctx, head, &before, turn.history()).await;
             }
             for key in [TURN, PENDING, RUNNING] {
@@ -358,7 +359,7 @@ impl Agent {
         })
     }
 
-    /// Checks that the session takes the prompt, and returns its agent.
+    /// Checks that the session accepts the prompt, and returns its agent.
     fn admit(
         &self,
         head: &mut Head,
@@ -374,7 +375,7 @@ impl Agent {
         }
         head.within.clone_from(&prompt.within);
         if prompt.within.len() > MAX_DEPTH {
-            let message = format!("more than {MAX_DEPTH} agents call each other");
+            let message = format!("agents may be nested at most {MAX_DEPTH} levels deep");
             return Err(refuse(400, message).into());
         }
         let options = self.options(head.agent.as_deref(), &head.within)?;
@@ -383,7 +384,7 @@ impl Agent {
         if !self.0.limits.admits(used, json_size(&prompt.message) + wanted) {
             let most = self.0.limits.session_bytes;
             let message = format!(
-                "the session holds {used} bytes, and at most {most} with the prompt: clear it, or fork its beginning"
+                "the session has {used} bytes; the limit is {most}, including the prompt: clear it, or fork its beginning"
             );
             return Err(refuse(413, message).into());
         }
@@ -394,7 +395,7 @@ impl Agent {
         Ok(options)
     }
 
-    /// Makes the turn interruptible, and tells readers that it is in progress.
+    /// Makes the turn interruptible, and publishes that it is in progress.
     async fn begin<'ctx>(
         &self,
         ctx: &ObjectContext<'ctx>,
@@ -402,7 +403,7 @@ impl Agent {
         options: &AgentOptions,
     ) -> Result<(Place, Durable<'ctx, Happened>), HandlerError> {
         let target = RequestTarget::service("AgentInterrupt", "wait");
-        // With a key, the engine lets others wait for the invocation as well.
+        // With a key, others can wait for the invocation, too.
         let watching =
             ctx.request::<(), bool>(target, ()).idempotency_key(ctx.invocation_id()).call();
         let watch = watching.invocation_handle().await?.invocation_id().to_owned();
@@ -412,7 +413,7 @@ impl Agent {
         ctx.set(RUNNING, Json(running));
         let invocation = ctx.invocation_id().to_owned();
         ctx.set(TURN, Json(TurnStatus { turn, invocation, requests: 0 }));
-        // Of a turn that an operator has killed.
+        // Left over from a turn that an operator killed.
         ctx.clear(PENDING);
         let digest = self.0.digest.clone();
         let begin = || async move { Ok(Json(Begun { at: now_in_micros(), digest })) };
@@ -443,7 +444,7 @@ fn converse<'x>(
                 Ok(reason) => reason,
                 Err(DriveError::Perform(Stop::Steered(messages))) => {
                     for message in messages {
-                        // The inbox has checked it, and holds no more than a turn takes.
+                        // The inbox has checked the messages, and holds no more than a turn accepts.
                         let _ = turn.steer(message);
                     }
                     continue;
@@ -469,7 +470,7 @@ fn converse<'x>(
     })
 }
 
-/// Returns the calls that wait for results from outside.
+/// Returns the calls that wait for external results.
 fn open_calls(turn: &Turn) -> Vec<StepCall> {
     let open = turn.calls().iter().enumerate().filter(|(_, call)| call.is_open());
     let step_call = |(place, call): (usize, &oa_turn::Call)| {
@@ -480,7 +481,8 @@ fn open_calls(turn: &Turn) -> Vec<StepCall> {
     open.filter_map(step_call).collect()
 }
 
-/// Waits for the results of calls whose tools are external. On an early end, the rest is answered with an error.
+/// Waits for the results of calls whose tools are external. On an early end, the remaining calls get an error as their
+/// result.
 async fn await_results(
     turn: &mut Turn,
     steps: &DurableSteps<'_, '_>,
@@ -503,7 +505,7 @@ async fn await_results(
                         (body.to_value(), Vec::new(), Outcome::Unknown)
                     }
                 };
-                // A call that is answered already keeps its result.
+                // A call that already has a result keeps it.
                 let _ = turn.add_result_with_images(&id, content, images, outcome);
             }
             Err(by) => ended = Err(by),

@@ -1,5 +1,5 @@
-//! Structured output of a turn. Answers are recorded as the model gave them and validated again in each replay: what a
-//! validator says depends on the answers alone.
+//! Structured output of a turn. Answers are recorded as the model gave them and validated again in each replay:
+//! validation depends only on the answers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins with the output that a prompt wants. Returns the options that ask for it, too.
+    /// Begins the output that a prompt requests. Also returns the options that request it from the model.
     pub(crate) fn begin(
         options: &AgentOptions,
         wanted: PromptOutput,
@@ -52,7 +52,7 @@ impl Output {
         self.validator.tries()
     }
 
-    /// Validates the answer in an outcome, and adds its correction.
+    /// Validates the answer in an outcome, and adds the correction if it is invalid.
     pub(crate) fn validate(&mut self, outcome: AskOutcome) -> AskOutcome {
         let AskOutcome::Answered { mut answer, .. } = outcome else { return outcome };
         let mut message = AssistantMessage::new(std::mem::take(&mut answer.blocks));
@@ -62,12 +62,12 @@ impl Output {
         AskOutcome::Answered { answer, correction }
     }
 
-    /// Forgets the value: a hook has refused its answer.
+    /// Discards the value, because a hook refused its answer.
     pub(crate) fn refuse(&self) {
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns the value at the end of a turn; `None` after an interrupt. `Err` says why there is none.
+    /// Returns the value at the end of a turn; `None` after an interrupt. `Err` is the reason why there is none.
     pub(crate) fn end(&mut self, reason: &FinishReason) -> Result<Option<Value>, String> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
         if found.is_some() {

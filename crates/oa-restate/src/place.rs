@@ -18,7 +18,7 @@ pub(crate) struct Place {
     pub(crate) session: String,
     pub(crate) agent: Option<String>,
     pub(crate) turn: u64,
-    /// The agents around it, the outermost first.
+    /// The agents that it runs within, outermost first.
     pub(crate) within: Vec<String>,
     /// The invocation that ends when the turn is interrupted.
     pub(crate) watch: String,
@@ -26,12 +26,12 @@ pub(crate) struct Place {
     pub(crate) deadline: Option<u64>,
 }
 
-/// Something that a turn waits for.
+/// An event that a turn waits for.
 #[derive(Debug)]
 pub(crate) enum Happened {
     /// A call of the run with this number has ended.
     Called { run: u64, place: usize, outcome: Box<Result<RunOutcome, TerminalError>> },
-    /// A call that waited got an answer; `None` if nobody gave one in time.
+    /// A waiting call got a decision or a result; `None` if none came in time.
     Given { awakeable: String, given: Option<Box<Given>> },
     /// The user has interrupted the turn.
     Interrupted,

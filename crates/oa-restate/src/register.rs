@@ -11,9 +11,8 @@ use crate::engine::Engine;
 pub struct Registered {
     /// The id of the deployment.
     pub deployment: String,
-    /// The digest of the workers that were at this address before, if it is another one. Turns that they have begun may
-    /// not be able to continue, with the engine's error 570: start the old version again until they have ended, and the new
-    /// one at a new address.
+    /// The digest of the workers that were at this address before, if it differs. Turns that they began may fail with
+    /// the engine's error 570: start the old version again until they have ended, and the new one at a new address.
     pub replaced: Option<String>,
 }
 
@@ -23,16 +22,16 @@ pub struct RegisterError(String);
 
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the engine has not registered the worker: {}", self.0)
+        write!(f, "the engine did not register the worker: {}", self.0)
     }
 }
 
 impl error::Error for RegisterError {}
 
-/// The member of a service's metadata with the digest of its agents.
+/// The key of the agents' digest in a service's metadata.
 pub(crate) const DIGEST: &str = "open-agent.digest";
 
-/// Registers the workers at an address, and returns what they have replaced.
+/// Registers the workers at an address, and returns the deployment with the digest that it replaced.
 pub(crate) async fn register(
     admin: &str,
     worker: &str,
@@ -48,21 +47,21 @@ pub(crate) async fn register(
     let body = json!({ "uri": worker, "force": true }).to_string();
     let (status, said) = send(&engine, Method::POST, "/deployments", Some(body)).await?;
     if !(200..300).contains(&status) {
-        let why = said["message"].as_str().unwrap_or("no reason is given");
+        let why = said["message"].as_str().unwrap_or("no reason given");
         return Err(RegisterError(format!("{status}: {why}")));
     }
     let deployment = said["id"].as_str().unwrap_or_default().to_owned();
     Ok(Registered { deployment, replaced })
 }
 
-/// Returns the digest that stands at an address, if it is another one.
+/// Returns the digest registered at an address, if it differs.
 fn replaced(service: &Value, deployment: &Value, worker: &str, digest: &str) -> Option<String> {
     let at = deployment["uri"].as_str()?.trim_end_matches('/');
     let known = service["metadata"][DIGEST].as_str()?;
     (at == worker.trim_end_matches('/') && known != digest).then(|| known.to_owned())
 }
 
-/// Returns an answer in JSON; null for what the engine does not know.
+/// Returns a JSON answer; null if the engine does not have the resource.
 async fn get(engine: &Engine, path: &str) -> Result<Value, RegisterError> {
     let (status, said) = send(engine, Method::GET, path, None).await?;
     Ok(if status == 200 { said } else { Value::Null })

@@ -11,8 +11,8 @@ use crate::engine::Engine;
 
 /// Calls the handlers of sessions, over the engine's ingress.
 ///
-/// Without a worker, a call waits until one is there: bound it by a timeout if you would not. Dropping a call does not end
-/// what it has begun.
+/// While no worker runs, a call waits for one: set a timeout if you do not want to wait. Dropping a call does not stop
+/// the work that it started.
 ///
 /// ```no_run
 /// use oa_restate::{SessionPrompt, Sessions};
@@ -27,7 +27,7 @@ use crate::engine::Engine;
 #[derive(Clone, Debug)]
 pub struct Sessions(Engine);
 
-/// The reason why a handler returned nothing.
+/// The error of a handler or of the engine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct SessionError {
@@ -55,7 +55,7 @@ impl Sessions {
         Self(Engine::new(ingress))
     }
 
-    /// Runs a turn. With a key, a call that is repeated returns the reply of the same turn.
+    /// Runs a turn. With a key, repeating the call returns the reply of the same turn.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Sessions {
         read(self.send(session, "history", None, None).await?)
     }
 
-    /// Returns the turn in progress and the calls that wait for somebody.
+    /// Returns the turn in progress, and the calls that wait for a decision or a result.
     ///
     /// # Errors
     ///
@@ -87,16 +87,17 @@ impl Sessions {
         read(self.send(session, "status", None, None).await?)
     }
 
-    /// Lets a call run that waits for approval.
+    /// Approves a call that waits for approval.
     ///
     /// # Errors
     ///
-    /// If the engine does not answer; 404 if the call does not wait, 400 if another input does not fit its tool.
+    /// If the engine does not answer; 404 if the call does not wait, 400 if the new input does not match its tool's
+    /// schema.
     pub async fn approve(&self, session: &str, approve: &Approve) -> Result<(), SessionError> {
         self.tell(session, "approve", approve).await
     }
 
-    /// Refuses a call that waits for approval.
+    /// Denies a call that waits for approval.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// If the engine does not answer; 400 if it is no user's message, 429 if 32 messages wait.
+    /// If the engine does not answer; 400 if it is not a user's message, 429 if 32 messages are already waiting.
     pub async fn steer(&self, session: &str, message: &SessionPrompt) -> Result<(), SessionError> {
         self.tell(session, "steer", message).await
     }
@@ -141,7 +142,7 @@ impl Sessions {
         self.send(session, "clear", None, None).await.map(drop)
     }
 
-    /// Fills an empty session with messages of another one.
+    /// Copies messages of another session into an empty one.
     ///
     /// # Errors
     ///
@@ -173,7 +174,7 @@ impl Sessions {
             return Ok(said);
         }
         let message = serde_json::from_slice::<Value>(&said).unwrap_or_default();
-        let message = message["message"].as_str().unwrap_or("no reason is given");
+        let message = message["message"].as_str().unwrap_or("no reason given");
         Err(failure(Some(status), message.to_owned()))
     }
 }

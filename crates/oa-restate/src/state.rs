@@ -13,8 +13,8 @@ use crate::layout::{HEAD, Head, PENDING, Write};
 /// A future of a handler.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A context that reads state. Its futures are boxed: the compiler cannot see that those of the engine's traits are `Send`
-/// for all lifetimes.
+/// A context that reads state. Its futures are boxed: the compiler cannot see that those of the engine's traits are
+/// `Send` for all lifetimes.
 #[derive(Clone, Copy)]
 pub(crate) enum Reader<'a> {
     Object(&'a ObjectContext<'a>),
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         let mut messages = Vec::new();
         for key in keys {
             let Some(turn) = self.get::<Vec<Message>>(key).await? else {
-                // The session is being shortened: the engine tries again.
+                // The session is being shortened: the engine retries.
                 return Err(format!("the state has no {key}").into());
             };
             messages.extend(turn);

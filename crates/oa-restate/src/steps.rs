@@ -1,5 +1,5 @@
-//! The steps of a turn over the engine's journal. No rule of the loop is here: `oa_turn::drive` decides what the next step
-//! is, and [`AgentSteps`] performs it.
+//! The steps of a turn, recorded in the engine's journal. The rules of the loop are elsewhere: `oa_turn::drive` decides
+//! the next step, and [`AgentSteps`] performs it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,13 +35,13 @@ use crate::{layout, name, tap};
 /// The reason why a step was not performed.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// These messages enter the turn first.
+    /// These steered messages enter the turn first.
     Steered(Vec<Message>),
-    /// The engine reports an error.
+    /// The engine reported an error.
     Terminal(TerminalError),
 }
 
-/// Performs the steps of one turn, each once in the journal.
+/// Performs the steps of one turn, and records each once in the journal.
 pub(crate) struct DurableSteps<'a, 'ctx> {
     ctx: &'a ObjectContext<'ctx>,
     shared: &'a Shared,
@@ -50,7 +50,7 @@ pub(crate) struct DurableSteps<'a, 'ctx> {
     /// Prepares inputs, which needs no journal.
     steps: AgentSteps,
     shown: Numbered,
-    /// Everything that the turn waits for. One queue for all, because the engine's futures can be raced only together.
+    /// The futures that the turn waits for, in one queue, because the engine's futures can only be raced together.
     races: sync::Mutex<DurableFuturesUnordered<Durable<'ctx, Happened>>>,
     output: Mutex<Option<Output>>,
     progress: Mutex<Progress>,
@@ -100,7 +100,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if an operator has cancelled the invocation.
+    /// Returns true if an operator canceled the invocation.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.progress().is_cancelled
     }
@@ -127,7 +127,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         self.progress().cut.clone()
     }
 
-    /// Notes the early end of the turn, and returns it.
+    /// Records the early end of the turn, and returns it.
     fn note_cut(&self, by: CutBy) -> CutBy {
         self.progress().cut.get_or_insert(by).clone()
     }
@@ -137,12 +137,12 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         self.note_cut(CutBy::User)
     }
 
-    /// Adds something to wait for.
+    /// Adds a future to wait for.
     async fn race(&self, future: Durable<'ctx, Happened>) {
         self.races.lock().await.push(future);
     }
 
-    /// Waits for whatever happens next. `Err` is the early end of the turn.
+    /// Waits for the next event. `Err` is the early end of the turn.
     async fn next(&self) -> Result<Happened, CutBy> {
         if let Some(by) = self.cut() {
             return Err(by);
@@ -158,7 +158,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
-    /// Returns the recorded outcome of a step, or performs it and records its outcome. `None` is the early end of the turn.
+    /// Returns the recorded outcome of a step, or performs it and records its outcome. `None` is the early end of the
+    /// turn.
     async fn journal<T, Fut>(
         &self,
         name: String,
@@ -183,7 +184,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 .on_event(shared.publisher(&session, turn, &step))
                 .ask_within_turn();
             let work = perform(steps, cancel.clone());
-            // What becomes of a step that was cancelled is not recorded: the next await reports the cancellation.
+            // The outcome of a canceled step is not recorded: the next await reports the cancellation.
             Ok(Json(watched(shared.control.clone(), &watch, &cancel, cancelled, work).await))
         };
         match self.ctx.run(closure).name(name).await {
@@ -208,14 +209,14 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
-    /// Tells readers of events that the turn is over.
+    /// Publishes the end of the turn.
     pub(crate) fn tell_end(&self, reason: Option<&FinishReason>) {
         if let (Some(sink), Some(reason)) = (&self.shared.sink, reason) {
             sink.publish(self.shown.number(AgentEvent::TurnEnd(reason.clone())));
         }
     }
 
-    /// Makes calls wait for somebody: each gets a durable promise and a limit of time, and readers see it.
+    /// Makes calls wait for a decision or a result: each gets a durable promise and a timeout, and is published.
     pub(crate) async fn wait_for(&self, calls: &[StepCall], waits_for: WaitsFor) {
         for call in calls {
             let (block, input) = (&call.call.block, call.call.input.clone());
@@ -251,7 +252,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
-    /// Waits for an answer to one of the calls that wait. `None` is an answer that nobody gave in time.
+    /// Waits for a decision or a result of one of the waiting calls; `None` if none came in time.
     pub(crate) async fn next_given(&self) -> Result<(PendingCall, Option<Given>), CutBy> {
         loop {
             let Happened::Given { awakeable, given } = self.next().await? else { continue };
@@ -267,7 +268,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
-    /// Runs calls at once, as many as the options allow.
+    /// Runs calls concurrently, as many at once as the options allow.
     async fn run_calls(&self, step: &RunStep) -> Result<RunOutcome, Stop> {
         let run = {
             let mut progress = self.progress();
@@ -460,7 +461,7 @@ impl Perform for DurableSteps<'_, '_> {
     }
 }
 
-/// Ends a request when the time of the turn is up.
+/// Interrupts a request when the turn's time is up.
 async fn in_time(
     deadline: Option<u64>,
     cancel: &Cancel,
@@ -475,7 +476,7 @@ async fn in_time(
     match tokio::time::timeout(left, ask.as_mut()).await {
         Ok(Ok(outcome)) => outcome,
         Err(_) => {
-            // It returns at once what has arrived.
+            // It returns at once with the part that has arrived.
             cancel.cancel();
             let Ok(outcome) = ask.await;
             match outcome {
@@ -489,13 +490,13 @@ async fn in_time(
     }
 }
 
-/// Returns the outcome if the engine can hold it.
+/// Returns the outcome, or a failure if it exceeds the limit.
 fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
     let size = json_size(&outcome);
     if size <= most {
         return outcome;
     }
-    let message = format!("the answer takes {size} bytes, and at most {most} are kept");
+    let message = format!("the answer has {size} bytes; the limit is {most}");
     let error = Box::new(ErrorRecord::new("limit", message));
     let spent = match &outcome {
         AskOutcome::Answered { answer, .. } => Some(Spent::new(0, answer.tokens, answer.cost)),
@@ -506,7 +507,7 @@ fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
     AskOutcome::Failed { error, has_begun: false, partial: Vec::new(), spent }
 }
 
-/// Returns the outcome of a request that ended before anything of its answer was kept.
+/// Returns the outcome of a request that ended before any part of its answer was kept.
 fn nothing_of_it(by: CutBy) -> AskOutcome {
     AskOutcome::Cut { by, partial: Vec::new(), spent: Spent::default() }
 }

@@ -1,8 +1,8 @@
-//! Conversations in a store, beside the engine.
+//! Conversations in a store outside the engine.
 //!
-//! The journal of a turn has the revision and the number of messages that it began with, and not the messages: each attempt
-//! loads them. A turn is appended once, also if a worker dies between the append and its journal entry, because a
-//! repetition finds its own messages at the end of the session.
+//! The journal of a turn holds the revision and the number of messages that it began with, but not the messages: each
+//! attempt loads them. A turn is appended once, even if a worker dies between the append and its journal entry, because
+//! a repeated append finds its own messages at the end of the session.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ pub(crate) struct StoredAt {
     pub(crate) bytes: usize,
 }
 
-/// The reason why a store has not done what it should; trying again would not help.
+/// A permanent error of a store: a retry would fail again.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct Refusal {
     code: u16,
@@ -34,7 +34,7 @@ impl Refusal {
         Self { code, message: message.into() }
     }
 
-    /// Returns the refusal that an error is. `Err` is an error after which the engine tries again.
+    /// Converts a permanent error. `Err` is a temporary error, after which the engine retries.
     fn of(error: Error) -> Result<Self, HandlerError> {
         let code = match error.kind() {
             ErrorKind::Busy | ErrorKind::Closed | ErrorKind::Io => return Err(error.into()),
@@ -56,10 +56,10 @@ impl From<Refusal> for TerminalError {
 
 type Stored<T> = Result<T, Refusal>;
 
-/// Sets the messages of a session aside from the journal.
+/// A slot that passes the messages of a session around the journal.
 type Aside = Arc<Mutex<Option<Vec<Message>>>>;
 
-/// Returns the messages of a session and where they stand. One that does not exist is created.
+/// Returns the messages of a session and its state. Creates the session if it does not exist.
 pub(crate) async fn load(
     ctx: &ObjectContext<'_>,
     store: &Arc<dyn SessionStore>,
@@ -75,7 +75,7 @@ pub(crate) async fn load(
     let loaded = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut messages = match loaded {
         Some(messages) => messages,
-        // A replay: what others have added since does not count.
+        // In a replay, messages that others have added since are ignored.
         None => match store.load(&id).await {
             Ok(session) => session.messages,
             Err(error) => return Err(TerminalError::from(Refusal::of(error)?).into()),
@@ -88,8 +88,8 @@ pub(crate) async fn load(
     Ok((messages, at))
 }
 
-/// The message about a session that was shortened while a turn was in progress.
-const OTHER_WRITER: &str = "somebody else has removed messages of the stored session";
+/// The error message for a session that was shortened during a turn.
+const OTHER_WRITER: &str = "another writer has removed messages of the stored session";
 
 async fn open(
     store: &dyn SessionStore,
@@ -105,7 +105,7 @@ async fn open(
     };
     let session = match session {
         Ok(session) => session,
-        // Somebody else has created it: it is loaded at the next attempt.
+        // Another writer created the session: the next attempt loads it.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error.into()),
         Err(error) => return Refusal::of(error).map(Err),
     };
@@ -119,8 +119,8 @@ async fn open(
     Ok(Ok(at))
 }
 
-/// Appends the messages of a turn, once. `before` is the conversation that the store has, `after` the one that it is to
-/// have. One that was shortened replaces all of it.
+/// Appends the messages of a turn, once. `before` is the stored conversation, `after` its replacement. A conversation
+/// that was shortened is replaced completely.
 pub(crate) async fn save(
     ctx: &ObjectContext<'_>,
     store: &Arc<dyn SessionStore>,
@@ -159,7 +159,7 @@ pub(crate) async fn clear(
 ) -> Result<(), HandlerError> {
     let Ok(id) = id(ctx.key()) else { return Ok(()) };
     let store = Arc::clone(store);
-    // Without an entry for the revision: it may be done again.
+    // No journal entry for the revision is needed, because this may be repeated.
     let closure = move || async move {
         let session = match store.load(&id).await {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Json(Ok(()))),
@@ -168,7 +168,7 @@ pub(crate) async fn clear(
         };
         let cleared = store.rewind(&id, session.info.revision, 0, Timestamp::now()).await;
         match cleared {
-            // Somebody else has written: it is loaded again.
+            // Another writer changed the session: load it again.
             Err(error) if error.kind() == ErrorKind::Conflict => Err(error.into()),
             Err(error) => Ok(Json(Err(Refusal::of(error)?))),
             Ok(_) => Ok(Json(Ok(()))),

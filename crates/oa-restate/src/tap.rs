@@ -1,8 +1,8 @@
 //! Detects an operator's cancellation while a step is in progress.
 //!
-//! The SDK reads the engine's messages only while a handler waits for the engine, but a step that asks a model waits for the
-//! model. So this module reads ahead whenever the handler is polled, and scans the messages for the engine's cancel signal.
-//! The SDK then reads the same bytes unchanged, and ends the turn.
+//! The SDK reads the engine's messages only while a handler waits for the engine, but a model request waits for the
+//! model. So this module reads ahead whenever the handler is polled, and scans the messages for the engine's cancel
+//! signal. The SDK then reads the same bytes unchanged, and ends the turn.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use scanner::Scanner;
 
 mod scanner;
 
-/// The bytes that are read ahead of the SDK. A cancel signal behind more than these is seen only once the SDK has read them.
+/// The bytes that are read ahead of the SDK. A cancel signal beyond these is seen only after the SDK has read them.
 const AHEAD: usize = 1 << 20;
 
-/// The frames that are read ahead, which may be empty.
+/// The number of frames that are read ahead; frames may be empty.
 const FRAMES: usize = 1 << 12;
 
 tokio::task_local! {
@@ -50,14 +50,14 @@ where
     endpoint.handle(request).map(|body| Tapped { intake, body: Box::pin(body) })
 }
 
-/// The input of an invocation that was read and that the SDK has not taken yet.
+/// Input of an invocation that was read ahead of the SDK.
 struct Intake<B: Body> {
     body: Option<Pin<Box<B>>>,
     frames: VecDeque<Result<Frame<Bytes>, B::Error>>,
     bytes: usize,
     scanner: Scanner,
     heard: Cancel,
-    /// Wakes the SDK if it waits for more.
+    /// Wakes the SDK if it waits for more input.
     reader: Option<Waker>,
 }
 
@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes>> Intake<B> {
         }
     }
 
-    /// Reads until nothing more is there, or a limit is reached.
+    /// Reads until no more input is ready, or a limit is reached.
     fn read(&mut self, cx: &mut Context<'_>) {
         while self.bytes < AHEAD
             && self.frames.len() < FRAMES
@@ -156,7 +156,7 @@ impl<B: Body<Data = Bytes>, R: Body> Body for Tapped<B, R> {
         };
         let polled = HEARD.sync_scope(heard, || this.body.as_mut().poll_frame(cx));
         if polled.is_pending() {
-            // There may be room again. And a body wakes the task that polled it last, which must be this one.
+            // There may be room again. Also, a body wakes the task that polled it last, which must be this one.
             lock(&this.intake).read(cx);
         }
         polled

@@ -1,14 +1,15 @@
 use std::fmt;
 
-/// A function that hears about warnings.
+/// A function that receives warnings.
 pub(crate) type WarningSink = dyn Fn(&WorkerWarning) + Send + Sync;
 
-/// Something that the operator of a worker should know.
+/// A warning for the operator of a worker.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum WorkerWarning {
-    /// A worker continues a turn that another version has begun: one with other limits, tools or hooks. If the turn would
-    /// take other steps now, the engine reports the error 570 until the version that began it is back at this address.
+    /// The worker continues a turn that another version began, one with different limits, tools or hooks. If the turn
+    /// would now take different steps, the engine reports error 570 until the version that began it is back at this
+    /// address.
     OtherVersion {
         /// The session.
         session: String,
@@ -26,7 +27,7 @@ impl fmt::Display for WorkerWarning {
         match self {
             Self::OtherVersion { session, turn, begun_by, digest } => write!(
                 f,
-                "turn {turn} of the session {session:?} was begun by a worker with the digest {begun_by}, and this one \
+                "turn {turn} of the session {session:?} was begun by a worker with the digest {begun_by}, but this one \
                  has {digest}: if the engine reports the error 570, start the old version at this address again"
             ),
         }

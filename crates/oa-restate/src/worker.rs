@@ -32,7 +32,7 @@ use crate::warning::{WarningSink, WorkerWarning};
 
 /// A process that performs the steps of agents for the engine: model requests, tools, hooks.
 ///
-/// It holds no state: every worker at an address can continue what another one has begun. Start as many as you like.
+/// It holds no state: every worker at an address can continue the turns of any other. Start as many as you like.
 ///
 /// ```no_run
 /// use oa_client::AgentOptions;
@@ -47,7 +47,7 @@ use crate::warning::{WarningSink, WorkerWarning};
 ///     .build()?;
 /// let worker = AgentWorker::new(agent).ingress("http://127.0.0.1:8080");
 /// let listener = AgentWorker::listen("127.0.0.1:9080".parse()?)?;
-/// // The engine asks the worker what it offers, so it must be serving already.
+/// // The engine queries the worker during registration, so it must already be serving.
 /// let serving = tokio::spawn(worker.clone().serve(listener));
 /// worker.register("http://127.0.0.1:9070", "http://127.0.0.1:9080").await?;
 /// serving.await??;
@@ -55,14 +55,14 @@ use crate::warning::{WarningSink, WorkerWarning};
 /// # }
 /// ```
 ///
-/// # Not as in a client
+/// # Differences from a client
 ///
 /// - The agent's own retries are the only ones: a request that failed after them is recorded as failed.
-/// - Each call runs in an executor of its own, on any worker. The number of calls at once holds for a turn; caps on calls
-///   for each tool, rates and caches hold for each worker. Full results of truncated calls are not kept.
+/// - Each call runs in its own executor, on any worker. The number of concurrent calls is limited per turn; per-tool
+///   caps, rates and caches apply per worker. Full results of truncated calls are not kept.
 /// - The events of [structured output](crate::SessionPrompt::output) show answers as the model gave them, with the calls
 ///   of the output tool.
-/// - The detection of servers that cut prompts is not part of a durable turn.
+/// - Durable turns do not detect servers that truncate prompts.
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it serves"]
 pub struct AgentWorker {
@@ -76,17 +76,17 @@ pub struct AgentWorker {
 }
 
 impl AgentWorker {
-    /// Attempts at an invocation. The engine pauses a session after 70 by default, and nothing reaches it then: too few
-    /// for a night without workers.
+    /// The maximum number of attempts at an invocation. By default, the engine pauses a session after 70, which is too few
+    /// for a night without workers; a paused session cannot be reached.
     const ATTEMPTS: u64 = u32::MAX as u64;
 
-    /// The time that steps in progress get when the worker is asked to end.
+    /// The time for steps in progress to end after the worker is asked to stop.
     const LAST_STEPS: Duration = Duration::from_secs(10);
 
-    /// The pause after a connection that could not be accepted.
+    /// The pause after a failed accept.
     const NEXT_ACCEPT: Duration = Duration::from_millis(50);
 
-    /// The time after which the engine puts aside what only waits for an interrupt.
+    /// The time after which the engine suspends handlers that only wait for an interrupt.
     const IDLE: Duration = Duration::from_secs(5);
 
     /// Creates a worker of an agent, without an ingress and with the default limits.
@@ -97,9 +97,9 @@ impl AgentWorker {
     }
 
     /// Adds another agent. A call of a tool with this name, by any agent of the worker, is a turn of this agent in a
-    /// session of its own. It takes the argument `prompt`, and the text of its last answer is the result of the call.
+    /// separate session. It takes the argument `prompt`, and the text of its last answer is the result of the call.
     /// Its calls also need the permission of the agents that it runs [within](AgentOptions::within).
-    /// A [prompt](crate::SessionPrompt::agent) can name it, too.
+    /// A [prompt](crate::SessionPrompt::agent) can also name it.
     pub fn agent(mut self, name: impl Into<String>, agent: AgentOptions) -> Self {
         self.named.insert(name.into(), agent);
         self
@@ -111,20 +111,20 @@ impl AgentWorker {
         self
     }
 
-    /// Publishes events while they happen, beside the journal.
+    /// Publishes events as they happen, outside the journal.
     pub fn events(mut self, sink: impl EventSink + 'static) -> Self {
         self.sink = Some(Arc::new(sink));
         self
     }
 
-    /// Keeps conversations in a store, such as PostgreSQL, instead of in the engine's state. All workers at an address must
-    /// use the same. The id of a stored session is the key of the session; other programs may read it, and write to it
-    /// between turns.
+    /// Stores conversations in a session store, such as PostgreSQL, instead of in the engine's state. All workers at an
+    /// address must use the same store. The id of a stored session is the key of the session; other programs may read
+    /// it, and write to it between turns.
     ///
-    /// Each turn is appended [once](SessionStore::append_once) when it ends, also if the worker dies between the append
-    /// and its journal entry. While the store cannot be reached, turns wait for it. If somebody else writes to the session
-    /// during a turn, `prompt` returns 409 and the messages of the turn are not kept. Sessions of sub-agents' calls stay
-    /// in the engine, as long as the call takes.
+    /// Each turn is appended [once](SessionStore::append_once) when it ends, even if the worker dies between the append
+    /// and its journal entry. While the store cannot be reached, turns wait for it. If another writer changes the
+    /// session during a turn, `prompt` returns 409 and the messages of the turn are not kept. Sessions of sub-agents'
+    /// calls stay in the engine for the duration of the call.
     pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
         self
@@ -136,15 +136,15 @@ impl AgentWorker {
         self
     }
 
-    /// Sets the address of the engine's ingress, such as `http://127.0.0.1:8080`. Over it, a request or a tool in progress
-    /// hears about an interrupt. Without it, an interrupt counts when the request in progress is over.
+    /// Sets the address of the engine's ingress, such as `http://127.0.0.1:8080`, so that an interrupt reaches a
+    /// request or a tool in progress. Without it, an interrupt takes effect when the request in progress is over.
     pub fn ingress(mut self, url: &str) -> Self {
         self.ingress = Some(url.to_owned());
         self
     }
 
-    /// Returns a digest of everything that decides which steps a turn consists of: limits, tools, hooks and a store. Turns
-    /// that were begun with another digest may not be able to continue here; the worker [warns](Self::on_warning) when it
+    /// Returns a digest of everything that determines the steps of a turn: limits, tools, hooks and a store. Turns that
+    /// were begun with another digest may not be able to continue here; the worker [warns](Self::on_warning) when it
     /// continues one.
     #[must_use]
     pub fn digest(&self) -> String {
@@ -152,8 +152,8 @@ impl AgentWorker {
         name::digest([("", &self.main)].into_iter().chain(named), self.store.is_some())
     }
 
-    /// Binds a listener that several workers on this machine can share, by `SO_REUSEPORT`. Its connections send small
-    /// messages at once, by `TCP_NODELAY`: otherwise each step takes 20 milliseconds more.
+    /// Binds a listener that several workers on this machine can share, by `SO_REUSEPORT`. Its connections set
+    /// `TCP_NODELAY`: otherwise each step takes 20 milliseconds longer.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl AgentWorker {
         socket.listen(1024)
     }
 
-    /// Tells the engine about this worker, at an address where it is serving already.
+    /// Registers this worker with the engine, at an address where it is already serving.
     ///
     /// # Errors
     ///
@@ -185,8 +185,8 @@ impl AgentWorker {
         register::register(admin, worker, &self.digest()).await
     }
 
-    /// Serves until SIGTERM or Ctrl-C. Steps in progress then have ten seconds to end; what does not end is begun anew
-    /// by another worker.
+    /// Serves until SIGTERM or Ctrl-C. Steps in progress then have ten seconds to end; unfinished ones are restarted by
+    /// another worker.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl AgentWorker {
                 None => break,
                 Some(Ok((stream, _))) => stream,
                 Some(Err(_)) => {
-                    // For lack of files, as a rule, which others give back.
+                    // Usually a lack of file descriptors, which closing connections release.
                     tokio::time::sleep(Self::NEXT_ACCEPT).await;
                     continue;
                 }
@@ -226,7 +226,7 @@ impl AgentWorker {
             });
             let connection = http2::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service);
-            // A connection that breaks is the engine's to open again.
+            // The engine reopens a broken connection.
             tokio::spawn(graceful.watch(connection));
         }
         drop(listener);
@@ -282,7 +282,7 @@ impl fmt::Debug for AgentWorker {
     }
 }
 
-/// Returns a future that completes when this process is asked to end.
+/// Returns a future that completes when this process is asked to stop.
 #[cfg(unix)]
 fn ended() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

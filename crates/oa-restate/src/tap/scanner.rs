@@ -1,8 +1,8 @@
-/// The size of what stands before each message: its kind, flags, and the length of the rest.
+/// The size of a message header: kind, flags, and the length of the rest.
 const HEAD: usize = 8;
 /// The kind of a message with a signal.
 const SIGNAL: [u8; 2] = 0xFBFF_u16.to_be_bytes();
-/// The longest message that is looked into. That with the cancel signal has four bytes.
+/// The maximum length of an inspected message. The cancel signal has four bytes.
 const LONGEST: usize = 64;
 /// The field with a signal's number.
 const FIELD: u64 = 2;
@@ -13,9 +13,9 @@ const CANCEL: u64 = 1;
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     head: Vec<u8>,
-    /// The message after the head, where it is worth a look.
+    /// The message after the header, if it may be a cancel signal.
     message: Vec<u8>,
-    /// The bytes of it that are still to come.
+    /// The number of its bytes still to come.
     left: usize,
     is_signal: bool,
 }
@@ -54,7 +54,7 @@ impl Scanner {
     }
 }
 
-/// Reads a message as protocol buffers have it: is it the signal with the number of a cancellation?
+/// Returns true if a protocol buffers message is the cancel signal.
 fn is_cancel(mut message: &[u8]) -> bool {
     while let Some(tag) = number(&mut message) {
         match (tag >> 3, tag & 7) {
@@ -77,7 +77,7 @@ fn is_cancel(mut message: &[u8]) -> bool {
     false
 }
 
-/// Takes a number of variable length.
+/// Takes a variable-length integer.
 fn number(message: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for place in 0..10 {

@@ -65,7 +65,7 @@ async fn workers_register() {
     assert_eq!(again.replaced, Some(old.digest()));
     serving.abort();
     let nobody = old.register("http://127.0.0.1:1", &address).await.unwrap_err().to_string();
-    assert!(nobody.starts_with("the engine has not registered the worker: "), "{nobody}");
+    assert!(nobody.starts_with("the engine did not register the worker: "), "{nobody}");
 }
 
 /// The client in Rust calls the same handlers.
