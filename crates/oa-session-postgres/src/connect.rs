@@ -1,4 +1,4 @@
-//! New connections, ready for use.
+//! Opening connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::error::{Failure, Stage, invalid, words};
 use crate::options::PostgresOptions;
 use crate::row::get;
 
-/// The pause before a server that takes no connections is asked again.
+/// The pause before another attempt to connect to a server that accepts no connections.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Sets what the guarantees of a store need, whatever the defaults of the server, database or user are. A weaker
-/// `synchronous_commit` than `local` would acknowledge writes that are on no disk.
+/// Sets the parameters that the guarantees of a store require, whatever the defaults of the server, database or user. A
+/// `synchronous_commit` weaker than `local` would acknowledge writes that are not on disk.
 const SETTINGS: &str = "SELECT current_setting('server_encoding'), \
      set_config('search_path', quote_ident($1), false), \
      set_config('lock_timeout', $2, false), \
@@ -40,15 +40,15 @@ impl Connector {
     pub(crate) fn new(options: PostgresOptions) -> Self {
         Self {
             #[cfg(feature = "tls")]
-            // Required by servers where TLS starts without asking for it (`sslnegotiation=direct`), ignored by others.
+            // Required by servers with direct TLS negotiation (`sslnegotiation=direct`), ignored by others.
             trust: oa_tls::Trust::new(options.roots.clone(), b"postgresql"),
             options,
             tasks: Arc::new(Semaphore::new(TASKS)),
         }
     }
 
-    /// Opens a connection. A server that is starting, or has no connection to spare, is asked again until the timeout in
-    /// the limits.
+    /// Opens a connection. Retries until the timeout in the limits while the server is starting or has no free
+    /// connection.
     pub(crate) async fn connect(&self) -> Result<Client, Error> {
         let give_up = Instant::now() + self.options.limits.timeout;
         loop {
@@ -98,13 +98,13 @@ impl Connector {
         match get::<&str>(&row, 0)? {
             "UTF8" => Ok(client),
             other => Err(invalid(format!(
-                "the database has the encoding {other}, and sessions need UTF8"
+                "the database has the encoding {other}, but sessions need UTF8"
             ))
             .into()),
         }
     }
 
-    /// Serves a connection in a task of its own, which ends with the connection.
+    /// Serves a connection in its own task, which ends with the connection.
     async fn serve(
         &self,
         connection: impl Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static,
@@ -113,14 +113,14 @@ impl Connector {
         let permit: OwnedSemaphorePermit =
             permit.map_err(|_| Error::new(ErrorKind::Closed, "the store is closed"))?;
         tokio::spawn(async move {
-            // Its error reaches whoever uses the connection.
+            // The user of the connection gets its error.
             let _ = connection.await;
             drop(permit);
         });
         Ok(())
     }
 
-    /// Waits until all connections have said goodbye.
+    /// Waits until all connections are closed.
     pub(crate) async fn finished(&self, time: Duration) {
         let _ = timeout(time, self.tasks.acquire_many(TASKS as u32)).await;
     }

@@ -1,4 +1,4 @@
-//! The statements of each operation. They run in a transaction, whose session is locked first by writers.
+//! The statements of each operation. They run in a transaction; writers lock the session first.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Row};
 use crate::error::{Failure, corrupt};
 use crate::row::{COLUMNS, Found, Parameter, get, read, revision_of, signed};
 
-/// A session as it is stored. The JSON is read by whoever asked for it, not by the thread of all connections.
+/// A stored session. Its JSON is parsed by the caller, not on the thread shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) info: SessionInfo,
@@ -136,7 +136,7 @@ pub(crate) async fn fork(
     keep: usize,
     mut fork: NewSession,
 ) -> Result<SessionInfo, Failure> {
-    // Locked, so that nobody shortens it while its messages are copied.
+    // Locked, so that no writer shortens it while its messages are copied.
     let source = find(client, id).await?;
     let next = role_at(client, &source, keep).await?;
     check_keep(keep, source.info.message_count, next)?;
@@ -303,7 +303,7 @@ async fn read_messages(
         }
         let body: String = get(&row, 1)?;
         bytes += body.len() as u64;
-        // What is recorded may be wrong.
+        // The recorded count may be wrong.
         check_size(messages.len(), bytes, limits)?;
         messages.push(body);
     }

@@ -12,10 +12,10 @@ use crate::pool::{Access, Pool, Running};
 
 const NAME: &str = "oa-session-postgres";
 
-/// A thread with a runtime for the connections of a store, so that its futures can be polled anywhere, and an operation
-/// whose future is dropped in the middle is finished.
+/// A thread with a runtime for the connections of a store, so that futures of the store can be polled anywhere, and
+/// operations that have started are completed even if their futures are dropped.
 ///
-/// Dropping it closes the connections when what was started is done.
+/// Dropping it closes the connections after the started operations are done.
 pub(crate) struct Engine {
     handle: Handle,
     pool: Arc<Pool>,

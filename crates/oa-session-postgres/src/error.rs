@@ -3,13 +3,13 @@ use std::time::Duration;
 use oa_session::{Error, ErrorKind};
 use tokio_postgres::error::{DbError, SqlState};
 
-/// The longest part of a server's message in an error, in characters.
+/// The maximum length of a server's message in an error, in characters.
 const EXCERPT: usize = 200;
 
 /// The state of a change when the database failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stage {
-    /// Nothing is changed, whatever happens.
+    /// The operation changes nothing.
     Read,
     /// `COMMIT` was not sent, so nothing was changed.
     Change,
@@ -17,13 +17,13 @@ pub(crate) enum Stage {
     Commit,
 }
 
-/// A failed operation, before it is known what that means for the caller.
+/// A failure, before it is converted to an error for the caller.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Server(tokio_postgres::Error),
     /// No answer within this time.
     Silent(Duration),
-    /// The input or the stored data, not the server.
+    /// An error in the input or the stored data, not of the server.
     Store(Error),
 }
 
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    /// Returns true if the server takes no connections at the moment.
+    /// Returns true if the server temporarily accepts no connections.
     pub(crate) fn is_temporary(&self) -> bool {
         const TEMPORARY: [SqlState; 2] =
             [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS];
@@ -103,7 +103,7 @@ fn ends_connection(error: &DbError) -> bool {
     ENDS.contains(error.code()) || matches!(error.severity(), "FATAL" | "PANIC")
 }
 
-/// Converts an error of a server that goes on.
+/// Converts an error of a server that keeps the connection.
 pub(crate) fn failed(error: tokio_postgres::Error) -> Error {
     const BUSY: [SqlState; 5] = [
         SqlState::LOCK_NOT_AVAILABLE,
@@ -127,7 +127,7 @@ pub(crate) fn failed(error: tokio_postgres::Error) -> Error {
 
 pub(crate) const NOT_OURS: &str = "the tables are not those of a session store";
 
-/// Returns what a server or the driver says about an error, without repeating "db error".
+/// Returns the message of the server or the driver, without the prefix "db error".
 pub(crate) fn words(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
 

@@ -27,42 +27,43 @@
 //!
 //! # Guarantees
 //!
-//! Each write is one transaction, and acknowledged writes are on the server's disk: where the server, database or user has
-//! `synchronous_commit = off`, the store turns it on for itself. What survives a failover is up to your replication.
+//! Each write is one transaction, and acknowledged writes are on the server's disk: where the server, database or user
+//! has `synchronous_commit = off`, the store turns it on for itself. What survives a failover is up to your
+//! replication.
 //!
-//! An older schema is migrated when a store is opened, by one process at a time. One of a newer version or another program
-//! is an error and left unchanged; a store that was open during a migration refuses new connections.
+//! An older schema is migrated when a store is opened, by one process at a time. A schema of a newer version or another
+//! program is an error and left unchanged; a store that was open during a migration refuses new connections.
 //!
 //! # When a part dies
 //!
-//! | what happens | what the program is told | what is stored |
+//! | failure | effect on the program | stored |
 //! | --- | --- | --- |
-//! | a writer is killed | nothing: it is gone | whole turns: all that were acknowledged, and at most the one that was being written |
-//! | a writer disappears without a word in the middle of a change | others wait for it for [`answer_timeout`](PostgresOptions::answer_timeout), and get `Busy` if that is more than their own timeout | nothing of that change |
-//! | the connection breaks, idle | nothing: the next operation takes another one | everything |
+//! | a writer is killed | none: it has ended | whole turns: all acknowledged ones, and at most the one that was being written |
+//! | a writer disappears in the middle of a change without closing its connection | others wait up to [`answer_timeout`](PostgresOptions::answer_timeout), and get `Busy` if their own timeout is shorter | nothing of that change |
+//! | an idle connection breaks | none: the next operation takes another one | everything |
 //! | the connection breaks in the middle of a change | `Io`: "nothing was changed" | nothing of that change |
-//! | the connection breaks while a change is committed | `Io`: "load the session to see whether it was made" | all of the change or nothing; [`append_once`](oa_session::SessionStore::append_once) can be repeated without asking |
+//! | the connection breaks while a change is committed | `Io`: "load the session to see whether it was made" | all of the change or nothing; [`append_once`](oa_session::SessionStore::append_once) can be repeated without loading |
 //! | the network or the server goes silent | the same errors, after the timeout of other writers and `answer_timeout` | the same |
-//! | the server is stopped, or killed, and started again | `Io` for what is in progress and until it is back; `Busy` if it takes no connection for too long. Idle stores do not notice | everything acknowledged |
-//! | the process ends, or the future is dropped, after a change was sent | nothing | all of the change or nothing |
+//! | the server is stopped or killed, and restarted | `Io` for operations in progress and until it is back; `Busy` if it accepts no connection for too long. Idle stores are not affected | everything acknowledged |
+//! | the process ends, or the future is dropped, after a change was sent | none | all of the change or nothing |
 //!
-//! Nothing is repeated by the store itself except a `BEGIN`. `Io` and `Busy` are worth another try with `append_once`.
+//! The store itself repeats only `BEGIN`. After `Io` or `Busy`, retry with `append_once`.
 //!
 //! # Privacy and security
 //!
-//! Connections that leave the machine are encrypted, and certificates and names verified, unless the connection string says
-//! `sslmode=disable`. Ids, metadata and messages are parameters of statements, never their text. Passwords are in no error
-//! and no debug output. Who may read the tables is decided by the server.
+//! Connections that leave the machine are encrypted, and certificates and names verified, unless the connection string
+//! says `sslmode=disable`. Ids, metadata and messages are parameters of statements, never their text. Errors and debug
+//! output never contain passwords. The server decides who may read the tables.
 //!
 //! # Connection poolers
 //!
-//! The store has a pool of its own and sets parameters of its connections, so a pooler such as PgBouncer must keep a
-//! connection for a client (`pool_mode = session`).
+//! The store has its own pool and sets parameters of its connections, so a pooler such as PgBouncer must dedicate a
+//! connection to each client (`pool_mode = session`).
 //!
 //! # Features
 //!
-//! Off by default: `tls` adds encryption, by rustls with ring. Without it, a connection string for another machine is an
-//! error unless it says `sslmode=disable`.
+//! Off by default: `tls` adds encryption, by rustls with ring. Without it, a connection string for another machine is
+//! an error unless it says `sslmode=disable`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -11,7 +11,7 @@ use crate::error::invalid;
 /// The longest name of a schema in bytes, PostgreSQL's limit for identifiers.
 const NAME: usize = 63;
 
-/// Where a [`PostgresStore`](crate::PostgresStore) keeps its sessions, and how it connects.
+/// The options of a [`PostgresStore`](crate::PostgresStore): its database and schema, and its connections.
 ///
 /// ```
 /// use oa_session_postgres::PostgresOptions;
@@ -35,23 +35,24 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// Parses a connection string: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, or `host=.. user=..`. The environment
-    /// is not read.
+    /// Parses a connection string: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, or `host=.. user=..`. The
+    /// environment is not read.
     ///
     /// Connections over a network are encrypted, and the server's certificate and name are verified (feature `tls`).
-    /// Connections to this machine, by a Unix socket or a loopback address, are not. `sslmode=require` encrypts these too,
-    /// `sslmode=disable` none; `verify-ca` and `verify-full` are the same as `require`. Nothing falls back to plain text.
+    /// Connections to this machine, by a Unix socket or a loopback address, are not. `sslmode=require` encrypts these
+    /// too, `sslmode=disable` none; `verify-ca` and `verify-full` are the same as `require`. Nothing falls back to
+    /// plain text.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if it is no connection string, has an unknown parameter, or names no host. The error repeats nothing
-    /// of it, because it may contain a password.
+    /// `InvalidInput` if the text is not a connection string, has an unknown parameter, or names no host. The error
+    /// does not quote it, because it may contain a password.
     pub fn new(connection: &str) -> Result<Self, Error> {
         // Certificates are always verified, and the driver knows only `require`.
         let connection = connection
             .replace("sslmode=verify-full", "sslmode=require")
             .replace("sslmode=verify-ca", "sslmode=require");
-        // The driver's error may contain a part of the password.
+        // The driver's error may quote part of the password.
         let mut config: Config = connection.parse().map_err(|_| {
             invalid(
                 "this is not a connection string: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with parameters \
@@ -88,15 +89,15 @@ impl PostgresOptions {
         })
     }
 
-    /// Sets the schema with the store's tables: a lowercase letter or `_`, then letters, digits and `_`; `oa_session` by
-    /// default. Several stores can share a database in schemas of their own. A schema that does not exist is created.
+    /// Sets the schema with the store's tables: a lowercase letter or `_`, then letters, digits and `_`; `oa_session`
+    /// by default. Several stores can share a database in separate schemas. A schema that does not exist is created.
     #[must_use]
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// Sets the most connections that a store keeps, at least 1; 8 by default. They are opened when needed. Further
+    /// Sets the maximum number of connections, at least 1; 8 by default. They are opened when needed. Further
     /// operations wait up to the timeout in [`Limits`].
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
@@ -111,10 +112,11 @@ impl PostgresOptions {
         self
     }
 
-    /// Sets the time within which the server must answer, beyond what it waits for other writers; 30 seconds by default.
+    /// Sets the time within which the server must answer, beyond what it waits for other writers; 30 seconds by
+    /// default.
     ///
-    /// The server is told as well: it ends a transaction whose writer says nothing for so long, so that a writer that
-    /// disappears does not keep others waiting.
+    /// The server also ends a transaction whose client is silent for this long, so that a writer that disappears does
+    /// not keep others waiting.
     #[must_use]
     pub fn answer_timeout(mut self, time: Duration) -> Self {
         self.answer_timeout = time;
@@ -132,7 +134,7 @@ impl PostgresOptions {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` unless there is at least one certificate and all can be read.
+    /// `InvalidInput` if there is no certificate, or one cannot be parsed.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
@@ -142,7 +144,7 @@ impl PostgresOptions {
         Ok(self)
     }
 
-    /// Checks what the setters take as it is.
+    /// Validates values that the setters do not check.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let name = &self.schema;
         let starts = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
@@ -159,7 +161,7 @@ impl PostgresOptions {
         Ok(())
     }
 
-    /// Returns the servers, for errors.
+    /// Returns the server addresses, for errors.
     pub(crate) fn servers(&self) -> String {
         let hosts = self.config.get_hosts().iter().map(|host| match host {
             Host::Tcp(host) => host.clone(),
@@ -193,7 +195,7 @@ impl fmt::Debug for PostgresOptions {
 
 /// Returns true if no connection leaves this machine.
 fn is_local(config: &Config) -> bool {
-    // Where both are given, the address is connected to, and the name is what a certificate is for.
+    // If both are given, the connection goes to the address, and the certificate is for the name.
     if !config.get_hostaddrs().is_empty() {
         return config.get_hostaddrs().iter().all(IpAddr::is_loopback);
     }

@@ -1,4 +1,4 @@
-//! Connections that are used again, and transactions on them.
+//! A pool of connections, and transactions on them.
 
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Writers lock the session that they change, and see what is committed by then. All statements of a reader see the
-    /// same state.
+    /// Writers lock the session that they change, and then see all committed changes. All statements of a reader see
+    /// the same state.
     fn begin(self) -> &'static str {
         match self {
             Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
@@ -52,9 +52,9 @@ impl Access {
 
 pub(crate) struct Pool {
     connector: Connector,
-    /// One for each connection that may be open.
+    /// One permit for each connection that may be open.
     permits: Semaphore,
-    /// The connections that nobody uses, most recently used last.
+    /// The idle connections, most recently used last.
     idle: Mutex<Vec<Client>>,
 }
 
@@ -82,8 +82,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Runs a job in a transaction of its own, unless `is_wanted` returns false when its turn comes. Makes all changes of
-    /// it or none.
+    /// Runs a job in its own transaction, unless `is_wanted` returns false when its turn comes. Makes all of its
+    /// changes or none.
     pub(crate) async fn transact<T>(
         &self,
         access: Access,
@@ -97,7 +97,7 @@ impl Pool {
             return Err(Error::new(ErrorKind::Busy, message));
         };
         if !is_wanted() {
-            return Err(Error::new(ErrorKind::Closed, "nobody waits for the result"));
+            return Err(Error::new(ErrorKind::Closed, "the caller has dropped the operation"));
         }
         let client = self.begin(access).await?;
         let lease = Lease { pool: self, client, _permit: permit };
@@ -118,8 +118,8 @@ impl Pool {
         }
     }
 
-    /// Begins a transaction. An idle connection may have been closed, by a restart of the server for example: nothing has
-    /// happened on it, so another one is taken.
+    /// Begins a transaction. An idle connection may have been closed, for example by a restart of the server. Nothing
+    /// has happened on it yet, so another one is taken.
     async fn begin(&self, access: Access) -> Result<Client, Error> {
         loop {
             let idle = self.idle().pop();
@@ -157,13 +157,13 @@ impl Pool {
         timeout(time, answer).await.unwrap_or(Err(Failure::Silent(time)))
     }
 
-    /// Closes all connections, when nobody uses the store any more.
+    /// Closes all connections, after the store was dropped.
     pub(crate) async fn close(&self) {
         /// The time for the last messages to be sent.
         const GOODBYE: Duration = Duration::from_secs(1);
 
         let all = u32::try_from(self.options().connections).unwrap_or(u32::MAX);
-        // Operations that nobody waits for any more are finished first.
+        // Operations whose futures were dropped are finished first.
         let time = self.options().limits.timeout;
         let _ = timeout(time, self.permits.acquire_many(all)).await;
         self.idle().clear();
@@ -175,7 +175,7 @@ impl Pool {
     }
 }
 
-/// A connection in use. It is closed unless it is given back, because nobody knows the state that it is in.
+/// A connection in use. It is closed unless it is returned to the pool, because its state is then unknown.
 struct Lease<'p> {
     pool: &'p Pool,
     client: Client,

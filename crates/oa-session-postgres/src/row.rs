@@ -23,13 +23,13 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Returns the number of messages as the database has it.
+    /// Returns the number of messages in the type of the database.
     pub(crate) fn count(&self) -> i64 {
         signed(self.info.message_count)
     }
 }
 
-/// Returns a column. Another type than expected is damage.
+/// Returns a column. An unexpected type is an error of kind `Corrupt`.
 pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Failure> {
     row.try_get(column).map_err(|error| {
         let message = "the database contains invalid data";

@@ -63,7 +63,7 @@ pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<(), Failure
     }
 }
 
-/// Checks on a new connection that nobody has migrated the schema since the store was opened.
+/// Checks on a new connection that the schema was not migrated since the store was opened.
 pub(crate) async fn check_version(client: &Client) -> Result<(), Failure> {
     let version = read_version(client).await?;
     match supported(version, MIGRATIONS.len())? {
@@ -74,11 +74,11 @@ pub(crate) async fn check_version(client: &Client) -> Result<(), Failure> {
 
 async fn migrate(client: &Client, schema: &str, migrations: &[&str]) -> Result<(), Failure> {
     let newest = migrations.len();
-    // Without a lock and without rights on the database, where there is nothing to do.
+    // If the schema is current, neither a lock nor rights on the database are needed.
     if inspect(client, schema, newest).await? == Some(newest) {
         return Ok(());
     }
-    // After an error, the connection is closed, which takes everything back.
+    // After an error, the connection is closed, which rolls everything back.
     client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE").await?;
     // Processes that open a new store at once take turns. The lock ends with the transaction.
     let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
@@ -86,7 +86,7 @@ async fn migrate(client: &Client, schema: &str, migrations: &[&str]) -> Result<(
     // Another process may have migrated it first.
     let version = inspect(client, schema, newest).await?;
     if version.is_none() {
-        // The name was checked: it contains nothing that would have to be escaped.
+        // The name was validated: it contains no character that needs escaping.
         client.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
     for migration in migrations.iter().skip(version.unwrap_or(0)) {
@@ -99,7 +99,7 @@ async fn migrate(client: &Client, schema: &str, migrations: &[&str]) -> Result<(
     Ok(())
 }
 
-/// Returns the version of the schema, 0 if it is empty and `None` if it does not exist, or why it is not ours.
+/// Returns the version of the schema: 0 if it is empty, `None` if it does not exist. Fails if it is not ours.
 async fn inspect(client: &Client, schema: &str, newest: usize) -> Result<Option<usize>, Failure> {
     let sql = "SELECT count(relname), coalesce(bool_or(relname = $2), false) \
                FROM pg_catalog.pg_namespace LEFT JOIN pg_catalog.pg_class ON relnamespace = pg_namespace.oid \

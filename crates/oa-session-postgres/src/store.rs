@@ -17,11 +17,11 @@ use crate::pool::Access;
 
 /// A session store in a PostgreSQL database.
 ///
-/// Any number of stores, in any number of processes and on any number of machines, may use the same schema. Writers of one
+/// Any number of stores, in any number of processes and machines, may use the same schema. Writers of one
 /// session wait for each other up to the timeout in [`Limits`]; writers of different sessions do not.
 ///
-/// A store keeps a bounded number of connections and has a thread for them, so its futures may be polled anywhere, in a
-/// runtime or not. Share it as `Arc<PostgresStore>`.
+/// A store has a bounded number of connections and its own thread for them, so its futures may be polled anywhere, with
+/// or without a runtime. Share it as `Arc<PostgresStore>`.
 pub struct PostgresStore {
     options: PostgresOptions,
     engine: Engine,
@@ -31,14 +31,14 @@ impl PostgresStore {
     /// Connects to a database, and creates or migrates the tables. The connection string is that of
     /// [`PostgresOptions::new`].
     ///
-    /// To create its schema, the user needs the right `CREATE` on the database; afterwards only the rights of a table's
-    /// owner.
+    /// To create the schema, the database user needs the privilege `CREATE` on the database; afterwards, ownership of
+    /// the tables is enough.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for bad options or a database that is not in UTF-8, `NewerVersion` for a schema of a newer version,
-    /// `Corrupt` for one of another program, `Busy` if the server takes no connection for too long, `Io` if there is no
-    /// server or it refuses the user or a right. None of these change the database.
+    /// `InvalidInput` for invalid options or a database that is not in UTF-8, `NewerVersion` for a schema of a newer
+    /// version, `Corrupt` for one of another program, `Busy` if the server accepts no connection for too long, `Io` if
+    /// there is no server or it denies access. None of these change the database.
     ///
     /// # Cancel safety
     ///
@@ -74,7 +74,7 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-// JSON is written and read where a future is polled, so that one large session does not hold up the connections of others.
+// JSON is written and parsed where a future is polled, so that one large session does not block other connections.
 impl SessionStore for PostgresStore {
     fn create(&self, mut session: NewSession) -> StoreFuture<'_, SessionInfo> {
         Box::pin(async move {

@@ -40,7 +40,7 @@ impl MakeTlsConnect<Socket> for Encryption {
     }
 }
 
-/// A handshake with a server of this name.
+/// A handshake with a server that must have this name.
 pub(crate) struct Handshake {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -57,7 +57,7 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
-/// An encrypted connection. The names of its server were verified, so passwords are not bound to the channel in addition.
+/// An encrypted connection. The server's name was verified, so passwords are not also bound to the channel.
 pub(crate) struct Encrypted(Box<client::TlsStream<Socket>>);
 
 impl TlsStream for Encrypted {

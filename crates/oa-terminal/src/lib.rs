@@ -2,7 +2,7 @@
 //!
 //! # When to use this crate directly
 //!
-//! Use it with permissions of your own. To run an agent, use the facade `open-agent`.
+//! Use it with your own permission checks. To run an agent, use the facade `open-agent`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
