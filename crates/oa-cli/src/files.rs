@@ -1,4 +1,4 @@
-//! Tools that read the files of a folder, and nothing outside of it.
+//! Tools that read files in a folder, and nothing outside it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -9,13 +9,13 @@ use open_agent::{FnTool, ToolError, Value, json, tool};
 
 use crate::failure::{Failure, Result};
 
-/// The longest list of names and of lines found, the most folders and files looked into, and the longest text of a file
-/// in bytes.
+/// The maximum number of names in a list, of lines found, and of files and folders searched, and the maximum length of
+/// a file's text in bytes.
 const MOST_NAMES: usize = 500;
 const MOST_LINES: usize = 100;
 const MOST_FILES: usize = 20_000;
 const LONGEST_TEXT: u64 = 64 * 1024;
-/// Files that are not searched: larger ones are rarely text.
+/// The maximum size of a searched file, in bytes: larger files are rarely text.
 const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
 
 /// A folder, with all links in its path resolved.
@@ -59,15 +59,15 @@ pub(crate) fn tools(folder: &Path) -> Result<Vec<FnTool>> {
 }
 
 impl Folder {
-    /// Returns where a path leads, if that is within the folder.
+    /// Resolves a path, and rejects it if the target is outside the folder.
     fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         let outside = || ToolError::new(format!("{path} is outside of the folder"));
-        // An absolute path would replace the folder, and is caught below like `..` and links.
+        // An absolute path replaces the folder in `join`; the check below catches it, like `..` and links.
         let resolved = self.0.join(path).canonicalize();
         let resolved = resolved.map_err(|error| ToolError::new(format!("{path}: {error}")));
         match resolved {
             Ok(resolved) if resolved.starts_with(&self.0) => Ok(resolved),
-            // Whether something outside exists is nobody's business.
+            // Errors must not reveal whether a path outside exists.
             Ok(_) => Err(outside()),
             Err(_) if path.contains("..") || Path::new(path).is_absolute() => Err(outside()),
             Err(error) => Err(error),
@@ -117,7 +117,7 @@ impl Folder {
             return Ok(json!({ "text": text }));
         }
         let Some(end) = text.rfind('\n') else {
-            // The rest of a line that is so long is left out.
+            // The rest of an overlong line is omitted.
             return Ok(json!({ "text": text, "is_cut": true, "next_line": first.max(1) + 1 }));
         };
         text.truncate(end + 1);
@@ -136,7 +136,7 @@ impl Folder {
             if looked_into > MOST_FILES || lines.len() >= MOST_LINES {
                 return Ok(json!({ "lines": lines, "more": true }));
             }
-            // Links are not followed: they may lead outside, or in circles.
+            // Links are not followed: they may lead outside the folder, or form cycles.
             let Ok(kind) = fs::symlink_metadata(&at) else { continue };
             if kind.is_dir() {
                 let Ok(entries) = fs::read_dir(&at) else { continue };

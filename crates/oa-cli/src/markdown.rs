@@ -1,4 +1,4 @@
-//! Markdown as a terminal shows it, while it streams in.
+//! Rendering of streaming Markdown for a terminal.
 
 mod block;
 mod inline;
@@ -10,13 +10,13 @@ pub use self::block::{Align, Block};
 
 use self::marker::{Fence, Marker};
 
-/// Turns markdown into [`Block`]s while it arrives.
+/// Turns Markdown into [`Block`]s as it arrives.
 ///
-/// [`push`](Self::push) text, take the blocks that are complete, and show [`live`](Self::live) below them: the block that
-/// may still change. [`finish`](Self::finish) ends the text. The blocks are the same however the text is split.
+/// [`push`](Self::push) text, take the complete blocks, and show [`live`](Self::live) below them: the block that may
+/// still change. [`finish`](Self::finish) ends the text. The blocks do not depend on how the text is split.
 ///
-/// Blocks are told apart by lines, as models write them; within a block it is `CommonMark`, except that a line of a
-/// paragraph stays a line: models break lines where they mean it. What is held is bounded: a line
+/// Blocks are distinguished by lines, in the way that models write them. Within a block, the syntax is `CommonMark`,
+/// except that line breaks in a paragraph are kept, because models write them deliberately. Memory is bounded: a line
 /// or a block that becomes too long is ended.
 ///
 /// ```
@@ -34,7 +34,7 @@ use self::marker::{Fence, Marker};
 #[derive(Clone, Debug)]
 pub struct Markdown {
     base: Style,
-    /// The line that is not complete.
+    /// The incomplete line.
     pending: String,
     state: State,
 }
@@ -47,24 +47,24 @@ struct State {
     has_gap: bool,
     /// True if any block was made.
     has_begun: bool,
-    /// True if lines with an indent belong to an item.
+    /// True if indented lines belong to a list item.
     is_in_list: bool,
 }
 
-/// Lines that become one block.
+/// Consecutive lines that form one block.
 #[derive(Clone, Debug)]
 enum Chunk {
     Table(Vec<String>),
     Text { marker: Marker, text: String },
 }
 
-/// The longest line and the longest block, in bytes, and the longest table, in rows.
+/// The maximum length of a line and of a block, in bytes, and of a table, in rows.
 const LONGEST_LINE: usize = 8 * 1024;
 const LONGEST_TEXT: usize = 16 * 1024;
 const LONGEST_TABLE: usize = 256;
 
 impl Markdown {
-    /// Creates a renderer whose text has this style where markdown does not say otherwise.
+    /// Creates a renderer with this style for plain text.
     #[must_use]
     pub fn new(base: Style) -> Self {
         let state =
@@ -72,7 +72,7 @@ impl Markdown {
         Self { base, pending: String::new(), state }
     }
 
-    /// Adds text and returns the blocks that are complete.
+    /// Adds text, and returns the blocks completed by it.
     pub fn push(&mut self, text: &str) -> Vec<Block> {
         self.pending.push_str(text);
         let mut blocks = Vec::new();
@@ -94,13 +94,13 @@ impl Markdown {
         blocks
     }
 
-    /// Returns what follows the complete blocks, as it looks so far.
+    /// Returns the blocks in progress, which follow the complete ones.
     #[must_use]
     pub fn live(&self) -> Vec<Block> {
         self.clone().finish()
     }
 
-    /// Ends the text and returns the rest.
+    /// Ends the text, and returns the remaining blocks.
     #[must_use]
     pub fn finish(mut self) -> Vec<Block> {
         let mut blocks = Vec::new();

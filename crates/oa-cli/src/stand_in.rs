@@ -1,4 +1,4 @@
-//! A scripted model inside the program, to try everything without a server.
+//! A built-in scripted model, to try everything without a server.
 
 mod script;
 mod tools;
@@ -18,10 +18,10 @@ pub(crate) use self::tools::tools;
 
 /// The name of the model.
 pub(crate) const NAME: &str = "stand-in";
-/// The time for a word.
+/// The time between two words.
 const WORD: Duration = Duration::from_millis(12);
 
-/// A chat service that answers by a few rules. It is no language model.
+/// A chat service that answers by a few rules. It is not a language model.
 #[derive(Clone, Debug)]
 pub(crate) struct StandIn;
 

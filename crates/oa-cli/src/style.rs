@@ -1,4 +1,4 @@
-//! Styled text, as lines of a terminal.
+//! Styled text in lines for a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use open_agent::redact::{printable, visible};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// A color of the terminal's own palette, so that it fits dark and light themes.
+/// A color of the terminal's palette, which fits dark and light themes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Color {
@@ -105,15 +105,14 @@ impl Style {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Span {
-    /// The text. No character of it is one that a terminal acts on, except line feeds, which only text that is not wrapped
-    /// yet has.
+    /// The text. It contains no control characters, except line feeds in text that is not wrapped yet.
     pub text: String,
-    /// Its style.
+    /// The style.
     pub style: Style,
 }
 
 impl Span {
-    /// Creates a span of text that may have several lines: what a terminal acts on is escaped, tabs become spaces.
+    /// Creates a span of text that may have several lines: control characters are escaped, and tabs become spaces.
     #[must_use]
     pub fn new(text: &str, style: Style) -> Self {
         let text = printable(text);
@@ -121,7 +120,8 @@ impl Span {
         Self { text, style }
     }
 
-    /// Creates a span of one line in which every character shows: line breaks and invisible characters are escaped.
+    /// Creates a span of one line in which every character is visible: line breaks and invisible characters are
+    /// escaped.
     #[must_use]
     pub fn visible(text: &str, style: Style) -> Self {
         Self { text: visible(text).into_owned(), style }
@@ -132,7 +132,7 @@ impl Span {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Line {
-    /// Its pieces.
+    /// The pieces.
     pub spans: Vec<Span>,
 }
 
@@ -162,7 +162,7 @@ impl Line {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Returns the line as a terminal shows it.
+    /// Returns the line for a terminal, with escape sequences if it has styles.
     #[must_use]
     pub fn ansi(&self, has_styles: bool) -> String {
         let mut out = String::new();
@@ -178,7 +178,7 @@ impl Line {
         out
     }
 
-    /// Returns the line cut to a width, with `…` where something was left out.
+    /// Returns the line cut to a width, with `…` in place of omitted text.
     #[must_use]
     pub fn cut(self, width: usize) -> Self {
         if self.width() <= width {
@@ -204,7 +204,7 @@ impl Line {
     }
 }
 
-/// Cuts a text to a number of characters, with `…` where something was left out.
+/// Cuts a text to a number of characters, with `…` in place of omitted text.
 #[must_use]
 pub fn excerpt(text: &str, characters: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {
@@ -213,8 +213,8 @@ pub fn excerpt(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns the last boundary of a character that is not behind `at`. (`str::floor_char_boundary` is younger than our
-/// minimum of Rust.)
+/// Returns the last character boundary at or before `at`. (`str::floor_char_boundary` needs a newer Rust than our
+/// minimum.)
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()

@@ -1,15 +1,15 @@
-//! Text in lines of a width.
+//! Wrapping of text.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::style::{Line, Span, Style};
 
-/// The narrowest text, in columns. A terminal that is narrower shows lines that are too long.
+/// The minimum width of text, in columns. In a narrower terminal, lines are too long.
 const NARROWEST: usize = 4;
 
-/// Breaks text into lines of at most `width` columns: at spaces, between wide characters, and within words that are longer
-/// than a line. `first` begins the first line, `next` all others.
+/// Breaks text into lines of at most `width` columns: at spaces, between wide characters, and within words longer than
+/// a line. `first` begins the first line, `next` all others.
 #[must_use]
 pub fn wrap(spans: &[Span], first: &[Span], next: &[Span], width: usize) -> Vec<Line> {
     let mut wrapper = Wrapper::new(first, next, width);
@@ -29,7 +29,7 @@ pub fn wrap(spans: &[Span], first: &[Span], next: &[Span], width: usize) -> Vec<
     wrapper.finish()
 }
 
-/// Breaks text into lines of exactly `width` columns, wherever a line is full, keeping all spaces: for code.
+/// Breaks text at exactly `width` columns, and keeps all spaces: for code.
 #[must_use]
 pub fn fold(spans: &[Span], indent: &[Span], width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
@@ -52,7 +52,7 @@ struct Wrapper<'a> {
     width: usize,
     lines: Vec<Line>,
     line: Begun,
-    /// True if the line has more than its beginning.
+    /// True if the line has text after its prefix.
     has_text: bool,
     spaces: Vec<(String, Style)>,
     word: Vec<(String, Style)>,
@@ -82,7 +82,7 @@ impl<'a> Wrapper<'a> {
             return;
         }
         let columns = grapheme.width();
-        // Text in wide characters has no spaces: it may be broken between any two.
+        // Text in wide characters has no spaces: it may break between any two.
         let is_wide = columns > 1;
         if is_wide {
             self.end_word();
@@ -134,7 +134,7 @@ impl<'a> Wrapper<'a> {
     }
 }
 
-/// A line that grows.
+/// A line under construction.
 struct Begun {
     line: Line,
     width: usize,

@@ -27,7 +27,7 @@ use crate::timestamp::Timestamp;
 /// let new = NewSession::new(SessionId::new("chat-1")?, Timestamp::now());
 ///
 /// let mut saved = SavedSession::open_or_create(store, new).await?;
-/// // A client goes on from these: Client::with_history(options, messages)
+/// // A client continues from these: Client::with_history(options, messages)
 /// let mut history = saved.session().messages.clone();
 /// history.extend([Message::user("Hi"), Message::assistant(vec![])]);
 /// // After each turn: saved.save_now(client.history())
@@ -237,7 +237,7 @@ impl SavedSession {
         };
         self.settle().await?;
         let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
-        // What is saved stays saved: a step that is complete must not be lost between the two writes.
+        // Keep saved messages: a complete step must not be lost between the two writes.
         let saved = self.session.messages.iter().zip(history);
         let same = saved.take_while(|(saved, now)| saved == now).count();
         // A result may differ from the saved one. It stays with its call.

@@ -1,4 +1,4 @@
-//! Blocks, independent of the width in which they are shown.
+//! Blocks, independent of the width of the terminal.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -7,19 +7,19 @@ use super::marker::Marker;
 use crate::style::{Line, Span, Style};
 use crate::wrap::{fold, wrap};
 
-/// A block of markdown.
+/// A block of Markdown.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Block {
     /// A line of code.
     Code(Span),
-    /// Text that is wrapped, with what begins its first line and the others.
+    /// Wrapped text, with a prefix for its first line and one for the others.
     Flow {
         /// The text.
         spans: Vec<Span>,
-        /// The beginning of the first line.
+        /// The prefix of the first line.
         first: Vec<Span>,
-        /// The beginning of all others.
+        /// The prefix of all other lines.
         next: Vec<Span>,
     },
     /// An empty line.
@@ -28,15 +28,15 @@ pub enum Block {
     Rule,
     /// A table.
     Table {
-        /// Its rows of cells, the first of which is its head.
+        /// The rows of cells, starting with the header.
         rows: Vec<Vec<Vec<Span>>>,
-        /// The alignment of its columns; those that are missing begin at the left.
+        /// The alignment of the columns; missing ones are aligned left.
         aligned: Vec<Align>,
     },
 }
 
 impl Block {
-    /// Returns the lines of the block in a terminal of so many columns.
+    /// Returns the lines of the block in a terminal with this many columns.
     #[must_use]
     pub fn lines(&self, width: usize) -> Vec<Line> {
         match self {
@@ -51,7 +51,7 @@ impl Block {
     }
 }
 
-/// The place of text in the column of a table.
+/// The alignment of text in a table column.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Align {
@@ -65,7 +65,7 @@ pub enum Align {
 }
 
 impl Align {
-    /// Reads a cell of the line below the head.
+    /// Parses a cell of the line below the header.
     fn of(cell: &str) -> Self {
         match (cell.starts_with(':'), cell.ends_with(':')) {
             (true, true) => Self::Center,
@@ -74,7 +74,7 @@ impl Align {
         }
     }
 
-    /// Returns the columns before the text, of those that are free.
+    /// Returns how many of the free columns come before the text.
     fn before(self, free: usize) -> usize {
         match self {
             Self::Center => free / 2,
@@ -84,7 +84,7 @@ impl Align {
     }
 }
 
-/// Makes a block of the lines of a text.
+/// Creates a block from the lines of a text.
 pub(super) fn flow(marker: &Marker, text: &str, base: Style) -> Block {
     let spaces = |count: usize| Span::new(&" ".repeat(count), Style::PLAIN);
     let (first, next, style) = match marker {
@@ -106,7 +106,7 @@ pub(super) fn flow(marker: &Marker, text: &str, base: Style) -> Block {
     Block::Flow { spans: inline::spans(text, style), first, next }
 }
 
-/// Makes blocks of lines that begin with `|`: a table if the second line rules off its head.
+/// Creates blocks from lines that begin with `|`: a table if the second line separates a header.
 pub(super) fn table(rows: &[String], base: Style) -> Vec<Block> {
     let is_table = rows.get(1).is_some_and(|line| {
         line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
@@ -157,9 +157,9 @@ fn width_of(cell: &[Span]) -> usize {
     text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default()
 }
 
-/// The columns between two cells: ` │ `.
+/// The number of columns between two cells: ` │ `.
 const BETWEEN: usize = 3;
-/// The most columns of a table that are laid out side by side.
+/// The maximum number of table columns that are laid out side by side.
 const MOST_COLUMNS: usize = 32;
 
 fn table_lines(rows: &[Vec<Vec<Span>>], aligned: &[Align], width: usize) -> Vec<Line> {
@@ -175,7 +175,7 @@ fn table_lines(rows: &[Vec<Vec<Span>>], aligned: &[Align], width: usize) -> Vec<
     if columns == 0 || columns > MOST_COLUMNS || room < columns * 4 {
         return rows.iter().flat_map(|row| stacked(row, width)).collect();
     }
-    // The widest column gives until all fit.
+    // Shrink the widest column until all fit.
     while widths.iter().sum::<usize>() > room {
         let widest = widths.iter().copied().max().unwrap_or_default();
         let over = widths.iter().sum::<usize>() - room;
@@ -201,7 +201,7 @@ fn side_by_side(row: &[Vec<Span>], widths: &[usize], aligned: &[Align]) -> Vec<L
         .iter()
         .enumerate()
         .map(|(place, width)| {
-            // `wrap` never goes below a few columns; what is wider is cut.
+            // `wrap` has a minimum width; cut wider lines.
             let cell = row.get(place).unwrap_or(&empty);
             wrap(cell, &[], &[], *width).into_iter().map(|line| line.cut(*width)).collect()
         })
@@ -237,7 +237,7 @@ fn side_by_side(row: &[Vec<Span>], widths: &[usize], aligned: &[Align]) -> Vec<L
         .collect()
 }
 
-/// The cells of a row below each other, where there is no room for columns.
+/// Returns the cells of a row below each other, for a terminal without room for columns.
 fn stacked(row: &[Vec<Span>], width: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = row
         .iter()

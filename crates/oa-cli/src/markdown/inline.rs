@@ -1,10 +1,10 @@
-//! Markdown within a block.
+//! Inline Markdown.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use crate::style::{Color, Span, Style};
 
-/// Reads the text of a block. Its lines stay lines, as models mean them; `\n` in the result ends a line.
+/// Parses the text of a block. Line breaks are kept; `\n` in the result ends a line.
 pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
     let mut styles = vec![base];
     let mut spans = Spans::default();
@@ -43,7 +43,7 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                         lists.push(*first);
                         style
                     }
-                    // The text of an item begins beside its sign.
+                    // The text of an item begins next to its marker.
                     Tag::Paragraph if !lists.is_empty() => style,
                     _ => {
                         spans.begin_block();
@@ -85,7 +85,7 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
     spans.0
 }
 
-/// Returns true for `<br>`, which models write where a line must not end, as in tables.
+/// Returns true for `<br>`, which models write where a line break is impossible, such as in tables.
 fn is_line_break(tag: &str) -> bool {
     let tag = tag.trim().trim_start_matches('<').trim_end_matches('>').trim_end_matches('/');
     tag.trim_end().eq_ignore_ascii_case("br")
@@ -96,7 +96,7 @@ struct Spans(Vec<Span>);
 
 impl Spans {
     fn push(&mut self, text: &str, style: Style) {
-        // An entity such as `&#27;` has become a character by now.
+        // Entities such as `&#27;` are already decoded here.
         let span = Span::new(text, style);
         match self.0.last_mut() {
             Some(last) if last.style == style => last.text.push_str(&span.text),
@@ -104,7 +104,7 @@ impl Spans {
         }
     }
 
-    /// Begins a line for a block within the block.
+    /// Begins a new line for a nested block.
     fn begin_block(&mut self) {
         if let Some(last) = self.0.last()
             && !last.text.ends_with('\n')

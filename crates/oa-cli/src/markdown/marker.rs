@@ -1,19 +1,19 @@
-//! The beginnings of lines, which tell blocks apart.
+//! The markers at the beginning of lines, which distinguish blocks.
 
 use crate::style::floor;
 
-/// The beginning of a line of text.
+/// The marker at the beginning of a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Marker {
-    /// Code by its indent.
+    /// Indented code.
     Code,
     /// A headline of a level from 1 to 6.
     Heading(usize),
-    /// An item of a list: its indent, and what stands for its marker.
+    /// A list item: its indent, and the sign shown for its marker.
     Item { indent: usize, sign: String },
     /// A line of a paragraph.
     Plain { indent: usize },
-    /// A quote, so many levels deep.
+    /// A quote at this level of nesting.
     Quote(usize),
 }
 
@@ -28,10 +28,10 @@ impl Marker {
     }
 }
 
-/// The deepest indent and the deepest quote that are shown, so that text fits beside them.
+/// The maximum indent and quote level that are shown, so that the text has room.
 const DEEPEST: usize = 12;
 
-/// Splits a line, which is not blank, into its beginning and its text.
+/// Splits a non-blank line into its marker and its text.
 pub(super) fn split(line: &str, is_in_list: bool) -> (Marker, &str) {
     let text = line.trim_start();
     let spaces = line.len() - text.len();
@@ -89,7 +89,7 @@ fn item(text: &str) -> Option<(String, &str)> {
         .or(Some((sign, rest)))
 }
 
-/// Returns true for a line that is a rule: three or more of `-`, `*` or `_`.
+/// Returns true if the line is a rule: three or more of `-`, `*` or `_`.
 pub(super) fn is_rule(line: &str) -> bool {
     let mut marks = line.chars().filter(|c| !c.is_whitespace());
     let Some(first) = marks.next().filter(|first| matches!(first, '-' | '*' | '_')) else {
@@ -105,7 +105,7 @@ pub(super) fn is_rule(line: &str) -> bool {
     count >= 3
 }
 
-/// A fence of code.
+/// A code fence.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
     mark: char,
@@ -134,7 +134,7 @@ impl Fence {
         text.len() >= self.length && text.chars().all(|c| c == self.mark)
     }
 
-    /// Returns a line without the indent that the fence has.
+    /// Returns a line without the indent of the fence.
     pub(super) fn without_indent<'a>(&self, line: &'a str) -> &'a str {
         let spaces = line.len() - line.trim_start_matches(' ').len();
         &line[spaces.min(self.indent)..]

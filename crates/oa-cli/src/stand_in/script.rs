@@ -26,7 +26,7 @@ let answer = client.ask(\"Why is the sky blue?\").await?;
 - `/help` lists the commands.
 ";
 
-/// Answers a request, as a model would: from the conversation alone.
+/// Answers a request from the conversation alone, like a model.
 pub(super) fn answer(request: &ChatRequest) -> Vec<AnswerDelta> {
     let mut deltas = said(request);
     let written: usize = deltas

@@ -1,11 +1,11 @@
-//! The tools of the stand-in. They change nothing outside of the program.
+//! The tools of the stand-in. They change nothing outside the program.
 
 use std::time::Duration;
 
 use open_agent::{FnTool, Progress, json, tool};
 use tokio::time::sleep;
 
-/// Returns a tool that only reads and takes its time, and one that needs permission.
+/// Returns a slow read-only tool, and one that needs permission.
 pub(crate) fn tools() -> Vec<FnTool> {
     let count = tool("count_words", "Counts the words of a text, slowly")
         .param("text", "string")

@@ -187,7 +187,7 @@ fn count(acknowledged: &mut BTreeMap<usize, usize>, line: &str) {
     let (writer, number) = line.split_once(' ').expect("a writer and a number");
     let counted = acknowledged.entry(writer.parse().expect("a number")).or_default();
     let number: usize = number.parse().expect("a number");
-    assert_eq!(number, *counted, "writer {writer} tells of its turns in order");
+    assert_eq!(number, *counted, "writer {writer} reports its turns in order");
     *counted += 1;
 }
 

@@ -3,7 +3,7 @@ use crate::record::Draft;
 
 /// A running checksum over a file (64-bit FNV-1a), stored at the end of each line.
 ///
-/// It detects accidental changes, and tells whether a file that has grown still starts with the same bytes. It
+/// It detects accidental changes, and shows whether a file that has grown still starts with the same bytes. It
 /// does not protect against forgery.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Chain(u64);

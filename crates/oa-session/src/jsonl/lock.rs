@@ -42,7 +42,7 @@ impl Lock {
             if !is_removed(&self.file) {
                 return Ok(LockGuard { file: &self.file });
             }
-            // Someone has cleaned up, so others lock another file by now.
+            // The file was removed, so other processes lock a new one.
             self.file = open(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
         }
     }
@@ -54,7 +54,7 @@ fn open(path: &Path) -> io::Result<File> {
     open_file(path, &mut options)
 }
 
-/// Returns true if an open file has no name any more. Other systems do not remove files that are open.
+/// Returns true if an open file was unlinked. Other systems do not remove open files.
 fn is_removed(file: &File) -> bool {
     #[cfg(unix)]
     {
@@ -69,7 +69,7 @@ fn is_removed(file: &File) -> bool {
     }
 }
 
-/// Waits for the lock of a file, which stands for `what`.
+/// Waits for the lock of a file. `what` names it in errors.
 pub(crate) fn lock(
     file: &File,
     what: &str,
