@@ -8,7 +8,7 @@ pub(crate) const NOBODY: &str =
 
 /// Advice when the server of a conversation has stopped.
 pub(crate) const GONE: &str =
-    "No server listens there any more. Start it again; Up brings your prompt back.";
+    "The server has stopped. Start it again; Up restores your prompt.";
 
 const ELSEWHERE: &str = "\
 For a server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";

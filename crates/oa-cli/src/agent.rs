@@ -108,7 +108,7 @@ pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> 
     })
 }
 
-/// Asks a person about calls that the mode neither allows nor denies, or denies them if there is no terminal.
+/// Adds a callback for calls that the mode leaves open: it asks at the terminal, or denies them if there is none.
 fn asking(
     builder: AgentOptionsBuilder,
     client_mode: PermissionMode,
@@ -125,7 +125,7 @@ fn asking(
                 Some(answer) => answer.await,
                 None if allows_all => Permission::Allow,
                 None => Permission::deny(
-                    "nobody can be asked: there is no terminal, and the mode does not allow it",
+                    "permission cannot be requested: there is no terminal, and the mode does not allow the call",
                 ),
             }
         }

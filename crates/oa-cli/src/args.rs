@@ -181,13 +181,13 @@ pub(crate) struct SettingArgs {
     /// The maximum length of an answer, in tokens.
     #[arg(long)]
     max_tokens: Option<String>,
-    /// How much the model thinks: on, off, low, medium, high.
+    /// The amount of thinking: on, off, low, medium, high.
     #[arg(long)]
     thinking: Option<String>,
     /// The model's context size, in tokens; longer conversations are shortened.
     #[arg(long)]
     context: Option<String>,
-    /// Which tool calls run without asking: none (ask), reads, all; plan runs no calls.
+    /// The tool calls that run without asking: none (ask), reads, all; plan runs no calls.
     #[arg(long)]
     mode: Option<String>,
     /// Built-in tools, such as files:DIR; may be repeated.
@@ -199,7 +199,7 @@ pub(crate) struct SettingArgs {
     /// The maximum number of rounds of tool calls per prompt.
     #[arg(long)]
     max_rounds: Option<String>,
-    /// Where sessions are stored: a folder, or a file that ends in .sqlite.
+    /// The location of sessions: a folder, or a file that ends in .sqlite.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     sessions: Option<String>,
     /// Colors and other styles: auto, always, never.

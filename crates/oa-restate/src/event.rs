@@ -81,7 +81,7 @@ impl Numbered {
 /// let mut reader = EventReader::new();
 /// assert!(!reader.read(event(1, 0, "It")?).expect("it is new").is_restart);
 /// assert!(reader.read(event(1, 0, "It")?).is_none(), "it was delivered twice");
-/// // The worker has died, and another one asks again: a front end removes what it has shown of this step.
+/// // The worker died, and another one repeats the request: a front end removes its output of this step.
 /// assert!(reader.read(event(2, 0, "There")?).expect("it is new").is_restart);
 /// assert!(reader.read(event(1, 1, " is")?).is_none(), "the attempt is void");
 /// # Ok::<(), serde_json::Error>(())

@@ -58,7 +58,7 @@ pub(crate) struct DurableSteps<'a, 'ctx> {
 
 #[derive(Default)]
 struct Progress {
-    /// The outcomes of steps that were performed before messages were steered in between.
+    /// The outcome of a request that was performed before steered messages entered the turn.
     asked: Option<AskOutcome>,
     ran: Option<RunOutcome>,
     cut: Option<CutBy>,
@@ -408,7 +408,7 @@ impl Perform for DurableSteps<'_, '_> {
         let decision = match given {
             Some(Given::Approved { input }) => Decision::Run(input),
             Some(Given::Denied { reason }) => refused(&reason),
-            Some(Given::Result(_)) | None => refused("nobody has decided in time"),
+            Some(Given::Result(_)) | None => refused("no decision was made in time"),
         };
         Ok(ApprovalOutcome::Decided { id: pending.id, decision })
     }

@@ -1,6 +1,6 @@
 //! A test suite for session stores (feature `contract`).
 //!
-//! One line checks a store of your own, another what killed processes leave behind:
+//! One line tests your own store; [`survive`] tests it with killed processes:
 //!
 //! ```
 //! use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::pending::Pending;
 
-/// The deepest nesting of values. JSON is read to 128 levels, and a message adds some of its own.
+/// The maximum nesting of values. JSON is read to 128 levels, and a message adds some levels.
 const DEPTH: usize = 100;
 
 /// The longest excerpt of an id in an error, in characters.

@@ -67,7 +67,7 @@ impl TerminalPrompt {
         })))
     }
 
-    /// Asks about a call. Waits on a thread of its own; questions are asked one at a time.
+    /// Asks about a call. Waits on a separate thread; questions are asked one at a time.
     ///
     /// # Cancel safety
     ///
@@ -84,8 +84,9 @@ impl TerminalPrompt {
         });
         async move {
             let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-            answer
-                .unwrap_or_else(|error| Permission::Deny(format!("nobody could be asked: {error}")))
+            answer.unwrap_or_else(|error| {
+                Permission::Deny(format!("the question could not be asked: {error}"))
+            })
         }
     }
 }

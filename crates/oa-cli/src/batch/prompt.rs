@@ -65,7 +65,7 @@ mod tests {
         ] {
             assert_eq!(Prompt::parse(line.as_bytes()), Err(why.to_owned()));
         }
-        // A plain text is a plausible first attempt, so the error shows what is read.
+        // Plain text is a plausible first attempt, so the error shows the expected form.
         let told = Prompt::parse(b"Why?").unwrap_err();
         assert!(told.starts_with(r#"expected JSON like {"prompt": "Why?"} or "Why?": "#), "{told}");
     }

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The number of events that may wait to be handled. The terminal buffers later ones.
 const WAITING: usize = 256;
 
-/// Reads keys on a thread of its own until it is dropped.
+/// Reads keys on its own thread until it is dropped.
 ///
 /// `crossterm::event::EventStream` cannot be used: if its thread starts to wait while the stream is dropped, it keeps
 /// the input, and the line editor cannot read.

@@ -188,7 +188,7 @@ impl Terminal {
     }
 }
 
-/// Returns a prompt as it is shown.
+/// Returns the lines of a prompt.
 fn prompt_lines(prompt: &str) -> Vec<Line> {
     let first = [Span::new(SIGN, Style::PLAIN.color(Color::Green))];
     let next = [Span::new("  ", Style::PLAIN)];

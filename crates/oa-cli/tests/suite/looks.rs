@@ -65,7 +65,7 @@ fn a_server_that_goes_away_is_told_and_the_prompt_is_not_lost() {
     terminal.wait_for_prompt();
     drop(server);
     terminal.type_keys("Hello there\r");
-    terminal.wait_for("Start it again; Up brings your prompt back.");
+    terminal.wait_for("Start it again; Up restores your prompt.");
     terminal.wait_for_prompt();
     assert!(terminal.text().contains("refused"), "{}", terminal.text());
     terminal.type_keys("\x1b[A");

@@ -46,8 +46,8 @@ fn nobody_in_a_pipe_is_asked() {
     let home = Home::new();
     let output = home.run(&["chat", "--stand-in"], "keep this");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).contains("The tool says: nobody can be asked"));
-    assert!(text(&output.stderr).contains("denied: nobody can be asked"));
+    assert!(text(&output.stdout).contains("The tool says: permission cannot be requested"));
+    assert!(text(&output.stderr).contains("denied: permission cannot be requested"));
     let output = home.run(&["chat", "--stand-in", "--mode", "all"], "keep this");
     assert!(text(&output.stdout).contains("The tool says: kept"));
     let output = home.run(&["chat", "--stand-in", "--mode", "plan"], "count this");

@@ -125,7 +125,7 @@ async fn nobody_answers_in_time() {
     let answer = site.prompt("s", &json!({ "rounds": [[danger], [ask]] })).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let results = results(&site.end("s", 6).await);
-    assert!(results[0].contains("nobody has decided in time"), "{results:?}");
+    assert!(results[0].contains("no decision was made in time"), "{results:?}");
     assert!(results[1].contains("no result came in time"), "{results:?}");
 }
 

@@ -303,7 +303,7 @@ fn free_path(folder: &Path, id: &SessionId) -> Result<PathBuf, Error> {
     }
 }
 
-/// Compacts a file: replaces it with one that has only what is still needed.
+/// Compacts a file: replaces it with one that has only the current content.
 fn write_anew(path: &Path, id: &SessionId, limits: &Limits) -> Result<End, Error> {
     let (log, contents) = read_whole(path, id, limits)?;
     let ledger = log.ledger()?;
