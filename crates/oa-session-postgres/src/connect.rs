@@ -50,7 +50,8 @@ impl Connector {
     /// Opens a connection. Retries until the timeout in the limits while the server is starting or has no free
     /// connection.
     pub(crate) async fn connect(&self) -> Result<Client, Error> {
-        let give_up = Instant::now() + self.options.limits.timeout;
+        // Never, if it is out of range.
+        let give_up = Instant::now().checked_add(self.options.limits.timeout);
         loop {
             let time = self.options.connect_timeout;
             let failure = match timeout(time, self.establish()).await {
@@ -58,7 +59,8 @@ impl Connector {
                 Ok(Err(failure)) => failure,
                 Err(_) => Failure::Silent(time),
             };
-            if failure.is_temporary() && Instant::now() + PAUSE < give_up {
+            let is_soon_over = give_up.is_some_and(|end| Instant::now() + PAUSE >= end);
+            if failure.is_temporary() && !is_soon_over {
                 sleep(PAUSE).await;
                 continue;
             }

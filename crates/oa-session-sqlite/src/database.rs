@@ -25,6 +25,9 @@ pub(crate) struct Database {
     limits: Limits,
 }
 
+/// The longest timeout that SQLite knows, 24 days.
+const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// The pause before opening a busy database again.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -38,7 +41,7 @@ impl Database {
         flags.set(OpenFlags::SQLITE_OPEN_NOFOLLOW, cfg!(unix));
         let open = || -> Result<Connection, Error> {
             let mut connection = Connection::open_with_flags(&file, flags).map_err(failed)?;
-            connection.busy_timeout(limits.timeout).map_err(failed)?;
+            connection.busy_timeout(limits.timeout.min(LONGEST)).map_err(failed)?;
             schema::prepare(&mut connection)?;
             Ok(connection)
         };
@@ -104,7 +107,7 @@ impl Database {
         list.check(&self.limits)?;
         let mut statement = self.connection.prepare(&list_sql(list)).map_err(failed)?;
         // One more than requested, to know whether there is another page.
-        let more = list.limit.saturating_add(1);
+        let more = i64::try_from(list.limit.saturating_add(1)).unwrap_or(i64::MAX);
         let mut rows = match &list.after {
             None => statement.query([more]),
             Some(after) => {

@@ -1,5 +1,7 @@
 //! Limits that require asking the database.
 
+use std::time::Duration;
+
 use oa_session::contract::block_on;
 use oa_session::{Append, ErrorKind, Limits, List, SessionStore};
 
@@ -32,4 +34,18 @@ fn every_limit_is_reached_and_loses_nothing() {
     narrow.session_bytes = 100;
     assert_eq!(kind(block_on(place.open_with(narrow).load(&id("a")))), ErrorKind::Limit);
     assert_eq!(block_on(store.load(&info.id)).unwrap().info, info);
+}
+
+#[test]
+fn limits_without_end_are_none() {
+    let place = Place::new();
+    let mut limits = Limits::default();
+    (limits.messages, limits.session_bytes, limits.page) = (usize::MAX, u64::MAX, usize::MAX);
+    (limits.record_bytes, limits.metadata_bytes) = (usize::MAX, usize::MAX);
+    limits.timeout = Duration::MAX;
+    let store = place.open_with(limits);
+    let info = create(&store, "a");
+    let info = append(&store, &info, turn(0)).unwrap();
+    let page = block_on(store.list(List::new(usize::MAX))).unwrap();
+    assert_eq!((page.sessions, page.next), (vec![info], None));
 }

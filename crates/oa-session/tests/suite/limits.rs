@@ -1,5 +1,7 @@
 //! Every limit is reached.
 
+use std::time::Duration;
+
 use oa_session::contract::block_on;
 use oa_session::{
     ErrorKind, JsonlStore, Limits, List, MemoryStore, NewSession, Pending, SessionStore,
@@ -110,4 +112,18 @@ fn narrower_ones_than_a_session_was_written_under_lose_nothing() {
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(error.to_string().contains("line 6: the line is longer than 1524 bytes"), "{error}");
     assert_eq!(files.load().unwrap().len(), 9);
+}
+
+#[test]
+fn limits_without_end_are_none() {
+    let mut limits = Limits::default();
+    (limits.messages, limits.session_bytes, limits.page) = (usize::MAX, u64::MAX, usize::MAX);
+    (limits.record_bytes, limits.metadata_bytes) = (usize::MAX, usize::MAX);
+    limits.timeout = Duration::MAX;
+    each(&limits, |store| {
+        let info = create(store, "a");
+        let info = append(store, &info, turn(0)).unwrap();
+        let page = block_on(store.list(List::new(usize::MAX))).unwrap();
+        assert_eq!((page.sessions, page.next), (vec![info], None));
+    });
 }
