@@ -358,7 +358,9 @@ impl ContextPolicy {
             if is_old && !turn.is_overflow {
                 gone = &[];
             }
-            let lost = gone.iter().map(|unit| sum(&weights[unit.clone()]));
+            // With the results that are cleared: the summary tells of them, too.
+            let lost = gone.iter().flat_map(|unit| &turn.messages[unit.clone()]);
+            let lost = lost.map(|message| counter.count_message(message));
             let lost = lost.fold(0, usize::saturating_add);
             for unit in gone {
                 weights[unit.clone()].fill(usize::MAX);

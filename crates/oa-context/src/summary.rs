@@ -29,10 +29,10 @@ pub struct Summary {
 
 impl Summary {
     /// Returns the token limit of a summary, which must be shorter than the messages that it replaces, of `lost` tokens;
-    /// `None` if they are not worth one.
+    /// `None` if they are not worth one. `frame` is [`FRAME`] in the tokens of the server.
     pub(crate) fn room(most: usize, lost: usize, frame: usize) -> Option<usize> {
         let room = most.min(lost.saturating_sub(frame));
-        (room >= SMALLEST_SUMMARY).then_some(room)
+        (room > 0 && room >= frame / 2).then_some(room)
     }
 
     /// `room` is the token limit of the summary, `asked` that of one request.
@@ -145,7 +145,5 @@ const HEADING: &str = "(Earlier parts of this conversation were left out. A summ
 const FOOTING: &str = "(The conversation continues here.)";
 /// Tokens of a request other than the instructions, the summary so far and the part; also those around a summary.
 pub(crate) const FRAME: usize = 60;
-/// The least tokens of a summary.
-const SMALLEST_SUMMARY: usize = 30;
 /// Smaller parts are not worth summarizing.
 const SMALLEST_PART: usize = 100;
