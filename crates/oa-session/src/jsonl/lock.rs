@@ -29,6 +29,9 @@ pub(crate) struct LockGuard<'a> {
     file: &'a File,
 }
 
+/// The maximum number of times a removed file is opened again. Some file systems do not count links at all.
+const REOPENED: usize = 8;
+
 impl Lock {
     pub(crate) fn open(path: PathBuf, timeout: Duration) -> io::Result<Self> {
         let file = open(&path)?;
@@ -37,14 +40,16 @@ impl Lock {
 
     /// Waits for the lock.
     pub(crate) fn hold(&mut self, access: Access) -> Result<LockGuard<'_>, Error> {
-        loop {
-            lock(&self.file, "the folder", access, self.timeout)?;
+        lock(&self.file, "the folder", access, self.timeout)?;
+        for _ in 0..REOPENED {
             if !is_removed(&self.file) {
-                return Ok(LockGuard { file: &self.file });
+                break;
             }
             // The file was removed, so other processes lock a new one.
             self.file = open(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
+            lock(&self.file, "the folder", access, self.timeout)?;
         }
+        Ok(LockGuard { file: &self.file })
     }
 }
 
