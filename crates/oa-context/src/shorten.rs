@@ -358,7 +358,7 @@ impl ContextPolicy {
             if is_old && !turn.is_overflow {
                 gone = &[];
             }
-            // With the results that are cleared: the summary tells of them, too.
+            // Cleared results count in full, because the summary covers them.
             let lost = gone.iter().flat_map(|unit| &turn.messages[unit.clone()]);
             let lost = lost.map(|message| counter.count_message(message));
             let lost = lost.fold(0, usize::saturating_add);

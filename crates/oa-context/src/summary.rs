@@ -124,8 +124,8 @@ impl Summary {
     }
 }
 
-/// Converts a number of the counter's tokens to the estimator's, by which answers are cut later, when the counter is
-/// gone. `text` is the start of what is summarized, which has the language of its summary.
+/// Converts a number of the counter's tokens to estimated tokens, because answers are cut by the estimator: a summary
+/// does not store the counter. `text` is the start of the summarized text, which is in the same language.
 fn estimated<C: TokenCounter + ?Sized>(tokens: usize, text: &str, counter: &C) -> usize {
     match (Estimator::new().count_text(text), counter.count_text(text)) {
         (_, 0) => tokens,

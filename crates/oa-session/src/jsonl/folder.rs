@@ -247,7 +247,8 @@ impl Logs {
         let id = log.ledger()?.info.id.clone();
         self.remove(&id);
         self.size += log.size();
-        // Any other one goes. If the oldest went, a list of too many sessions would find none of them the next time.
+        // Evicts arbitrary sessions. With the oldest first, a list of more sessions than fit would evict each of them
+        // before the next list needs it.
         while self.size > REMEMBERED
             && let Some(other) = self.logs.keys().next().cloned()
         {
