@@ -239,7 +239,8 @@ impl State {
             }
             _ => Rest::Done,
         };
-        if rest == Rest::Approval && round.calls.iter().all(|call| call.is_answered()) {
+        // An external call may have been answered right after it was approved.
+        if rest == Rest::Approval && round.calls.is_empty() {
             return Err("no call is waiting for permission");
         }
         let failed = failure.as_deref();

@@ -179,6 +179,7 @@ proptest! {
         events in vec(event(), 0..60),
     ) {
         let mut turn = Turn::new(options).with_key_seed("seed");
+        turn.set_external_tools(["ask".to_owned()]);
         let mut other = carried(&turn);
         for (number, event) in events.iter().enumerate() {
             prop_assert_eq!(happen(&mut turn, event, number), happen(&mut other, event, number));
@@ -279,6 +280,26 @@ fn what_was_handed_out_is_known_after_a_restart() {
     answer(&mut turn, vec![call("1", "a")]);
     while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
     assert_eq!(carried(&turn).pending_action(), Some(Action::Decide { call: 0 }));
+}
+
+/// The turn still rests for the approval, and continues with the call.
+#[test]
+fn a_turn_whose_approved_call_was_answered_from_outside_comes_back() {
+    let mut turn = Turn::new(Options::auto());
+    turn.set_external_tools(["ask".to_owned()]);
+    turn.submit(Message::user("Go.")).unwrap();
+    perform(&mut turn);
+    answer(&mut turn, vec![call("a", "ask")]);
+    while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
+    turn.decide(0, Decision::Wait(json!({})));
+    assert_eq!(turn.next_action(), Some(Action::End { reason: FinishReason::ApprovalPending }));
+    turn.approve("a", Decision::Run(json!({}))).unwrap();
+    turn.add_result("a", json!("blue"), Outcome::Ok).unwrap();
+
+    let mut turn = carried(&turn);
+    turn.continue_turn().unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.history().len(), 3);
 }
 
 #[test]
