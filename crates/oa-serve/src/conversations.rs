@@ -307,8 +307,9 @@ impl Conversations {
             self.start(&conversation, seat, permit, Start::Continue, None)?;
         } else {
             seat.answered_early(call_id, &answer);
-            self.save_early(&conversation, &mut seat).await;
+            // First, because the request may be dropped while the answer is stored.
             conversation.answered(call_id, answer);
+            self.save_early(&conversation, &mut seat).await;
         }
         Ok(())
     }

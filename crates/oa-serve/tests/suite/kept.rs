@@ -1,6 +1,7 @@
 //! Conversations that a front end names: kept in the store, and continued by another server.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use axum::http::{Method, StatusCode};
 use oa_hooks::ToolRule;
@@ -229,6 +230,31 @@ async fn answers_that_were_given_while_others_wait_outlive_the_server() {
         let ran = run.iter().find(|event| event.data["data"]["type"] == "tool_call_complete");
         let ran = ran.expect("the approved call runs");
         assert!(ran.data.to_string().contains("b.txt"), "{early}: {}", ran.data);
+    }
+}
+
+/// Each turn of the loop it hangs up a little later: before the answer is stored, or meanwhile.
+#[tokio::test]
+async fn an_answer_whose_sender_hangs_up_counts_or_can_be_given_again() {
+    let (_folder, store) = files();
+    let app = App::new(|server| server.store(store()));
+    for polls in 1..4 {
+        let path = app.create().await;
+        let mut events = app.view(&path, None).await;
+        app.prompt(&path, "[both]").await;
+        let end = events.run().await.pop().expect("a run ends");
+        let call = end.data["waiting"][0]["call_id"].as_str().expect("an id");
+        let approve = format!("{path}/calls/{call}/approve");
+        let mut answering = Box::pin(app.post(&approve, json!({})));
+        let mut cx = Context::from_waker(Waker::noop());
+        let is_over = (0..polls).any(|_| answering.as_mut().poll(&mut cx).is_ready());
+        drop(answering);
+        let (_, now) = app.get(&path).await;
+        let mut waiting = now["waiting"].as_array().expect("a list").iter();
+        let waits = waiting.any(|it| it["call_id"] == call);
+        assert!(!is_over || !waits);
+        let expected = if waits { StatusCode::ACCEPTED } else { StatusCode::CONFLICT };
+        assert_eq!(app.post(&approve, json!({})).await.0, expected, "after {polls} polls");
     }
 }
 
