@@ -114,7 +114,7 @@ impl Aggregator {
         }
         let mut error = failure::in_body(payload, room);
         if error.message.is_empty() {
-            error.message = "the server reported an error and did not say which".to_owned();
+            error.message = "the server reported an error without details".to_owned();
         }
         state
             .add_problem(Problem::Server(Box::new(error)))

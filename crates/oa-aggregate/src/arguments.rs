@@ -35,7 +35,7 @@ impl Arguments {
     ) -> Result<(usize, usize), Error> {
         let has_room = self.ends.len() < self.ends.capacity()
             && fragment.len() <= self.text.capacity() - self.text.len();
-        // Apart from the other case, so that nothing is asked twice.
+        // Separate from the other case, so that nothing is checked twice.
         if has_room {
             return Ok(self.push(fragment));
         }
@@ -130,7 +130,7 @@ impl Arguments {
         let error = match read(text, room) {
             Ok(value) => match unwrap(value, room) {
                 Some(object) => return Ok(object),
-                None => "the arguments are JSON, but no object".to_owned(),
+                None => "the arguments are JSON, but not an object".to_owned(),
             },
             Err(error @ Unread::TooLarge) => return Err(error.to_string()),
             Err(error @ Unread::Invalid(_)) => match self.resent(room) {

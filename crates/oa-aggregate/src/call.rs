@@ -66,14 +66,14 @@ impl Call {
         self.name.is_some() && (self.name_ended || !self.arguments.is_empty())
     }
 
-    /// Returns true if the start can be told: the name is settled, and the id is there or not worth waiting for. Some
-    /// servers send it one fragment late.
+    /// Returns true if the start can be reported: the name is settled, and the id has arrived or is not worth waiting
+    /// for. Some servers send it one fragment late.
     pub(crate) fn can_start(&mut self) -> bool {
         self.has_settled_name()
             && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
     }
 
-    /// Marks the start of the call as told. A name before any arguments ends here.
+    /// Marks the start of the call as reported. A name before any arguments ends here.
     pub(crate) fn start(&mut self) {
         self.has_started = true;
         self.name_ended |= self.arguments.is_empty();

@@ -131,7 +131,7 @@ impl Calls {
     }
 
     /// Settles the id of a call: the server's, or else one that is made up. An id that was made up before the server
-    /// sent it for another call stays where it is, and the other call gets one that is made up, too.
+    /// sent it for another call is kept, and the other call gets one that is made up, too.
     pub(crate) fn settle_id(&mut self, call: usize, ids: &mut MadeUpIds) {
         let Call { id, made_up, .. } = &self.list[call];
         let is_free =

@@ -138,7 +138,7 @@ impl Decoder {
             chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), allowance.room)));
         }
         chunk.is_cut = allowance.is_cut;
-        // A template would take the numbers of a progress for values that do not matter.
+        // A template would treat the numbers of a progress report as values that do not matter.
         if !chunk.is_cut && chunk.prompt_progress.is_none() {
             self.templates.learn(text.as_bytes(), chunk, &notes, &mut self.skipped);
         }

@@ -33,7 +33,7 @@ pub enum Delta<'a> {
         /// The fragment.
         fragment: &'a str,
     },
-    /// The server reads the prompt. It is no part of the answer, which has not begun (QUIRKS row 122).
+    /// The server reads the prompt. It is not part of the answer, which has not begun (QUIRKS row 122).
     PromptProgress(PromptProgress),
     /// A problem that did not end the stream.
     Problem(&'a Problem),

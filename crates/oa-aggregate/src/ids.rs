@@ -110,7 +110,7 @@ impl UsedIds {
         self.ids.extend(blocks.filter_map(id_of).map(str::to_owned));
     }
 
-    /// Gives the calls of a new answer ids of their own.
+    /// Gives the calls of a new answer unused ids.
     pub fn replace_all(&self, answer: &mut AssistantMessage) {
         for block in &mut answer.content {
             match block {

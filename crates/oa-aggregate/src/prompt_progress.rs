@@ -17,7 +17,7 @@ struct Member {
     time_ms: f64,
 }
 
-/// Reads the member `prompt_progress`; `None` if it is anything else than an object of numbers.
+/// Reads the member `prompt_progress`; `None` if it is anything other than an object of numbers.
 pub(crate) fn read(raw: &str) -> Option<Box<PromptProgress>> {
     if raw.len() > LONGEST || !raw.starts_with('{') {
         return None;

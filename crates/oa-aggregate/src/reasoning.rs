@@ -61,8 +61,8 @@ impl<'a> Reasoning<'a> {
 
     /// Sets the thinking of the choice: that of the first name with text, never of two of them.
     ///
-    /// The notes get the string that it was, if another chunk that differs there alone has its thinking there, too.
-    /// Where one name falls silent the next one counts, so that no single place decides once two of them speak.
+    /// The notes get its string, if another chunk that differs only there has its thinking there, too. If the text of
+    /// one name is empty, the next one counts, so no single place decides once two of them have text.
     pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
         let mut silent = None;

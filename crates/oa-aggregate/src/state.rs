@@ -274,7 +274,7 @@ impl State {
     fn give_up(&mut self) -> Result<(), Error> {
         if !self.problems.iter().any(|known| matches!(known, Problem::Server(_))) {
             let words =
-                "the server ended the answer with the finish reason \"error\" and said no more";
+                "the server ended the answer with the finish reason \"error\" and no details";
             self.add_problem(Problem::Server(Box::new(ServerError::from_value(words.into()))))?;
             self.unexplained = Some(self.problems.len() - 1);
         }

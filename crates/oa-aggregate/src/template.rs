@@ -31,7 +31,7 @@
 //! ```
 //!
 //! 1. The bytes up to the open slot, `{"id":"c-1","created":17,..,"content":"`, differ from the payload in the second
-//!    digit of `created`. A closed slot is there, so it is opened; from now on its value is checked each time.
+//!    digit of `created`. There is a closed slot, so it is opened; from now on its value is checked each time.
 //! 2. The comparison starts over: the bytes up to `created` are equal. `18` is a number by the grammar of RFC 8259, two
 //!    bytes long. The bytes up to the text are equal. `lo\n` is a valid string up to its closing quote: this is the text.
 //!    The bytes after it are equal, and both end.

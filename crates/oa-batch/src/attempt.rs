@@ -39,7 +39,7 @@ impl Attempt {
         self.client.turn_metadata().total_usage.total().unwrap_or_default()
     }
 
-    /// Returns the text of the answers that ended before a failure, and what joins it with the next.
+    /// Returns the text of the answers that ended before a failure, and the joiner for the next one.
     fn text(&self) -> (String, TurnText) {
         let (mut text, mut turn) = (String::new(), TurnText::default());
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
@@ -51,7 +51,7 @@ impl Attempt {
     }
 }
 
-/// Judges an outcome. An answer that broke off may be asked for again, because nobody has read any of it.
+/// Judges an outcome. An answer that broke off may be requested again, because none of it was delivered.
 pub(crate) fn attempt_outcome(result: &Result<Reply>) -> AttemptOutcome {
     match result {
         Err(error) if may_pass(error) => AttemptOutcome::MayPass(error.retry_after()),

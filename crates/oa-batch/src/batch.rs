@@ -64,7 +64,7 @@ where
 /// tools at once; there are no tasks. With a log, its thread ends after the write in progress, and nothing that was
 /// yielded is asked again by the next run.
 ///
-/// Nothing progresses unless it is polled: between two calls of `next` answers wait, and their timeouts pass. Spawn a
+/// Nothing progresses unless it is polled: between two calls of `next`, answers wait and their timeouts run. Spawn a
 /// task for slow work on a reply.
 #[must_use = "streams do nothing unless polled"]
 pub struct RunningBatch<'a> {
@@ -101,7 +101,7 @@ enum Job {
         prompt: Message,
         found: Option<Result<Reply>>,
     },
-    /// There is no client for the prompt.
+    /// No client could be made for the prompt.
     Refused {
         index: u64,
         error: oa_client::Error,
@@ -139,7 +139,7 @@ impl<'a> RunningBatch<'a> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns how far the batch is.
+    /// Returns the progress of the batch.
     #[must_use]
     pub fn progress(&self) -> BatchProgress {
         let mut progress = self.progress;
@@ -156,7 +156,7 @@ impl<'a> RunningBatch<'a> {
         progress
     }
 
-    /// Returns how many prompts the source has, if it knows.
+    /// Returns the number of prompts in the source, if known.
     fn to_come(&self) -> Option<u64> {
         match &self.prompts {
             None => Some(0),
@@ -187,7 +187,7 @@ impl<'a> RunningBatch<'a> {
         }
     }
 
-    /// Begins what there is room and time for.
+    /// Starts the attempts for which there is room and whose time has come.
     fn begin_attempts(&mut self, cx: &mut Context<'_>, now: Duration) {
         while let Some(index) = self.scheduler.take_retry(now) {
             if let Some((attempt, _)) = self.waiting.remove(&index) {
@@ -215,7 +215,7 @@ impl<'a> RunningBatch<'a> {
         self.scheduler.end_prompts();
     }
 
-    /// Returns the first job of a prompt: a look into the log, or the question.
+    /// Returns the first job of a prompt: a lookup in the log, or the first attempt.
     fn first(&self, index: u64, prompt: Message) -> JobFuture<Job> {
         #[cfg(feature = "log")]
         if let Some(log) = self.log.as_ref().filter(|log| log.knows(index)) {

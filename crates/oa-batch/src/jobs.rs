@@ -9,9 +9,8 @@ pub(crate) type JobFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A set of futures that run while it is polled.
 ///
-/// They are no tasks: dropping the set drops all of them at once, so nothing of a batch outlives it, and what they
-/// borrow or panic with stays with the caller. One core is enough, since an answer costs far less to read than to
-/// generate.
+/// They are not tasks: dropping the set drops all of them at once, so nothing of a batch outlives it, and their borrows
+/// and panics stay with the caller. One core is enough, since an answer costs far less to read than to generate.
 pub(crate) struct Jobs<T> {
     slots: Vec<Option<Job<T>>>,
     free: Vec<usize>,

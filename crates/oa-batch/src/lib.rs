@@ -1,7 +1,7 @@
 //! Thousands of prompts through one agent.
 //!
-//! [`run_batch`] takes prompts from an iterator, [`run_batch_stream`] from a stream. Each prompt is a conversation of its
-//! own with the agent's tools, hooks and limits. The replies come as a stream of `(index, Result<Reply>)`.
+//! [`run_batch`] takes prompts from an iterator, [`run_batch_stream`] from a stream. Each prompt is a separate
+//! conversation with the agent's tools, hooks and limits. The replies come as a stream of `(index, Result<Reply>)`.
 //!
 //! ```
 //! use oa_batch::{BatchOptions, run_batch};

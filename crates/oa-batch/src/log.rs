@@ -22,13 +22,13 @@ pub(crate) use self::fingerprint::Fingerprint;
 /// the same prompts with the same log yields logged replies from the file and asks for the rest: prompts without a line,
 /// and prompts that failed, unless [`keep_failures`](Self::keep_failures) is set.
 ///
-/// What a crash costs: the replies that were not yielded yet. These are the prompts in progress and those whose lines wait
+/// A crash costs the replies that were not yielded yet. These are the prompts in progress and those whose lines wait
 /// for the disk, at most [`concurrency`](crate::BatchOptions::concurrency) and [`window`](crate::BatchOptions::window)
 /// together; they are asked again. A batch that is dropped writes the lines that wait, so it costs only the prompts in
 /// progress. With [`in_input_order`](crate::BatchOptions::in_input_order), replies that wait for their turn are on disk
 /// already.
 ///
-/// A line names its prompt by index and by a fingerprint of its content. A prompt that is not the one whose reply is
+/// A line names its prompt by index and by a fingerprint of its content. A prompt that differs from the one whose reply is
 /// logged at its index fails with kind `InvalidInput` and is not asked. A prompt that failed may be changed.
 ///
 /// One batch at a time can have the file open. A line that a crash cut off is overwritten. In memory there are 24 bytes

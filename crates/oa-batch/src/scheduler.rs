@@ -21,15 +21,15 @@ pub(crate) struct Rules {
 /// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum AttemptOutcome {
-    /// The server answered, or refused for good. Either way it is there.
+    /// The server answered, or rejected the prompt permanently. Either way it is up.
     Answered,
-    /// The log knew; no server was asked.
+    /// The log had the outcome; no request was sent.
     Logged,
     /// The same prompt may succeed later, at the earliest after this time.
     MayPass(Option<Duration>),
 }
 
-/// The course of a batch as a state machine: which prompt is next, who is asked again, and which outcome is due.
+/// The course of a batch as a state machine: which prompt is next, which is asked again, and which outcome is due.
 ///
 /// Each prompt has an index and goes this way: taken (in progress), perhaps several times waiting and in progress
 /// again, then ended, settled, and yielded. An index is yielded exactly once. The clock is the caller's: times are
@@ -56,7 +56,7 @@ pub(crate) struct Scheduler {
     settled: BTreeSet<u64>,
     /// The number of prompts that were yielded.
     yielded: u64,
-    /// Failures in a row that may pass.
+    /// Consecutive failures that may be temporary.
     streak: u32,
     /// No attempt begins before this time.
     paused_until: Duration,
@@ -112,7 +112,7 @@ impl Scheduler {
         Some(index)
     }
 
-    /// There are no further prompts.
+    /// Records that there are no further prompts.
     pub(crate) fn end_prompts(&mut self) {
         self.has_more = false;
     }
@@ -147,7 +147,7 @@ impl Scheduler {
         true
     }
 
-    /// The outcome of a prompt can be yielded.
+    /// Records that the outcome of a prompt can be yielded.
     pub(crate) fn settle(&mut self, index: u64) {
         debug_assert!(self.ended > 0 && index < self.next, "the prompt {index} has not ended");
         self.ended -= 1;
@@ -164,7 +164,7 @@ impl Scheduler {
         self.settled.pop_first()
     }
 
-    /// Takes no further prompts and no retries. Returns the prompts that waited for one, which must be settled.
+    /// Stops taking prompts and retries. Returns the prompts that waited for one, which must be settled.
     #[cfg(any(feature = "log", test))]
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
         (self.has_more, self.rules.retries) = (false, self.retried);
@@ -174,14 +174,14 @@ impl Scheduler {
         waited
     }
 
-    /// Returns when something can begin that only waits for its time; always later than `now`.
+    /// Returns the next time at which a waiting attempt can begin; always later than `now`.
     pub(crate) fn wakes_at(&self, now: Duration) -> Option<Duration> {
         if !self.has_room() {
             return None;
         }
         let retry = self.waiting.first_key_value().map(|((due, _), _)| *due);
         let pause = self.pause_end();
-        // Without a pause it is the source that prompts wait for.
+        // Without a pause, prompts wait only for the source.
         let prompt = self.may_grow().then_some(pause).filter(|pause| *pause > now);
         let due = retry.map(|due| due.max(pause)).filter(|due| *due > now);
         due.into_iter().chain(prompt).min()

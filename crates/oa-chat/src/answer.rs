@@ -327,7 +327,7 @@ impl AnswerStream {
                     Delta::Thinking(thinking) => this.thinking += thinking.len(),
                     _ => {}
                 }
-                // These are nothing of the answer.
+                // These are not part of the answer.
                 if !matches!(delta, Delta::Problem(_) | Delta::PromptProgress(_)) {
                     this.watch.note_content();
                     this.beginning.note(&this.watch);
@@ -464,7 +464,7 @@ impl Arriving {
 
     /// Ends reading, unless the answer is retried.
     fn end(&mut self, failure: Option<Error>) {
-        // What the server itself said counts for more than how its connection ended after that.
+        // An error that the server reported takes precedence over the way its connection ended.
         let pipeline = &self.pipeline;
         let failure = reported(pipeline.problems())
             .map(|error| {
@@ -502,7 +502,7 @@ impl Arriving {
         }
         let begun = self.pipeline.aggregator().has_begun();
         if self.destination.is_none() {
-            // A stream of deltas has errors of its own; others are of its transport.
+            // A stream of deltas fails with an `Error`, or with an error of its transport.
             return Err(match error.downcast::<Error>() {
                 Ok(error) => *error,
                 Err(error) => Error::transport(error, self.pipeline.received(), begun),

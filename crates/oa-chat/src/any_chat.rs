@@ -27,7 +27,7 @@ enum Inner {
     Other(Arc<dyn Ask>),
 }
 
-/// A type-erased service: each request has a clone of its own.
+/// A type-erased service: each request has its own clone.
 trait Ask: Send + Sync {
     fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>>;
 }

@@ -110,7 +110,7 @@ impl TextDialect {
     ) -> Option<Box<dyn Grammar>> {
         // Nothing can be called, and this is as it would be with a model that has function calling.
         let is_native = !mode.is_text() && self.tools.is_empty();
-        // Without tools, such an answer is no object of the dialect.
+        // Without tools, such an answer is not an object of the dialect.
         let is_own = is_json && !offers_tools;
         (!is_native && !is_own).then(|| self.dialect.grammar(Arc::clone(&self.tools)))
     }

@@ -1,9 +1,9 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// A box that does not tell other crates how its contents are dropped.
+/// A box that hides from other crates how its contents are dropped.
 ///
-/// The compiler writes the code that drops a value into every crate, and every part of a crate, that drops one. For a
+/// The compiler generates the code that drops a value in every crate, and every codegen unit, that drops one. For a
 /// connection, a parser or a whole agent, those copies are hundreds of kilobytes of a program, and seconds of each build.
 /// The contents of this box are dropped by a call to code that exists once, in the crate that made the box. Reading them
 /// costs such a call, too, so code in a loop takes its reference once.

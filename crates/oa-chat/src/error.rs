@@ -276,7 +276,7 @@ impl Error {
                 (ErrorKind::Config, None)
             }
             Some(_) => (ErrorKind::Stream, None),
-            // Some other transport: before anything came it could not connect as far as we know.
+            // Another transport: if nothing has arrived, assume that it could not connect.
             None if received == 0 && !begun => (ErrorKind::Connect, None),
             None => (ErrorKind::Stream, None),
         };
@@ -298,7 +298,7 @@ impl Error {
         error
     }
 
-    /// Wraps the error of a chat service: one of ours, unless a layer in between has one of its own.
+    /// Wraps the error of a chat service: an [`Error`], unless a layer in between returns its own type.
     pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
         match source.downcast::<Self>() {
             Ok(error) => *error,
@@ -308,7 +308,7 @@ impl Error {
 
     pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
         if let PipelineError::BadChunk(_) = error {
-            // Not the cause as well: it quotes the server, and secrets are taken out of the message alone.
+            // Without the cause: it quotes the server, and secrets are masked only in the message.
             return Self::stream(format!("{error}; {received} bytes arrived"), received);
         }
         let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes arrived"));

@@ -77,7 +77,7 @@ async fn try_answer(
         check_readable(response.headers())?;
         return Ok(arriving(destination, request, way, response, watch));
     }
-    // In a box: most answers are no errors.
+    // In a box: most answers are not errors.
     Err(Box::pin(refusal(destination, response, &mut watch)).await)
 }
 

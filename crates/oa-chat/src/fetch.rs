@@ -84,8 +84,8 @@ pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
     Error::compressed(headers).map_or(Ok(()), Err)
 }
 
-/// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that one that trickles
-/// in ends as well.
+/// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that a body that
+/// trickles in ends as well.
 pub(crate) async fn collect(body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fill(&mut bytes, body, watch).await?;

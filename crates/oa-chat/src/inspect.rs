@@ -159,7 +159,7 @@ impl Endpoint {
         F: FnMut(&Bytes) + Send + Unpin + 'static,
     {
         let envelope = Envelope::new(&self.0, [None, None], [chat.parameters; 2])?;
-        // The bracket is in the envelope, which takes this one for the comma before the first.
+        // The envelope has the bracket, and this one stands for the comma before the first message.
         let mut written = vec![b'['];
         for message in chat.messages {
             write_message(message, &chat.traits.format, &mut written);

@@ -22,7 +22,7 @@ pub(crate) struct Learned {
     templates: Mutex<Vec<TemplateCache>>,
 }
 
-/// The maximum number of stored template sets. Further concurrent answers learn their templates anew.
+/// The maximum number of stored template sets. Further concurrent answers learn their own templates.
 const MOST_CACHES: usize = 8;
 
 impl Learned {

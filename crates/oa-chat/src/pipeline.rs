@@ -325,7 +325,7 @@ impl Pipeline {
 /// The name of error events, and of llama.cpp's error field.
 const ERROR: &str = "error";
 
-/// Returns the payload in a line that is no event, and true if it is an error; `None` for any other line.
+/// Returns the payload in a line that is not an event, and true if it is an error; `None` for any other line.
 #[cold]
 fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
     if line.trim_ascii_start().first() == Some(&b'{') {

@@ -77,7 +77,7 @@ impl Provider {
     }
 
     /// Returns the name for `gen_ai.provider.name` in spans and metrics: from the list in OpenTelemetry's conventions, and
-    /// for other servers one in its spelling.
+    /// in the same style for other servers.
     ///
     /// ```
     /// use oa_chat::Provider;

@@ -302,6 +302,6 @@ impl fmt::Debug for ChatRequest {
     }
 }
 
-// Each service hands it on by value; up to this size it is copied without a call.
+// Each service passes it on by value; up to this size it is copied without a call.
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ChatRequest>() <= 128);

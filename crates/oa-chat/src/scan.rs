@@ -105,7 +105,7 @@ impl Scan {
                 }
                 _ => return None,
             };
-            // Without a name there is no call that could have a result, and nothing to tell before its error.
+            // Without a name there is no call that could have a result, and nothing to report before its error.
             let is_named = !self.told.is_empty();
             if self.holds_text && is_named {
                 self.before.get_or_insert(self.blocks.len());

@@ -1,6 +1,6 @@
 //! The host and port of a server.
 
-/// A host and a port, as `server.address` and `server.port` have them in spans and metrics.
+/// A host and a port, for `server.address` and `server.port` in spans and metrics.
 ///
 /// ```
 /// use oa_chat::ServerAddress;

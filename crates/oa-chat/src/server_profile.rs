@@ -125,7 +125,7 @@ impl ServerProfile {
             }
             _ => return refuse(format_args!("is invalid: \"{MARK}\": {VERSION} is missing")),
         }
-        // From the text once more, because that tells where something is wrong.
+        // Parsed from the text again, because that error has a position.
         let profile: Self = match serde_json::from_str(json) {
             Ok(profile) => profile,
             Err(error) => return refuse(format_args!("cannot be used: {error}")),

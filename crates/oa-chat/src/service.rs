@@ -27,7 +27,7 @@ pub(crate) enum AnyService {
     Own(Transport),
 }
 
-/// A type-erased service: each request has a clone of its own.
+/// A type-erased service: each request has its own clone.
 pub(crate) trait Deliver: Send + Sync {
     fn deliver(&self, request: Request<RequestBody>) -> OtherHead;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 pub struct Timeout(Option<Duration>);
 
 impl Timeout {
-    /// Returns the duration; `None` is no limit.
+    /// Returns the duration; `None` means no limit.
     #[must_use]
     pub fn duration(self) -> Option<Duration> {
         self.0

@@ -74,10 +74,10 @@ impl Transcript {
     /// Follows the conversation: serializes messages that are new or have changed.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         let WireFormat { messages, dialect, .. } = &self.format;
-        // In a dialect results are text.
+        // In a dialect, results are text.
         let is_inline = messages.result_images == ResultImages::Inline && dialect.is_none();
         let known = self.known(revisions);
-        // What was written as it stands had no images, so only what is new is looked at.
+        // Messages that were written unchanged had no images, so only new ones are checked.
         let is_plain = !self.is_apart && !history.iter().skip(known).any(has_result_images);
         if is_inline || is_plain {
             return self.follow_sent(history, revisions, known);
@@ -100,7 +100,7 @@ impl Transcript {
 
     /// Follows the messages that were sent, some of which are already serialized.
     fn follow_sent(&mut self, history: &[Message], revisions: &[u64], known: usize) {
-        // In a dialect results are the user's words.
+        // In a dialect, results are user messages.
         let in_text = self.format.dialect.is_some();
         let is_user = |place: usize| {
             history.get(place).is_some_and(|message: &Message| match message.role {

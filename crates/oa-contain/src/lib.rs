@@ -24,7 +24,7 @@
 //!     }
 //! }
 //!
-//! discard(Hostile); // the program goes on
+//! discard(Hostile); // the program continues
 //! ```
 //!
 //! # Not included

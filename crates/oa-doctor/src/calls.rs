@@ -158,7 +158,7 @@ pub(crate) async fn results(cx: &ProbeContext) -> Finding {
     Finding::new(PROBE, Verdict::Warn, "a call and its result are accepted, but not answered")
 }
 
-/// A call, and what is wrong with its name or arguments.
+/// A call, and the problem with its name or arguments.
 struct Called {
     call: ToolUseBlock,
     problem: Option<String>,

@@ -97,7 +97,7 @@ pub(crate) fn signs(provider: Provider) -> Signs {
     }
 }
 
-/// The signs of a provider. An empty text is no sign.
+/// The signs of a provider. An empty text means that there is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signs {
     /// The prefix of its `Server` header.

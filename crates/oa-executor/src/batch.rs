@@ -37,7 +37,7 @@ pub(crate) struct CallSettings {
 }
 
 impl Batch {
-    /// Creates a batch without shared state or cancellation, with emissions, as a run of its own.
+    /// Creates a batch without shared state or cancellation, with emissions, as a separate run.
     pub fn new() -> Self {
         Self {
             state: State::new(),

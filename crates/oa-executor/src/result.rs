@@ -40,7 +40,7 @@ pub struct ExecutionResult {
 }
 
 impl ExecutionResult {
-    /// Returns true for every outcome but [`Ok`](Outcome::Ok): the model is told that the call failed.
+    /// Returns true for every outcome but [`Ok`](Outcome::Ok): the model sees that the call failed.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()

@@ -84,7 +84,7 @@ pub(crate) fn read_input(
     if text.contains('\n') {
         return Err(format!("the input of `{name}` is several lines: {ADVICE}"));
     }
-    // A list, if a list is wanted; else it is text like any other.
+    // A list if a list is expected, otherwise plain text.
     if text.starts_with('[')
         && let Ok(input) = whole(text).and_then(|list| sole(list, schema))
     {

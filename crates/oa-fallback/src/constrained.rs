@@ -118,7 +118,7 @@ impl Dialect for Constrained {
         };
         Some(match (&*text, &*written) {
             ("", _) => written,
-            // An answer of a type is an object itself.
+            // Structured output is an object itself.
             (json, "") if is_object(json) => {
                 format!("{{\"answer\": {json}}}")
             }

@@ -8,7 +8,7 @@ use crate::head::{CallHead, NoMatch};
 ///
 /// A [`Scanner`](crate::Scanner) drives it: the scanner buffers text, enforces limits and queues items. Two rules
 /// ensure that the result does not depend on how the answer was split: the result of [`begin`](Self::begin) depends
-/// only on the text that it read through its [`CallHead`], and a [`CallBody`] reads one byte after the other.
+/// only on the text that it read through its [`CallHead`], and a [`CallBody`] reads byte by byte.
 pub trait Grammar: fmt::Debug + Send + Sync {
     /// Returns true if anything that [`begin`](Self::begin) matches may start with this byte. All other text is emitted
     /// immediately. It is not called for white space that is removed with the call after it ([`AfterCall::Cut`]).

@@ -55,7 +55,7 @@ enum State {
     /// A name is next, or the end of an object that is empty.
     FirstName,
     Colon,
-    /// A comma is next, or the end of what is open.
+    /// A comma is next, or the end of the open array or object.
     Between,
     /// Inside a string, with the escape that has begun.
     String {
@@ -266,7 +266,7 @@ impl PartialReader {
         Ok(&rest[1..])
     }
 
-    /// Reads as much of an escape as there is. What is there of it is kept, 11 bytes at most.
+    /// Reads as much of an escape as has arrived. An incomplete one is kept, 11 bytes at most.
     fn escape<'a>(&mut self, rest: &'a str) -> Result<&'a str> {
         let State::String { escape, .. } = &mut self.state else { return Ok(rest) };
         let begun = escape.len();
@@ -346,14 +346,14 @@ impl PartialReader {
         let value: Value = word
             .parse()
             .map_err(|_| Error::syntax(format!("{} is not a JSON value", quoted(&word))))?;
-        // Of a number nothing is held but itself.
+        // A number holds no memory beyond itself.
         self.held -= 2 * word.len();
         self.put(value)?;
         self.value_ended();
         Ok(&rest[end..])
     }
 
-    /// Puts a value to the place that is being read.
+    /// Puts a value in the place that is being read.
     fn put(&mut self, value: Value) -> Result<()> {
         let bytes = self.path.cost();
         self.hold(bytes)?;

@@ -25,7 +25,7 @@ pub(crate) trait Build: Sized {
     fn member_cost(count: usize) -> usize;
 
     fn array(items: Vec<Self>) -> Self;
-    /// Adds a member, unless there is one of its name already and that is a doubt to refuse.
+    /// Adds a member, unless its name is taken and duplicates are rejected.
     fn insert(members: &mut Self::Members, name: String, value: Self, doubt: Doubt) -> Result<()>;
     fn object(members: Self::Members, doubt: Doubt) -> Result<Self>;
     fn string(text: String) -> Self;
@@ -134,7 +134,7 @@ impl<'a> Syntax<'a> {
             if !self.take(':') && !self.ends_here() {
                 return Err(self.unexpected(&format!("a colon after {}", quoted(&name))));
             }
-            // A member without its value goes.
+            // A member without its value is dropped.
             if self.ends_here() {
                 break;
             }
@@ -228,7 +228,7 @@ impl<'a> Syntax<'a> {
         }
     }
 
-    /// Skips a comment, if one is there.
+    /// Skips a comment, if one comes next.
     fn skip_comment(&mut self) -> bool {
         let length = if self.rest.starts_with("//") {
             self.rest.find('\n')

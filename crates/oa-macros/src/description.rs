@@ -4,7 +4,7 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 /// Returns the text of doc comments as an expression, or nothing if there is none.
 ///
-/// Lines lose the indentation that they share, as in rustdoc, and blank lines at both ends go.
+/// As in rustdoc, the indentation that all lines share and blank lines at both ends are removed.
 pub(crate) fn of_docs(attributes: &[Attribute]) -> Option<TokenStream> {
     let lines: Vec<&Expr> = attributes.iter().filter_map(doc).collect();
     let texts: Option<Vec<String>> = lines.iter().map(|line| literal(line)).collect();
@@ -14,7 +14,7 @@ pub(crate) fn of_docs(attributes: &[Attribute]) -> Option<TokenStream> {
             let text = text.trim();
             (!text.is_empty()).then(|| quote!(#text))
         }
-        // Texts of other macros, such as `#[doc = include_str!("..")]`, are known to the compiler alone.
+        // Only the compiler knows the texts of other macros, such as `#[doc = include_str!("..")]`.
         None => {
             let lines = lines.iter().map(|line| match literal(line) {
                 Some(text) => text.strip_prefix(' ').unwrap_or(&text).to_token_stream(),

@@ -7,7 +7,7 @@ use syn::{Error, Result};
 pub(crate) struct Errors(Option<Error>);
 
 impl Errors {
-    /// Records a mistake that a piece of the source makes.
+    /// Records a mistake in a piece of the source.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(Error::new_spanned(tokens, message));
     }

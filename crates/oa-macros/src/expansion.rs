@@ -35,7 +35,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         let build = expansion.build();
         expansion.with_tool(&build)
     } else if function.has_receiver {
-        // Beside a method there is no place for a type.
+        // A type cannot be declared beside a method.
         let item = &function.item;
         quote!(#errors #item)
     } else {
@@ -51,9 +51,9 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// Writes the function, and beside it the type of its name that makes the tool.
+    /// Writes the function, and beside it a type of the same name that makes the tool.
     ///
-    /// Types and functions have names of their own, so the two are not in each other's way.
+    /// Types and functions have separate namespaces, so the two do not conflict.
     fn with_tool(&self, body: &TokenStream) -> TokenStream {
         let (item, facade) = (&self.function.item, &self.options.facade);
         let (visibility, name) = (&item.vis, at(self.function.name(), item.sig.ident.span()));
@@ -61,7 +61,7 @@ impl Expansion<'_> {
             item.attrs.iter().filter(|attribute| attribute.path().is_ident(word)).collect()
         };
         let (conditions, deprecated) = (attributes("cfg"), attributes("deprecated"));
-        // Whoever asks for the tool is to be told, and not its own code.
+        // The deprecation warning is for users of the tool, not for the generated code.
         let quiet = (!deprecated.is_empty()).then(|| quote!(#[allow(deprecated)]));
         let docs = format!(" The tool of the function [`{name}`](fn@{name}).");
         quote! {
@@ -125,7 +125,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// Writes the call of the function, and what becomes of the value that it returns.
+    /// Writes the call of the function, and the conversion of the value that it returns.
     fn result(&self) -> TokenStream {
         let signature = &self.function.item.sig;
         Returned::of(signature).written(&self.options.facade, |span| {
@@ -153,12 +153,12 @@ fn declare(arguments: &[&Argument], facade: &Path) -> TokenStream {
                 quote!(::core::convert::Into::into(#text))
             }
             DefaultValue::Expression(value) => value.to_token_stream(),
-            // A function, although serde has a word for it: so a type without a default is shown at this one.
+            // A function, although serde has a keyword for it: so the compiler reports a type without `Default` here.
             DefaultValue::OfType(word) => {
                 quote_spanned!(own(word.span())=> ::core::default::Default::default())
             }
         };
-        // A function that always returns `Some` is what was asked for.
+        // The user may have asked for a function that always returns `Some`.
         Some(quote! {
             #[allow(clippy::unnecessary_wraps)]
             fn #function() -> #ty {
@@ -214,12 +214,12 @@ fn default_of(argument: &Ident) -> Ident {
     format_ident!("__default_{}", argument.unraw(), span = own(argument.span()))
 }
 
-/// Returns a variable that no name of the user's code can be, nor hide.
+/// Returns a variable that the user's code can neither name nor shadow.
 fn local(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// Returns a name as the macro's own, at a place.
+/// Returns a name as the macro's own, with this span.
 fn at(name: &Ident, span: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(own(span));

@@ -10,9 +10,9 @@ use crate::parameter::Parameter;
 
 /// The function under `#[tool]`.
 pub(crate) struct Function {
-    /// As it was, without the attributes of parameters that are for the tool.
+    /// The function as written, without the parameter attributes that are for the tool.
     pub(crate) item: ItemFn,
-    /// Without those that make a mistake.
+    /// The parameters, without invalid ones.
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) has_receiver: bool,
 }
@@ -61,7 +61,7 @@ impl Function {
         &self.item.sig.ident
     }
 
-    /// Checks the name of the function, where it is that of the tool.
+    /// Checks the name of the function, if it is the tool's name.
     pub(crate) fn check_name(&self, options: &Options, errors: &mut Errors) {
         if options.name.is_none()
             && let Err(message) = check_name(&self.name().unraw().to_string())
@@ -92,7 +92,7 @@ fn refuse_receiver(receiver: &Receiver, errors: &mut Errors) {
     errors.at(receiver, message);
 }
 
-/// Returns the part of an item at which a mistake is shown: not all of it.
+/// Returns the part of an item at which a mistake is reported, which is not the whole item.
 fn keyword(item: &Item) -> TokenStream {
     match item {
         Item::Const(item) => item.const_token.to_token_stream(),

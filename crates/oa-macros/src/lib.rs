@@ -1,10 +1,10 @@
 //! `#[tool]`: a documented Rust function as a tool for a language model.
 //!
-//! The crate `open-agent` exports the attribute with its feature `macros`, and [its page](macro@tool) says all about it.
+//! The crate `open-agent` exports the attribute with its feature `macros`, and [its page](macro@tool) documents it.
 //!
 //! # When to use this crate directly
 //!
-//! Not at all, except beside `oa-tools` with its feature `macros`, without the rest of the SDK. The attribute then takes
+//! Only with `oa-tools` and its feature `macros`, without the rest of the SDK. The attribute is then written
 //! `#[tool(crate = "oa_tools")]`.
 //!
 //! # Not included
@@ -26,9 +26,9 @@ mod expansion;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a function: its doc comment is the description, its parameters are the arguments.
+/// Makes a function a tool: its doc comment is the description, its parameters are the arguments.
 ///
-/// The function stays as it is. Beside it stands a type of the same name, whose function `tool()` returns the tool:
+/// The function is unchanged. The macro adds a type of the same name, whose function `tool()` returns the tool:
 ///
 /// ```
 /// # extern crate oa_tools as open_agent;
@@ -58,7 +58,7 @@ use proc_macro::TokenStream;
 /// # }
 /// ```
 ///
-/// The expansion is what one would write with the builder: a type that derives `Deserialize` and `JsonSchema`, and
+/// The expansion is what you would write with the builder: a type that derives `Deserialize` and `JsonSchema`, and
 /// `tool(name, description).typed(|arguments: Arguments| ..)`.
 ///
 /// # Functions
@@ -66,8 +66,8 @@ use proc_macro::TokenStream;
 /// An `async` function runs on the executor's task. Any other function may block, so the executor runs it on its blocking
 /// pool. Tools are free functions without generic parameters, and have docs, or a description among the options.
 ///
-/// A function may return anything that implements `Serialize`, or a `Result` of that and an error. Errors are whatever
-/// `?` makes a `ToolError` of: any `std::error::Error`, `anyhow::Error`, a `String` or `&str`.
+/// A function may return anything that implements `Serialize`, or a `Result` of that and an error. The error is of any
+/// type that `?` converts to a `ToolError`: any `std::error::Error`, `anyhow::Error`, a `String` or `&str`.
 ///
 /// # Parameters
 ///
@@ -75,7 +75,7 @@ use proc_macro::TokenStream;
 /// | --- | --- |
 /// | `city: String` | an argument of the model, of any type that is `Deserialize` and `JsonSchema` |
 /// | `days: Option<u32>` | an argument that the model may omit |
-/// | `#[default(3)] days: u32` | the same, with a value for it; a string literal becomes a `String` or what else it converts into. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
+/// | `#[default(3)] days: u32` | the same, with a default value; a string literal becomes a `String` or any type that it converts into. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
 /// | `#[default] days: u32` | the same, with `Default::default()` |
 /// | `context: &ToolContext` | the context of the call, for progress and cancellation; the model does not see it |
 /// | `#[state] db: &Db` | the value of that type given to `AgentOptionsBuilder::state`. Without one, a call fails with an error that names the type |
@@ -100,7 +100,7 @@ use proc_macro::TokenStream;
 ///
 /// # Errors
 ///
-/// Mistakes are shown at the word that makes them, all at once.
+/// All mistakes are reported at once, each at the word that causes it.
 ///
 /// # Examples
 ///

@@ -5,7 +5,7 @@ const LENGTH: usize = 64;
 ///
 /// # Errors
 ///
-/// Says what is allowed.
+/// Lists the allowed characters and the length limit.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= LENGTH && name.chars().all(is_allowed) {

@@ -22,7 +22,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the options, and records what is wrong with them.
+    /// Reads the options, and records the mistakes in them.
     pub(crate) fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut this = Self {
             name: None,
@@ -121,7 +121,7 @@ impl Entry {
     }
 }
 
-/// Returns a value that must be known here, as text.
+/// Returns the text of a value that must be a string literal.
 fn text(value: Expr, name: &str, errors: &mut Errors) -> Option<LitStr> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),

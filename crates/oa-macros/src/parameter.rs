@@ -32,16 +32,16 @@ pub(crate) enum DefaultValue {
     OfType(Ident),
 }
 
-/// A value that the agent was given.
+/// A value from the agent's state.
 pub(crate) struct State {
-    /// Behind the reference.
+    /// The type behind the reference.
     pub(crate) ty: Type,
     /// True for `Option<&T>`.
     pub(crate) is_optional: bool,
 }
 
 impl Parameter {
-    /// Reads a parameter, and takes away the attributes that are for the tool alone.
+    /// Reads a parameter, and removes the attributes that are only for the tool.
     ///
     /// Returns nothing if it makes a mistake, which is then recorded.
     pub(crate) fn take(parameter: &mut PatType, errors: &mut Errors) -> Option<Self> {
@@ -106,7 +106,7 @@ struct Marks {
     /// Docs, and what serde and schemars are told.
     for_field: Vec<Attribute>,
     default: Option<DefaultValue>,
-    /// The word `default`, if it is there.
+    /// The word `default`, if present.
     default_mark: Option<Path>,
     state: Option<Path>,
 }
@@ -149,7 +149,7 @@ impl Marks {
         this
     }
 
-    /// Records what is for arguments alone, where the parameter is none.
+    /// Records attributes that only arguments may have, for a parameter that is not one.
     fn refuse_for_model(&self, message: &str, errors: &mut Errors) {
         let others =
             self.for_field.iter().map(Attribute::path).filter(|path| !path.is_ident("doc"));
@@ -182,7 +182,7 @@ impl DefaultValue {
         }
     }
 
-    /// Returns true for text, which becomes whatever text can be made into.
+    /// Returns true for a string literal, which is converted to the type of the parameter.
     pub(crate) fn is_text(expression: &Expr) -> bool {
         matches!(expression, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }))
     }
@@ -206,7 +206,7 @@ fn name(pattern: &Pat, errors: &mut Errors) -> Option<Ident> {
     }
 }
 
-/// Checks that the type of an argument has a name and borrows nothing. Otherwise records that.
+/// Checks that the type of an argument has a name and borrows nothing, and records a mistake if not.
 fn is_owned(ty: &Type, errors: &mut Errors) -> bool {
     match offense(ty.to_token_stream()) {
         None => true,

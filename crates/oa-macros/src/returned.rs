@@ -3,13 +3,13 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, Ident, Path, PathArguments, ReturnType, Signature, Type};
 
-/// The return type of a function, as far as its signature tells.
+/// The return type of a function, as far as its signature shows it.
 pub(crate) enum Returned {
     /// A type that is called `Result`, such as `anyhow::Result<T>`.
     Result { value: Span, error: Span },
     /// A type whose name may be that of a `Result`.
     Unknown(Span),
-    /// A type that is no `Result`.
+    /// A type that is not a `Result`.
     Value(Span),
 }
 
@@ -42,9 +42,9 @@ impl Returned {
         Self::Result { value, error: types.next().unwrap_or_else(|| last.ident.span()) }
     }
 
-    /// Writes what becomes of a call: JSON, or an error for the model.
+    /// Writes the conversion of a return value: to JSON, or to an error for the model.
     ///
-    /// Each part is at the place of the type that it needs something of, since the compiler shows a mistake there.
+    /// Each part has the span of the type that it requires something of, because the compiler reports mistakes there.
     pub(crate) fn written(
         &self,
         facade: &Path,
@@ -74,12 +74,12 @@ impl Returned {
     }
 }
 
-/// Returns a place whose tokens are the macro's own. Lints for code of the user leave them alone.
+/// Returns a span whose tokens are the macro's own, so that lints for the user's code ignore them.
 pub(crate) fn own(place: Span) -> Span {
     Span::call_site().located_at(place)
 }
 
-/// Returns a path at another place, found as before.
+/// Returns a path with another span, resolved as before.
 fn moved(path: &Path, place: Span) -> TokenStream {
     let tokens = path.to_token_stream().into_iter();
     let tokens = tokens.map(|mut token| {

@@ -231,7 +231,7 @@ impl OutputValidator {
         }
         let description = "Gives the final answer and ends the conversation. Call it alone, once \
                            nothing else is to be done.";
-        // Only what is told of it is needed: its calls are answers, and never run.
+        // Only its description is needed: its calls are answers and never run.
         let tool = tool(name, description).schema(self.format.schema().clone());
         let tool = tool.build(|_| async { Ok(Value::Null) });
         tool.check().map_err(|error| Error::config(error.to_string()))?;
@@ -249,7 +249,7 @@ impl OutputValidator {
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
             ContentBlock::ToolUse(_) => true,
-            // The turn makes a call of it, and tells the model what was wrong.
+            // The turn treats it as a call and reports the error to the model.
             ContentBlock::ToolUseError(error) => {
                 is_auto && error.name.is_some() && error.id.is_some()
             }
@@ -292,7 +292,7 @@ impl OutputValidator {
             FinishReason::ContentFilter | FinishReason::Refusal => ProblemKind::Refused,
             _ => ProblemKind::Unfit,
         };
-        // Where the answer was cut says nothing of what is wrong with it.
+        // The place where the answer was cut off does not explain the error.
         let error = match kind {
             ProblemKind::CutOff => TOO_LONG.to_owned(),
             _ => bounded(&error, WORDS),
@@ -300,7 +300,7 @@ impl OutputValidator {
         let said = if is_text { message.text() } else { raw.clone() };
         self.fails(kind, error.clone(), said);
         let is_hopeless = match kind {
-            // Told once to be brief, a model rarely is after it has been told twice.
+            // A model that ignores one request to be brief rarely follows a second.
             ProblemKind::CutOff => std::mem::replace(&mut self.was_cut, true),
             ProblemKind::Unfit => false,
             ProblemKind::Calls | ProblemKind::Refused => true,

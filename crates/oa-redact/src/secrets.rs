@@ -164,7 +164,7 @@ impl Secret {
         spans
     }
 
-    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its telling prefix where the
+    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its masked prefix where the
     /// text was cut off. `ways` is scratch space.
     fn length_in(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> Option<usize> {
         let mut cut_prefix = None;

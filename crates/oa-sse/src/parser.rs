@@ -16,7 +16,7 @@ use crate::line::{
 ///
 /// Pass chunks to [`push`](Self::push) and call [`next_event`](Self::next_event) until it returns `None` ("need
 /// more input"). At the end of the input call [`finish`](Self::finish) or
-/// [`finish_lenient`](Self::finish_lenient), after which `next_event` returns what is left. The events do not
+/// [`finish_lenient`](Self::finish_lenient), after which `next_event` returns the rest. The events do not
 /// depend on how the input is split into chunks.
 ///
 /// After the end, the parser is ready for another stream; the last event id and retry time are kept, as when a
@@ -311,7 +311,7 @@ impl Parser {
 
     /// Ends the input and lets `next_event` return a final block without its blank line.
     ///
-    /// Many model servers omit it. Take what is left before the next [`push`](Self::push).
+    /// Many model servers omit it. Take the remaining events before the next [`push`](Self::push).
     pub fn finish_lenient(&mut self) {
         self.end = End::Lenient;
     }
@@ -488,7 +488,7 @@ impl Parser {
         Found::Event
     }
 
-    /// Returns or drops what is left at the end of the input.
+    /// Returns or drops the last block at the end of the input.
     fn take_end(&mut self, want: Want) -> Found {
         if self.end == End::Lenient {
             if let Some(line) = self.lines.take_unfinished() {

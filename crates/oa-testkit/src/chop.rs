@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// The split of a body into pieces.
 ///
-/// A piece leaves the server at once: an HTTP chunk and a write of its own on a socket, a frame in memory. The
+/// A piece leaves the server at once: an HTTP chunk in a separate write on a socket, a frame in memory. The
 /// pieces always add up to the body, and none is empty.
 ///
 /// # Examples

@@ -27,7 +27,7 @@ use crate::speech::{Part, Speech, Usage};
 ///
 /// | | on a socket | in memory |
 /// | --- | --- | --- |
-/// | piece ([`cut`](Self::cut)) | an HTTP chunk, and a write of its own | a frame |
+/// | piece ([`cut`](Self::cut)) | an HTTP chunk, in a separate write | a frame |
 /// | [`close_after`](Self::close_after) | FIN, in the middle of a chunk or before the last one | `UnexpectedEof` from the body |
 /// | [`reset_after`](Self::reset_after) | RST | `ConnectionReset` from the body |
 /// | [`stall_after`](Self::stall_after) | silence until the client closes | pending for ever |

@@ -60,7 +60,7 @@ impl fmt::Debug for Roots {
 pub struct InvalidCertificates(Option<Box<dyn Error + Send + Sync>>);
 
 impl InvalidCertificates {
-    /// Returns the cause, for an error that tells the rest itself.
+    /// Returns the cause, for an error whose own message has the context.
     #[must_use]
     pub fn into_source(self) -> Option<Box<dyn Error + Send + Sync>> {
         self.0

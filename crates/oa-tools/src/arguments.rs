@@ -10,8 +10,7 @@ use crate::members::{find, find_mut};
 /// The nesting depth to which arguments are checked; deeper values pass.
 const DEPTH: usize = 64;
 /// The number of schemas visited to complete the arguments of a call, and again to check them, so that a
-/// hostile schema cannot take minutes. Arguments that need more are not completed, and what is left unchecked
-/// passes.
+/// hostile schema cannot take minutes. Arguments that need more are not completed, and unchecked values pass.
 const WORK: u32 = 100_000;
 /// The number of completion passes after which arguments count as never settling. Each pass fills in one level
 /// of nested defaults.
@@ -28,9 +27,9 @@ const NAMED: usize = 20;
 /// Completing fills in the `default` of missing `properties`, drops `null` for a property that is neither
 /// required nor nullable (models write it for "not given"), and turns a whole number written as `3.0` into `3`
 /// where the type is `integer`. A default that does not match its own schema is left out: `null` for a string only
-/// tells that the property may be missing. Completing repeats until nothing changes, so nested defaults are filled in too and
-/// completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after 16
-/// passes, are too large to traverse, or are valid only as they are, are not completed at all.
+/// says that the property may be missing. Completing repeats until nothing changes, so nested defaults are filled
+/// in too and completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after
+/// 16 passes, are too large to traverse, or are valid only as they are, are not completed at all.
 ///
 /// Checking covers `type` (and OpenAPI's `nullable`), `enum`, `const`, `required`, `properties`,
 /// `additionalProperties`, `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf` (any match passes) and `$ref` within

@@ -27,7 +27,7 @@ pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 fn range(schema: &Map<String, Value>, value: &Number) -> Option<String> {
-    // Some older schemas have booleans for the exclusive bounds; they are no numbers, so they are ignored.
+    // Some older schemas have booleans for the exclusive bounds; they are not numbers, so they are ignored.
     let limit = |name| find(schema, name).and_then(Value::as_number);
     let lower = [("at least", limit("minimum")), ("more than", limit("exclusiveMinimum"))];
     let upper = [("at most", limit("maximum")), ("less than", limit("exclusiveMaximum"))];

@@ -1,8 +1,8 @@
 //! Tools for language models: the [`Tool`] trait, builders, argument checks and a registry.
 //!
 //! [`tool()`] makes a tool from a closure; a type with state implements [`Tool`]. A [`Registry`] holds tools by
-//! name. Arguments are checked against the tool's schema before it runs, and the model is told which field is
-//! wrong. [`strict_schema`] rewrites a schema for servers with a strict mode.
+//! name. Arguments are checked against the tool's schema before it runs, and the error names the invalid field for
+//! the model. [`strict_schema`] rewrites a schema for servers with a strict mode.
 //!
 //! ```
 //! use oa_tools::{ErrorKind, tool};
@@ -42,7 +42,7 @@
 //! - `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
 //! - `jsonschema` (off by default): arguments are checked by every keyword of JSON Schema, patterns and formats
 //!   included.
-//! - `macros` (off by default): what the expansion of `#[tool]` needs, which is in `oa-macros`.
+//! - `macros` (off by default): support for the expansion of `#[tool]`, which is in `oa-macros`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -99,7 +99,7 @@ pub use crate::typed::schema_of;
 #[cfg(feature = "jsonschema")]
 pub use crate::validator::SchemaValidator;
 
-/// Names in the expansion of `#[tool]`: no part of the public surface.
+/// Names in the expansion of `#[tool]`: not part of the public surface.
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private {

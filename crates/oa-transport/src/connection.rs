@@ -157,7 +157,7 @@ impl Connection {
         let mut cx = Context::from_waker(&self.waker);
         if let Poll::Ready(end) = driver.as_mut().poll(&mut cx) {
             self.failure = end.err();
-            // Dropping the driver tells pending futures that nothing more will come.
+            // Dropping the driver notifies pending futures that nothing more will come.
             self.driver = None;
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Reads whom an address leads to, or says why it leads nowhere.
+    /// Parses the destination of a URI; the error says why there is none.
     pub(crate) fn new(uri: &Uri) -> Result<Self, String> {
         let scheme =
             uri.scheme().ok_or("the request URI must be absolute and start with http://")?;

@@ -19,7 +19,7 @@ pub(crate) struct Relay {
     task: Mutex<Option<Waker>>,
 }
 
-/// Nobody waits; a poll may be running.
+/// No task waits; a poll may be running.
 const IDLE: u8 = 0;
 /// Woken since the last poll began.
 const WOKEN: u8 = 1;
@@ -57,7 +57,7 @@ impl Relay {
         drop(task);
     }
 
-    /// Clears what was heard, before the next response.
+    /// Clears the record of what was received, before the next response.
     pub(crate) fn await_answer(&self) {
         self.heard.store(NOTHING, Ordering::Relaxed);
     }

@@ -15,7 +15,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     milliseconds.or_else(|| {
         let after = header("retry-after")?;
         amount(after, 1.0).or_else(|| {
-            // By the server's own clock where it tells the time.
+            // By the server's own clock, if the response has a date.
             let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
             Some(date::parse(after)?.duration_since(now).unwrap_or_default())
         })

@@ -87,7 +87,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A stream that tells the relay about received bytes and does not let a failed write hide a response.
+/// A stream that reports received bytes to the relay and does not let a failed write hide a response.
 ///
 /// A server may reject a large request before reading all of it (413, 401), respond and close. Writing then
 /// fails while the response is waiting in the socket. So when the peer is gone, writing stops silently and

@@ -49,7 +49,7 @@ impl Tls {
     }
 }
 
-/// Returns what is wrong with a server's certificate. The operator of the server can renew it; the caller can
+/// Returns the problem with a server's certificate. The operator of the server can renew it; the caller can
 /// fix the address or trust the issuer.
 fn why_not_trusted(error: &CertificateError) -> &'static str {
     match error {

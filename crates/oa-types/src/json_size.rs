@@ -2,7 +2,7 @@ use std::io;
 
 use serde::Serialize;
 
-/// Returns the size of a value as JSON, in bytes, without writing it. A value that is no JSON has size 0.
+/// Returns the size of a value as JSON, in bytes, without writing it. A value that JSON cannot represent has size 0.
 ///
 /// ```
 /// use oa_types::json_size;

@@ -372,7 +372,7 @@ fn a_choice_that_ends_by_an_error_is_an_error_once() {
     let alone = plain(&[text("so "), finish("error")]);
     assert_snapshot!(story(&alone), @r#"
     + text "so "
-    ! the server ended the answer with the finish reason "error" and said no more
+    ! the server ended the answer with the finish reason "error" and no details
     text "so "
     "#);
     let explained = plain(&[
@@ -434,10 +434,7 @@ fn what_the_framing_calls_an_error_is_one_unless_it_is_a_chunk() {
     assert_eq!(aggregator.push_error(b"[DONE]").unwrap(), StreamStatus::Done);
     let answer = aggregator.into_answer();
     let words: Vec<String> = answer.problems.iter().map(Problem::to_string).collect();
-    assert_eq!(
-        words,
-        ["one", "two", "three", "the server reported an error and did not say which"]
-    );
+    assert_eq!(words, ["one", "two", "three", "the server reported an error without details"]);
     assert_eq!(answer.blocks[0].as_text(), Some("a"));
 }
 

@@ -11,7 +11,7 @@ use crate::log::line::{HEADER, LineHead, MOST, corrupt};
 /// The longest wait for an earlier batch that has the log open, and may be about to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The file of a log, on a thread of its own.
+/// The file of a log, on its own thread.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -79,7 +79,7 @@ impl LogFile {
         self.is_broken = true;
     }
 
-    /// Cuts off what is behind the complete lines.
+    /// Cuts off everything after the complete lines.
     fn trim(&self) -> io::Result<()> {
         let file = self.file.get_ref();
         if file.metadata()?.len() == self.len { Ok(()) } else { file.set_len(self.len) }
@@ -115,12 +115,12 @@ fn read(path: &Path, file: &LockedFile) -> Result<(Vec<Entry>, u64), Error> {
         line.clear();
         number += 1;
         let at = |error: Error| error.located(format_args!("{}, line {number}", path.display()));
-        // One more byte tells that a line is too long.
+        // One more byte shows that a line is too long.
         let most = 1 + if number == 1 { HEADER.len() } else { MOST } as u64;
         let count = reader.by_ref().take(most).read_until(b'\n', &mut line).map_err(broken)?;
         if number == 1 {
             // A header that was cut off, or is zero bytes after a power failure, is written again. Anything else is
-            // somebody else's file.
+            // another program's file.
             if line == HEADER.as_bytes() {
                 len = count as u64;
                 continue;
@@ -130,7 +130,7 @@ fn read(path: &Path, file: &LockedFile) -> Result<(Vec<Entry>, u64), Error> {
             if count <= HEADER.len() && HEADER.as_bytes().starts_with(written) {
                 break;
             }
-            return Err(at(corrupt("this is not a log of a batch, or of a newer version")));
+            return Err(at(corrupt("this is not a batch log, or it is from a newer version")));
         }
         if count == 0 {
             break;

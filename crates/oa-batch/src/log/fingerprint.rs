@@ -2,8 +2,8 @@ use std::io::{self, Write};
 
 use oa_types::Message;
 
-/// A checksum of a prompt (128-bit FNV-1a over its JSON). It finds prompts that were changed or moved; it is no
-/// protection against forgery.
+/// A checksum of a prompt (128-bit FNV-1a over its JSON). It finds prompts that were changed or moved; it does
+/// not protect against forgery.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Fingerprint(u128);
 
@@ -13,7 +13,7 @@ const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 impl Fingerprint {
     pub(crate) fn of(prompt: &Message) -> Self {
         let mut sum = Self(BASIS);
-        // Cannot fail: the sum takes anything, and messages are JSON.
+        // Cannot fail: the checksum takes any bytes, and messages are JSON.
         let written = serde_json::to_writer(&mut sum, prompt);
         debug_assert!(written.is_ok(), "messages are JSON");
         sum

@@ -85,7 +85,7 @@ impl<'a> LineHead<'a> {
             return Err(corrupt("its prompt is not a fingerprint"));
         }
         if head.reply.is_some() == head.error.is_some() {
-            return Err(corrupt("it has not exactly one of reply and error"));
+            return Err(corrupt("it must have exactly one of reply and error"));
         }
         Ok(head)
     }

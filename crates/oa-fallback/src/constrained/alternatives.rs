@@ -9,8 +9,8 @@ use super::definitions::Definitions;
 /// The most calls in one answer. A bound, because small models repeat themselves.
 const MOST_CALLS: usize = 16;
 
-/// Returns the response format of a request with tools: calls, an answer, or both. `None` without tools, and with a
-/// response format of the caller's that is no JSON.
+/// Returns the response format of a request with tools: calls, an answer, or both. `None` without tools, and if the
+/// type of the caller's response format is unknown.
 pub(super) fn response_format(parameters: &ChatParameters, is_parallel: bool) -> Option<Value> {
     let ChatParameters { tools, tool_choice, response_format, .. } = parameters;
     if tools.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn response_format(parameters: &ChatParameters, is_parallel: bool) ->
         calls = vec![object([("calls", list)])];
     }
     let must_call = matches!(tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
-    // A choice of a tool that is not offered is none.
+    // A choice of a tool that is not offered is ignored.
     if !must_call || calls.is_empty() {
         let text = json!({ "type": "string", "minLength": 1 });
         let answer = match response_format {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-/// The depth to which schemas are read. What is deeper may be any value.
+/// The depth to which schemas are read. Deeper values may be anything.
 const DEPTH: usize = 64;
 
 /// The largest length or count that is sent. llama.cpp refuses a grammar that repeats a rule more often.
@@ -15,8 +15,8 @@ const LARGEST: f64 = 9_007_199_254_740_992.0;
 
 /// The definitions of one schema, lifted out of its parts.
 ///
-/// The parts keep what makes a grammar: types, members in their order, values, references. Servers ignore the rest or
-/// refuse it, and arguments are checked against the tool's own schema before the tool runs.
+/// The parts keep the keywords that grammars support: types, members in their order, values, references. Servers ignore
+/// or reject the rest, and arguments are checked against the tool's own schema before the tool runs.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(Map<String, Value>);
 
@@ -103,7 +103,7 @@ impl Definitions {
                 }
                 _ => continue,
             };
-            // Grammars have no way to say that only one of them may match.
+            // Grammars cannot express that only one of them may match.
             let keyword = if keyword == "oneOf" && !keywords.contains_key("anyOf") {
                 "anyOf"
             } else {
@@ -118,7 +118,7 @@ impl Definitions {
         kept.into()
     }
 
-    /// Makes a definition of what a reference points to, and returns its name; `None` if it points to nothing here.
+    /// Adds a definition for the target of a reference, and returns its name; `None` if the target does not exist.
     fn lifted<'a>(
         &mut self,
         pointer: &'a str,

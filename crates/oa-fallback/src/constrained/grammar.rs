@@ -67,7 +67,7 @@ fn object(head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch>
     if is_list {
         head.literal("[")?;
     }
-    // In the middle of prose it must be more than its beginning.
+    // In the middle of prose, the beginning alone is not enough.
     if is_list && !is_alone {
         head.spaces()?;
         head.literal("{")?;
@@ -125,7 +125,7 @@ impl TextBody for QuotedText {
                     shown.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
                     length
                 }
-                // Text of a server that does not hold the model to JSON.
+                // Text of a server that does not enforce JSON.
                 Err(EscapeError::Unknown) => {
                     shown.push('\\');
                     1
@@ -136,7 +136,7 @@ impl TextBody for QuotedText {
                 at += length - begun;
                 continue;
             }
-            // It was less than it seemed to become: the rest is text, or another escape.
+            // Shorter than it could have been: the rest is text, or another escape.
             self.escape.truncate(begun);
             self.escape.drain(..length);
             let plain = self.escape.find('\\').unwrap_or(self.escape.len());
@@ -146,7 +146,7 @@ impl TextBody for QuotedText {
     }
 }
 
-/// An object or a list, which is the answer of a type.
+/// An object or a list, the value of a structured output.
 #[derive(Debug)]
 struct JsonText(Balance);
 

@@ -17,7 +17,7 @@ pub(super) fn label(head: &mut CallHead<'_>, words: &str) -> Result<(), NoMatch>
     head.blanks()
 }
 
-/// Reads the label of an input, if it is there.
+/// Reads the label of an input, if it comes next.
 pub(super) fn input(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     let start = head.at();
     for words in ["Action Input", "ActionInput", "Action_Input"] {

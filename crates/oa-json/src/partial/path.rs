@@ -49,7 +49,7 @@ impl Path {
         }
     }
 
-    /// Goes on to the next item or member.
+    /// Advances to the next item or member.
     pub(super) fn next(&mut self) {
         match self.steps.last_mut() {
             Some(Step::Item(place)) => *place += 1,
@@ -70,7 +70,7 @@ impl Path {
         }
     }
 
-    /// Returns what a value takes at this place, in bytes of memory, beside what it holds itself.
+    /// Returns the memory that a value takes at this place, in bytes, excluding its own contents.
     pub(super) fn cost(&self) -> usize {
         match self.steps.last() {
             None => 0,
@@ -91,7 +91,7 @@ impl Path {
         find(enclosing, root)
     }
 
-    /// Puts a value to the end of the path, where none is yet.
+    /// Puts a value at the end of the path, where there is none yet.
     pub(super) fn insert(&self, root: Option<&mut Value>, value: Value) {
         match (self.find_open(root), self.steps.last()) {
             (Some(Value::Array(items)), Some(Step::Item(_))) => items.push(value),
@@ -117,7 +117,7 @@ impl fmt::Display for Path {
         for step in &self.steps {
             match step {
                 Step::Item(place) => write!(f, "[{place}]")?,
-                // It has not begun.
+                // Its name is not complete.
                 Step::Member { name, .. } if name.is_empty() => continue,
                 Step::Member { name, .. } => {
                     f.write_str(if is_first { "" } else { "." })?;

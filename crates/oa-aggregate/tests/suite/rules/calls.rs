@@ -135,7 +135,7 @@ fn arguments_are_joined_first_and_told_to_repeat_only_if_that_fails() {
     check_arguments(&["{\"a\"", ":1}", "{\"a\":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["{\"a\":1}", "{\"a\": 1}", "\n{\"a\":1}"], r#"call a f {"a":1}"#);
     // Joined it is JSON: the fragments look cumulative and are not.
-    check_arguments(&["1", "12"], r#"error a f "112": the arguments are JSON, but no object"#);
+    check_arguments(&["1", "12"], r#"error a f "112": the arguments are JSON, but not an object"#);
     check_arguments(
         &["{\"a\":[", "{\"a\":["],
         "error a f \"{\\\"a\\\":[{\\\"a\\\":[\": the arguments are not valid JSON: EOF while parsing a list at line 1 column 12",
