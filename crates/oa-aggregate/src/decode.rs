@@ -232,7 +232,7 @@ fn read_chunk<'a>(
     Ok(is_error)
 }
 
-/// Reads a list; true if its first item reports an error (QUIRKS row 102). A list of anything else says nothing.
+/// Reads a list; true if its first item reports an error (QUIRKS row 102). A list of anything else is ignored.
 fn is_list_of_errors(reader: &mut Reader<'_, '_>, allowance: &Allowance) -> Read<bool> {
     let Some(mut items) = reader.array()? else { return Ok(false) };
     let (mut is_error, mut is_first) = (false, true);

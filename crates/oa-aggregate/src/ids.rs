@@ -62,7 +62,7 @@ impl Iterator for MadeUpIds {
 }
 
 /// The ids of a conversation's calls. A new call must not have one of them: results, approvals and viewers name a call
-/// by its id, and some servers count anew in each answer (QUIRKS row 11).
+/// by its id, and some servers restart their numbering in each answer (QUIRKS row 11).
 #[derive(Clone, Debug, Default)]
 pub struct UsedIds {
     ids: HashSet<String>,

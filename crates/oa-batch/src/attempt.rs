@@ -6,7 +6,7 @@ use oa_types::{Message, MessageRole};
 
 use crate::scheduler::AttemptOutcome;
 
-/// A conversation with one prompt, which may be asked several times.
+/// A conversation with one prompt, which may be sent several times.
 pub(crate) struct Attempt {
     client: Client,
     prompt: Message,
@@ -17,8 +17,8 @@ impl Attempt {
         Ok(Self { client: Client::new(agent.clone())?, prompt })
     }
 
-    /// Asks, or asks again: the client takes the same prompt after a failure as a retry, so hooks and tools that have
-    /// run do not run again.
+    /// Sends the prompt, or retries it: the client treats an equal prompt after a failure as a retry, so hooks and tools
+    /// that have run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
         let (mut text, mut turn) = self.text();
         self.client.send_message(self.prompt.clone()).await?;

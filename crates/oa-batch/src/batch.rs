@@ -61,8 +61,8 @@ where
 /// # Cancel safety
 ///
 /// Dropping a pending [`next`](Self::next) loses nothing. Dropping the batch closes its connections and cancels its
-/// tools at once; there are no tasks. With a log, its thread ends after the write in progress, and nothing that was
-/// yielded is asked again by the next run.
+/// tools at once; there are no tasks. With a log, its thread ends after the write in progress, and the
+/// next run sends no prompt again whose reply was yielded.
 ///
 /// Nothing progresses unless it is polled: between two calls of `next`, answers wait and their timeouts run. Spawn a
 /// task for slow work on a reply.
@@ -72,7 +72,7 @@ pub struct RunningBatch<'a> {
     agent: AgentOptions,
     scheduler: Scheduler,
     jobs: Jobs<Job>,
-    /// Prompts that wait to be asked again, with the error of the last time.
+    /// Prompts that wait to be retried, with the error of the last attempt.
     waiting: BTreeMap<u64, (Attempt, Result<Reply>)>,
     outcomes: BTreeMap<u64, Result<Reply>>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -269,7 +269,7 @@ impl<'a> RunningBatch<'a> {
         }
     }
 
-    /// Takes the final outcome of a prompt that was asked.
+    /// Takes the final outcome of a prompt that was sent.
     fn conclude(&mut self, index: u64, attempt: &Attempt, result: Result<Reply>) {
         self.progress.tokens = self.progress.tokens.saturating_add(attempt.tokens());
         #[cfg(feature = "log")]

@@ -92,7 +92,7 @@ impl Queue {
     }
 }
 
-/// The waker of one slot. It may outlive its job, and then wakes the next one in the slot for nothing.
+/// The waker of one slot. It may outlive its job, and then wakes the next one in the slot needlessly.
 struct Woken {
     slot: usize,
     queue: Arc<Queue>,

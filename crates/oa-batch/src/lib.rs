@@ -36,8 +36,8 @@
 //!
 //! # Retries
 //!
-//! The agent's own retries come first, for each request. A prompt that fails after them, by an error that may pass, is
-//! asked again after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
+//! The agent's own retries come first, for each request. A prompt that fails after them, by an error that may be temporary,
+//! is retried after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
 //! the budget of [`retries`](BatchOptions::retries). While every prompt fails, new attempts begin at growing intervals,
 //! so a server that is down for a while does not use up the budget. Once the budget is empty, failures are final and the
 //! rest of the batch runs without these pauses.
@@ -47,7 +47,7 @@
 //! # Resume
 //!
 //! With a `BatchLog` (feature `log`) each reply is on disk before it is yielded. The same batch with the same log yields
-//! logged replies from the file and asks only for the rest.
+//! logged replies from the file and sends only the other prompts.
 //!
 //! # When to use this crate directly
 //!

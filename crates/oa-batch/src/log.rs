@@ -19,17 +19,17 @@ pub(crate) use self::fingerprint::Fingerprint;
 /// A log of a batch, which makes it resumable: a text file with one line of JSON per reply or failure.
 ///
 /// A reply is yielded only after its line is on disk (`fdatasync`; replies that come together share one). A later run of
-/// the same prompts with the same log yields logged replies from the file and asks for the rest: prompts without a line,
+/// the same prompts with the same log yields logged replies from the file and sends the rest: prompts without a line,
 /// and prompts that failed, unless [`keep_failures`](Self::keep_failures) is set.
 ///
 /// A crash costs the replies that were not yielded yet. These are the prompts in progress and those whose lines wait
 /// for the disk, at most [`concurrency`](crate::BatchOptions::concurrency) and [`window`](crate::BatchOptions::window)
-/// together; they are asked again. A batch that is dropped writes the lines that wait, so it costs only the prompts in
+/// together; they are sent again. A batch that is dropped writes the lines that wait, so it costs only the prompts in
 /// progress. With [`in_input_order`](crate::BatchOptions::in_input_order), replies that wait for their turn are on disk
 /// already.
 ///
 /// A line names its prompt by index and by a fingerprint of its content. A prompt that differs from the one whose reply is
-/// logged at its index fails with kind `InvalidInput` and is not asked. A prompt that failed may be changed.
+/// logged at its index fails with kind `InvalidInput` and is not sent. A prompt that failed may be changed.
 ///
 /// One batch at a time can have the file open. A line that a crash cut off is overwritten. In memory there are 24 bytes
 /// for each line of earlier runs.
@@ -53,7 +53,7 @@ pub(crate) use self::fingerprint::Fingerprint;
 ///         assert_eq!(reply?.text, "blue");
 ///     }
 /// }
-/// assert_eq!(server.requests().len(), 2); // the second run asked nothing
+/// assert_eq!(server.requests().len(), 2); // the second run sent nothing
 /// # Ok(())
 /// # }
 /// ```
@@ -91,7 +91,7 @@ impl BatchLog {
         Ok(Self { thread, lines, entries, keeps_failures: false })
     }
 
-    /// Yields logged failures from the log too, instead of asking these prompts again.
+    /// Yields logged failures from the log too, instead of sending these prompts again.
     #[must_use]
     pub fn keep_failures(mut self, keep: bool) -> Self {
         self.keeps_failures = keep;
@@ -115,7 +115,7 @@ impl BatchLog {
         self.entry(index).is_some()
     }
 
-    /// Reads the outcome of a prompt; `None` if it must be asked.
+    /// Reads the outcome of a prompt; `None` if it must be sent.
     pub(crate) async fn look_up(&self, index: u64, prompt: Fingerprint) -> Option<Result<Reply>> {
         let entry = self.entry(index)?;
         let read = self.thread.run(move |file| {

@@ -56,19 +56,19 @@ impl BatchOptions {
         self
     }
 
-    /// Sets how often prompts are asked again, in all. The default is 100; 0 means never.
+    /// Sets the maximum number of retries of all prompts together. The default is 100; 0 means none.
     pub fn retries(mut self, most: u32) -> Self {
         self.rules.retries = most;
         self
     }
 
-    /// Sets how often one prompt is asked again. The default is 3.
+    /// Sets the maximum number of retries of one prompt. The default is 3.
     pub fn retries_per_prompt(mut self, most: u32) -> Self {
         self.rules.retries_per_prompt = most;
         self
     }
 
-    /// Sets the delays before a prompt is asked again, and the pauses while every prompt fails. The default is half a
+    /// Sets the delays before a prompt is retried, and the pauses while every prompt fails. The default is half a
     /// second, doubled up to 30 seconds.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.rules.backoff = backoff;

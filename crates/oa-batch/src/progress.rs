@@ -8,13 +8,13 @@ pub struct BatchProgress {
     pub done: u64,
     /// Prompts that failed for good.
     pub failed: u64,
-    /// Prompts among these two that were not asked, because the log had their outcome.
+    /// Prompts among these two that were not sent, because the log had their outcome.
     pub from_log: u64,
     /// Attempts after the first, of all prompts.
     pub retries: u64,
     /// Tokens of all requests and answers of this run, as far as servers report them.
     pub tokens: u64,
-    /// Prompts per second that this run has finished by asking, since the batch was first polled.
+    /// Prompts per second that this run has sent and finished, since the batch was first polled.
     pub per_second: f64,
     /// Prompts that are not finished; `None` if the source of the prompts does not know its length.
     pub remaining: Option<u64>,

@@ -29,7 +29,7 @@ pub(crate) enum AttemptOutcome {
     MayPass(Option<Duration>),
 }
 
-/// The course of a batch as a state machine: which prompt is next, which is asked again, and which outcome is due.
+/// The course of a batch as a state machine: which prompt is next, which is retried, and which outcome is due.
 ///
 /// Each prompt has an index and goes this way: taken (in progress), perhaps several times waiting and in progress
 /// again, then ended, settled, and yielded. An index is yielded exactly once. The clock is the caller's: times are
@@ -48,7 +48,7 @@ pub(crate) struct Scheduler {
     has_more: bool,
     /// Prompts in progress, with their retries so far.
     running: BTreeMap<u64, u32>,
-    /// Prompts that wait to be asked again, by the time when they are due, with their retries so far.
+    /// Prompts that wait to be retried, by the time when they are due, with their retries so far.
     waiting: BTreeMap<(Duration, u64), u32>,
     /// Prompts whose outcome is known and not yet settled.
     ended: usize,
@@ -117,7 +117,7 @@ impl Scheduler {
         self.has_more = false;
     }
 
-    /// Ends an attempt of a prompt in progress. Returns true if the prompt is asked again; otherwise its outcome is
+    /// Ends an attempt of a prompt in progress. Returns true if the prompt is retried; otherwise its outcome is
     /// final, and it must be [settled](Self::settle).
     pub(crate) fn end(&mut self, index: u64, outcome: AttemptOutcome, now: Duration) -> bool {
         let Some(retries) = self.running.remove(&index) else {

@@ -164,8 +164,8 @@ impl Secret {
         spans
     }
 
-    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its masked prefix where the
-    /// text was cut off. `ways` is scratch space.
+    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its masked prefix
+    /// where the text was cut off. `ways` is scratch space.
     fn length_in(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> Option<usize> {
         let mut cut_prefix = None;
         // A byte that may be both, such as the `%` in `%25`, leaves an alternative to backtrack to. The one that gets further
@@ -198,7 +198,7 @@ impl Secret {
 /// The number of alternatives tried per byte of a secret.
 const STEPS: usize = 4;
 
-/// Returns where a text that goes up to `end` was cut off: there, or behind the part of an escape.
+/// Returns where a text that goes up to `end` was cut off: there, or after a partial escape.
 fn cut_after(bytes: &[u8], end: usize) -> Option<usize> {
     let behind = end + escape::broken(&bytes[end..]);
     [end, behind].into_iter().find(|end| is_cut(&bytes[*end..]))

@@ -83,7 +83,7 @@ const TIMEOUTS: [TimeoutKind; 6] = {
     [T::Connect, T::Content, T::End, T::FirstToken, T::Idle, T::Total]
 };
 
-// A variant that is missing above shifts those behind it.
+// A variant that is missing above shifts those after it.
 const _: () = {
     let mut place = 0;
     while place < KINDS.len() {
