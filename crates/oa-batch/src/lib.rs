@@ -36,8 +36,8 @@
 //!
 //! # Retries
 //!
-//! The agent's own retries come first, for each request. A prompt that fails after them, by an error that may be temporary,
-//! is retried after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
+//! The agent's own retries come first, for each request. A prompt that fails after them, with a temporary error, is
+//! retried after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
 //! the budget of [`retries`](BatchOptions::retries). While every prompt fails, new attempts begin at growing intervals,
 //! so a server that is down for a while does not use up the budget. Once the budget is empty, failures are final and the
 //! rest of the batch runs without these pauses.
