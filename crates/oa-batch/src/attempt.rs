@@ -17,8 +17,8 @@ impl Attempt {
         Ok(Self { client: Client::new(agent.clone())?, prompt })
     }
 
-    /// Sends the prompt, or retries it: the client treats an equal prompt after a failure as a retry, so hooks and tools
-    /// that have run do not run again.
+    /// Sends the prompt, or retries it: the client treats an equal prompt after a failure as a retry, so hooks and
+    /// tools that have run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
         let (mut text, mut turn) = self.text();
         self.client.send_message(self.prompt.clone()).await?;

@@ -28,8 +28,8 @@ pub(crate) use self::fingerprint::Fingerprint;
 /// progress. With [`in_input_order`](crate::BatchOptions::in_input_order), replies that wait for their turn are on disk
 /// already.
 ///
-/// A line names its prompt by index and by a fingerprint of its content. A prompt that differs from the one whose reply is
-/// logged at its index fails with kind `InvalidInput` and is not sent. A prompt that failed may be changed.
+/// A line names its prompt by index and by a fingerprint of its content. A prompt that differs from the one whose reply
+/// is logged at its index fails with kind `InvalidInput` and is not sent. A prompt that failed may be changed.
 ///
 /// One batch at a time can have the file open. A line that a crash cut off is overwritten. In memory there are 24 bytes
 /// for each line of earlier runs.
