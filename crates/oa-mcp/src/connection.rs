@@ -62,7 +62,7 @@ impl Connection {
     /// Connects to a server and reads its list of tools.
     pub(crate) async fn open(server: McpServer) -> Result<Arc<Self>, Error> {
         let name = server.name.clone();
-        let end = Instant::now() + server.connect_timeout;
+        let began = Instant::now();
         let this = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             secrets: server.secrets(),
@@ -84,7 +84,8 @@ impl Connection {
         let session = Arc::new(session);
         // If the list changes while it is read, it is read again.
         let changes = session.link.changes.subscribe();
-        let listed = tokio::time::timeout_at(end, this.list(&session)).await;
+        let left = this.server.connect_timeout.saturating_sub(began.elapsed());
+        let listed = tokio::time::timeout(left, this.list(&session)).await;
         let listed = listed.unwrap_or_else(|_| {
             let time = this.server.connect_timeout;
             Err(Error::new(

@@ -38,6 +38,14 @@ async fn ten_slow_servers_start_together_and_one_that_hangs_delays_none_of_them(
     assert!(hanging < Duration::from_secs(8), "{hanging:?}");
 }
 
+#[tokio::test]
+async fn a_time_without_end_is_no_limit() {
+    let server = slow("s", 0).connect_timeout(Duration::MAX);
+    let connected = Servers::new().add(server).connect().await.unwrap();
+    assert_eq!(connected.tools().len(), 2);
+    connected.close().await;
+}
+
 /// 20 starts by default; `OPEN_AGENT_SOAK=100` sets another number.
 #[tokio::test]
 async fn lists_are_the_same_bytes_in_whichever_order_servers_arrive() {
