@@ -67,7 +67,7 @@ pub(crate) enum Command {
 const CHAT_EXAMPLES: &str = "\
 At the prompt:
   /help lists the commands and the keys.
-  Ctrl-C stops the answer. A line sent while it works reaches the model before its next step.
+  Ctrl-C stops the answer. A line sent during it reaches the model before its next step.
 
 Examples:
   oa chat --session trip                save the conversation, and continue it next time

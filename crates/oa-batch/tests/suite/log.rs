@@ -229,7 +229,7 @@ async fn other_files_are_left_alone() {
         fs::write(&path, content).unwrap();
         let error = BatchLog::open(&path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Storage);
-        assert!(error.to_string().contains("line 1: this is not a log"), "{error}");
+        assert!(error.to_string().contains("line 1: this is not a batch log"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), content);
     }
 }

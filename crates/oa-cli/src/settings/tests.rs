@@ -17,7 +17,7 @@ fn mistakes_name_their_line_and_what_was_meant() {
         fails("\n[chat]\nmodel = 'a'"),
         "config.toml, line 2: unknown setting \"chat\"; `oa config` lists all settings"
     );
-    assert_eq!(fails("model = 7"), "config.toml, line 1: model: must be a text");
+    assert_eq!(fails("model = 7"), "config.toml, line 1: model: must be a string");
     assert_eq!(
         fails("mode = 'maybe'"),
         "config.toml, line 1: mode: \"maybe\" is not one of ask, reads, all, plan"

@@ -197,7 +197,7 @@ fn commands_show_and_change_things() {
         ("/model other", "The model is other."),
         ("/system Be brief.", "The system prompt is set."),
         ("/system", "The system prompt: Be brief."),
-        ("/context", "The context size is unknown"),
+        ("/context", "unknown; set `context`."),
         ("/history", "The conversation is empty."),
         ("/mcp", "There are no MCP servers"),
         ("/save trip", "Saved as trip"),

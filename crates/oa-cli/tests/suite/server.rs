@@ -183,6 +183,6 @@ fn a_wrong_line_of_a_batch_is_told_before_anything_is_asked() {
     let output =
         home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &server.url()], "");
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr), "oa: in.jsonl: line 2: there is no \"prompt\"\n");
+    assert_eq!(text(&output.stderr), "oa: in.jsonl: line 2: \"prompt\" is missing\n");
     assert!(server.server.requests().is_empty());
 }

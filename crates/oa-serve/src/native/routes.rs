@@ -148,6 +148,7 @@ async fn delete(State(served): State<Served>, Path(id): Path<String>) -> Answer<
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Title {
     title: String,
 }
@@ -163,6 +164,7 @@ async fn rename(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Prompt {
     text: String,
     #[serde(default)]
@@ -216,6 +218,7 @@ async fn view(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Steer {
     text: String,
 }
@@ -241,6 +244,7 @@ async fn stop(State(served): State<Served>, Path(id): Path<String>) -> Answer<St
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Approve {
     input: Option<Value>,
 }
@@ -256,6 +260,7 @@ async fn approve(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Deny {
     reason: Option<String>,
 }
@@ -271,6 +276,7 @@ async fn deny(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ToolAnswer {
     content: Value,
     #[serde(default)]

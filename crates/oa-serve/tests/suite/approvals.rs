@@ -51,6 +51,11 @@ async fn an_approval_may_change_the_input_if_it_is_valid() {
     let call = waiting(&events.run().await).remove(0);
     let answer = format!("{path}/calls/{call}/approve");
     assert_eq!(app.post(&answer, json!({"input": {"path": 1}})).await.0, StatusCode::BAD_REQUEST);
+    // A misspelled member must not approve the model's own input.
+    let (status, body) = app.post(&answer, json!({"inputs": {"path": "b.txt"}})).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let message = body["error"]["message"].as_str().expect("it says why");
+    assert!(message.contains("unknown field `inputs`"), "{message}");
     let (status, _) = app.post(&answer, json!({"input": {"path": "b.txt"}})).await;
     assert_eq!(status, StatusCode::ACCEPTED);
     assert!(text(&events.run().await).contains("b.txt"));
