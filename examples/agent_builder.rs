@@ -1,11 +1,11 @@
 //! An agent that manages other agents: it creates, lists, changes, asks and deletes them. Agents are files in a
-//! folder, so they are there in the next run. Before one is deleted, you are asked.
+//! folder, so they persist across runs. Deleting one needs your permission.
 //!
 //!     cargo run --example agent_builder
 //!     cargo run --example agent_builder -- "Create an agent called poet that writes haiku."
 //!     cargo run --example agent_builder -- --yes "Delete poet."
 //!
-//! The folder is in the temporary directory, or given by `--in FOLDER`.
+//! The folder is in the temporary directory; `--in FOLDER` names another one.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ const PROMPTS: [&str; 5] = [
 ];
 const LONGEST_NAME: usize = 40;
 
-/// The agents, as shared state of the tools. Each agent is a JSON file with its name.
+/// The agents: state shared by the tools. Each agent is a JSON file named after it.
 struct Agents {
     folder: PathBuf,
     /// The model that runs the agents.
@@ -34,7 +34,7 @@ struct Agents {
 }
 
 impl Agents {
-    /// The only way to a path, so that a model asking for `../../etc/passwd` gets an error.
+    /// Returns the path of an agent. Every path comes from here, so a model asking for `../../etc/passwd` gets an error.
     fn path(&self, name: &Value) -> Result<PathBuf, ToolError> {
         let name = name.as_str().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -151,7 +151,7 @@ fn modify_agent() -> FnTool {
             for (member, value) in args.as_object().into_iter().flatten() {
                 agent[member] = value.clone();
             }
-            // The old file stays until the new one is complete.
+            // The old file is replaced only once the new one is complete.
             let new = path.with_extension("new");
             fs::write(&new, format!("{agent:#}\n"))?;
             fs::rename(new, path)?;

@@ -1,4 +1,4 @@
-//! An external tool: its calls are answered by a person, a browser or another process, while nothing here waits. The
+//! An external tool: a person, a browser or another process answers its calls, and no task here waits for them. The
 //! turn ends with the question, and a later program continues it with the answer.
 //!
 //!     cargo run --example ask_user
@@ -31,13 +31,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     terminal.prompt(PROMPT);
     let stored = question(&options, &mut terminal).await?;
-    terminal.note("  The conversation is stored, and the program may end here.");
+    terminal.note("  The conversation is stored. The program could exit here.");
     let messages: Vec<Message> = serde_json::from_str(&stored)?;
     answer(options, messages, &mut terminal).await?;
     Ok(())
 }
 
-/// The first program: it ends with the question.
+/// Runs the first program, which ends with the question.
 async fn question(
     options: &AgentOptions,
     terminal: &mut Terminal,
@@ -55,7 +55,7 @@ async fn question(
     Ok(serde_json::to_string(client.history())?)
 }
 
-/// The second program: the answer has come.
+/// Runs the second program, once the answer has arrived.
 async fn answer(
     options: AgentOptions,
     messages: Vec<Message>,

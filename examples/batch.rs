@@ -1,4 +1,4 @@
-//! Many prompts through one agent on two servers, one of which dies; the batch is stopped and resumed by its log.
+//! Many prompts through one agent on two servers, one of which dies. The batch is stopped and resumed from its log.
 //!
 //!     cargo run --example batch
 
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let progress = batch.progress();
-    terminal.note(&format!("{} replies, {} failed, and stopped", progress.done, progress.failed));
+    terminal.note(&format!("stopped after {} replies, {} failed", progress.done, progress.failed));
     drop(batch);
 
     // The second run asks only for the rest.
@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server that dies after so many answers.
+/// Starts a server that dies after this many answers.
 async fn stand_in(answers: usize) -> Result<SocketServer, Box<dyn Error>> {
     let count = Arc::new(AtomicUsize::new(0));
     let answer = move |request: &Request| {

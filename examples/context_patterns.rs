@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     external_memory(&mut terminal, model.options()).await
 }
 
-/// Each question stands alone: nothing grows, and nothing is remembered.
+/// Sends each question on its own: the context does not grow, and the model remembers nothing.
 async fn stateless(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -48,7 +48,7 @@ async fn stateless(
     Ok(())
 }
 
-/// Keeps the last exchanges, up to a number of messages. Earlier ones are forgotten.
+/// Keeps the last exchanges, up to a number of messages, and drops earlier ones.
 async fn truncation(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -69,7 +69,7 @@ async fn truncation(
     Ok(())
 }
 
-/// A policy decides when the conversation is too long, and a model summarizes what is dropped.
+/// Lets a policy decide when the conversation is too long. A model summarizes the dropped messages.
 async fn budget(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -91,7 +91,7 @@ async fn budget(
     Ok(())
 }
 
-/// Important facts are stored outside the conversation by tools, so it may be forgotten.
+/// Stores important facts outside the conversation with tools, so the conversation can be cleared.
 async fn external_memory(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,

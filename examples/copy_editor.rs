@@ -17,10 +17,10 @@ const TEXT: &str = "The ferry leaves at noon, and teh crew is never late.\n\n\
                     We will recieve guests from the the mainland. Bring alot of blankets.\n\n\
                     Nothing needs to be changed here.\n";
 const WISH: &str = "Mend spelling and grammar, and leave everything else as it is.";
-/// The longest text, in bytes, about what a typical model can read at once.
+/// The longest text, in bytes: about as much as fits the context of a typical model.
 const LONGEST: u64 = 64 * 1024;
 
-/// The largest product of lengths up to which two paragraphs are compared word by word.
+/// The largest product of the word counts of two paragraphs that are compared word by word.
 const COMPARED: usize = 4_000_000;
 
 /// The current paragraphs, shared by the tool and the program.
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         Some(file) => fs::read_to_string(file)?,
     };
-    // Joining them the same way always restores the text.
+    // Joining them with the same separator always restores the text.
     let paragraphs: Vec<_> = text.split("\n\n").map(str::to_owned).collect();
     let draft = Draft(Arc::new(Mutex::new(paragraphs.clone())));
 
@@ -78,15 +78,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         (true, _) => terminal.line("  none"),
         (false, Some(file)) if write => {
             if fs::read_to_string(&file)? != text {
-                return Err(
-                    format!("{file} was changed in the meantime and is not overwritten").into()
-                );
+                return Err(format!("{file} has changed on disk and was not overwritten").into());
             }
             fs::write(&file, edited.join("\n\n"))?;
             terminal.note(&format!("{file} is written."));
         }
         (false, Some(_)) => terminal.note("Nothing is written without --write."),
-        (false, None) => terminal.note("Name a --file for a text of your own."),
+        (false, None) => terminal.note("Name a --file to edit your own text."),
     }
     Ok(())
 }
@@ -101,7 +99,7 @@ fn replace() -> FnTool {
             let text = args["text"].as_str().unwrap_or_default();
             // The numbers of other paragraphs must not change.
             if text.trim().is_empty() || text.contains("\n\n") {
-                return Err("one paragraph takes the place of one".into());
+                return Err("the replacement must be exactly one paragraph".into());
             }
             let place = args["paragraph"].as_u64().and_then(|number| number.checked_sub(1));
             let mut paragraphs = paragraphs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +148,7 @@ fn difference(old: &str, new: &str) -> String {
     shown.join(" ")
 }
 
-/// The stand-in without a model: it corrects a few words, and words written twice.
+/// The stand-in without a model: it corrects a few misspellings and repeated words.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let calls: Vec<_> = chat.calls().collect();
     if !calls.is_empty() {

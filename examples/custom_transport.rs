@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut parser = Parser::new();
     let mut aggregator = Aggregator::new();
-    let mut buffer = [0; 512]; // as small as the network likes
+    let mut buffer = [0; 512]; // small, as network reads may be
     'body: loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {

@@ -1,4 +1,4 @@
-//! Checks the abilities of a server and its model, and finds missing server flags.
+//! Checks the capabilities of a server and its model, and finds missing server flags.
 //!
 //!     OPEN_AGENT_MODEL=qwen3:8b OPEN_AGENT_BASE_URL=http://localhost:11434/v1 \
 //!         cargo run --example doctor
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     terminal.gap();
     let Some(file) = file else {
-        terminal.note("To keep what was learned, name a file: cargo run --example doctor -- FILE");
+        terminal.note("To save these results, name a file: cargo run --example doctor -- FILE");
         return Ok(());
     };
     report.profile.write(&file)?;
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The stand-in without a model: it calls an offered tool and ignores schemas.
 fn stand_in(request: &Request) -> Reply {
     if !request.json()["messages"].is_array() {
-        return Reply::error(400, "messages is no list");
+        return Reply::error(400, "messages is not a list");
     }
     let chat = Chat::of(request);
     if chat.tools().is_empty() {

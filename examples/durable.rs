@@ -1,10 +1,10 @@
-//! A turn that survives its worker. The worker is this program itself, started again with `--worker`. It is killed in the
-//! middle of a tool, and another one goes on.
+//! A turn that survives a crash of its worker. The worker is this program, started again with `--worker`. It is killed
+//! in the middle of a tool call, and another worker finishes the turn.
 //!
 //!     cargo run --example durable --features restate
 //!
-//! The engine is the one at `OPEN_AGENT_RESTATE_URL` and `OPEN_AGENT_RESTATE_ADMIN_URL`, or one that is started for this
-//! program; it comes from npm.
+//! The engine is the Restate server at `OPEN_AGENT_RESTATE_URL` and `OPEN_AGENT_RESTATE_ADMIN_URL`. Without these, the
+//! program starts one that it gets from npm.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -38,13 +38,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let model = Model::find(&mut terminal, stand_in).await?;
     let options = agent(model.options())?;
 
-    // Both workers listen at one address. To the engine, they are the same.
+    // Both workers listen at the same address, so the engine sees one worker.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let address = format!("http://127.0.0.1:{port}");
     let (lines, mut said) = mpsc::unbounded_channel();
     let mut first = Running::start(port, &engine, &options, lines.clone())?;
     if said.recv().await.as_deref() != Some("a worker listens") {
-        return Err("the worker has ended".into());
+        return Err("the worker exited before it was listening".into());
     }
     AgentWorker::new(options.clone()).register(engine.admin_url(), &address).await?;
 
@@ -75,12 +75,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Becomes a worker.
+/// Runs as a worker.
 async fn work(arguments: &mut Arguments) -> Result<(), Box<dyn Error>> {
     let mut value = |name: &str| arguments.value(name).map(Option::unwrap_or_default);
     let (port, ingress) = (value("--port")?, value("--ingress")?);
     let (model, url) = (value("--model")?, value("--url")?);
-    // It ends with the program that has started it.
+    // Standard input closes when the parent process exits. Exit with it.
     std::thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
@@ -116,11 +116,11 @@ fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// A worker, which ends when this is dropped.
+/// A worker process, killed on drop.
 struct Running(Child);
 
 impl Running {
-    /// Starts a worker, whose lines go to `lines`.
+    /// Starts a worker and forwards its output to `lines`, line by line.
     fn start(
         port: u16,
         engine: &Engine,
@@ -152,7 +152,7 @@ impl Drop for Running {
     }
 }
 
-/// Answers in place of a model: it looks the order up, prints, and says so.
+/// Answers in place of a model: looks up the order, prints the labels, and reports that.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     match chat.calls().count() {
         0 => Reply::new().say("Let me see.").call("look_up", json!({ "order": 1 })),

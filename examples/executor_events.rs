@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // Equal arguments in a different order: a cacheable tool is not run again.
-    terminal.title("A call that is remembered, as frames for a web front end");
+    terminal.title("A cached call, as SSE frames for a web front end");
     let call = ToolUseBlock::new("c5", "rate", json!({ "to": "NOK", "from": "EUR" }));
     let mut events = executor.execute_batch_streaming(vec![call], Batch::new());
     let mut frames = Vec::new();
@@ -83,7 +83,7 @@ fn show(event: &ToolEvent, terminal: &mut Terminal) {
     terminal.labeled_line(kind, 18, &line);
 }
 
-/// Reports progress, and emits custom data on the way.
+/// Reports a status and progress, and emits custom data.
 fn resize() -> FnTool {
     tool("resize", "Resizes pictures").param("pictures", "integer").build_with_context(
         |args, cx| async move {
@@ -113,7 +113,7 @@ fn fetch() -> FnTool {
     })
 }
 
-/// Returns more than a model should have to read.
+/// Returns more text than a model should have to read.
 fn poem() -> FnTool {
     tool("poem", "Recites a poem")
         .build(|_| async { Ok(json!("Roses are red, violets are blue. ".repeat(20))) })

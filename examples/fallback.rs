@@ -1,6 +1,6 @@
 //! Tools for models without function calling: the same agent with its calls as text, in three dialects, and in
-//! the mode that switches to text automatically. Program and history are the same in each. The last mode needs
-//! no second request: results replace markers in the text.
+//! the mode that switches to text automatically. The program and the history are the same in every mode. The last
+//! mode needs no second request: results replace markers in the text.
 //!
 //!     cargo run --example fallback
 //!     cargo run --example fallback -- "What is 5 km in mi and 2.5 kg in lb?"
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         (ToolMode::React, Some(Box::new(React::new()))),
         (ToolMode::Markers, Some(Box::new(Markers::new()))),
         (ToolMode::TaggedJson, Some(Box::new(TaggedJson::new()))),
-        // The default: function calling, then text once the server says that the model has no tools.
+        // The default: function calling, or text once the server reports that the model does not support tools.
         (ToolMode::Auto, None),
     ];
     let mut stories = Vec::new();
@@ -136,8 +136,8 @@ fn story(history: &[Message]) -> Vec<String> {
     steps.collect()
 }
 
-/// The stand-in without a model: one without function calling. It follows the dialect's instructions and then,
-/// as small models do, guesses the tool's result.
+/// Stands in for a model without function calling. It follows the dialect's instructions and then, as small
+/// models do, guesses the tool's result.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     if !chat.tools().is_empty() {
         return Reply::error(400, "this model does not support tools.");

@@ -1,5 +1,5 @@
 //! An agent that reads the staged changes of a git repository, proposes a message in the style of its log, and
-//! commits after you agree. Only reading needs no permission.
+//! commits after you agree. Everything except reading needs permission.
 //!
 //!     cargo run --example git_commit_agent
 //!     cargo run --example git_commit_agent -- --in ../project --yes
@@ -17,7 +17,7 @@ const PROMPT: &str = "Commit what is staged, with a message as the others here."
 /// The longest output of git shown to the model, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// The repository, not chosen by the model.
+/// The repository. The model cannot choose another one.
 struct Repository(PathBuf);
 
 impl Repository {

@@ -85,7 +85,7 @@ fn audit(log: &Log) -> Hooks {
         })
 }
 
-/// Blocks all deletions. The model is told why.
+/// Blocks all deletions. The model sees the reason.
 fn gate() -> Hooks {
     Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::block("only people delete files")) })
@@ -93,13 +93,13 @@ fn gate() -> Hooks {
         .with_timeout(Duration::from_secs(1))
 }
 
-/// Redirects writes into one folder. The model is not told.
+/// Redirects writes into one folder. The model does not see the change.
 fn sandbox() -> Hooks {
     Hooks::new()
         .add_pre_tool_use(|event| async move {
             let path = event.tool_input["path"].as_str()?;
             if path.split('/').any(|part| part == "..") {
-                return Some(HookDecision::block("paths go down only"));
+                return Some(HookDecision::block("a path must not contain `..`"));
             }
             let inside = format!("sandbox/{}", path.trim_start_matches('/'));
             let mut input = event.tool_input;

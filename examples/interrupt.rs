@@ -1,5 +1,5 @@
-//! Five ways to stop an agent: a timeout, something in its answer, another task, during a tool, and Ctrl-C. The
-//! client is ready for the next prompt each time.
+//! Five ways to stop an agent: after a timeout, on certain text in its answer, from another task, during a tool
+//! call, and with Ctrl-C. Each time, the client is ready for the next prompt.
 //!
 //!     cargo run --example interrupt
 
@@ -35,13 +35,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     in_a_tool(&mut client, &mut terminal).await?;
     by_ctrl_c(&mut client, &mut terminal).await?;
 
-    terminal.title("The client goes on");
+    terminal.title("The client is ready for the next prompt");
     terminal.line(&client.ask(HELLO).await?.text);
     Ok(())
 }
 
-/// `receive` may be dropped at any time, so it works with `timeout`. The run itself continues until it is
-/// interrupted.
+/// Stops after a timeout. `receive` may be dropped at any time, so it works with `timeout`. The run itself
+/// continues until it is interrupted.
 async fn after_a_time(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("After a time");
     client.send(COUNT).await?;
@@ -71,7 +71,7 @@ async fn by_its_answer(client: &mut Client, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-/// A handle can interrupt from anywhere: a button, another task, a signal handler.
+/// Interrupts through a handle, which works from anywhere: a button, another task, a signal handler.
 async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("From another task");
     let handle = client.interrupt_handle();
@@ -85,7 +85,7 @@ async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Resu
     Ok(())
 }
 
-/// A tool does not delay an interrupt: its future is dropped, and the call is recorded as canceled.
+/// Interrupts a tool, which causes no delay: its future is dropped, and the call is recorded as canceled.
 async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("In the middle of a tool");
     client.send(NAP).await?;
@@ -105,7 +105,7 @@ async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C ends the answer but not the program. An interrupted answer cannot be resumed, so `continue_turn`
+/// Ends the answer, but not the program, on Ctrl-C. An interrupted answer cannot be resumed, so `continue_turn`
 /// would be an error; a new prompt continues from what was received.
 async fn by_ctrl_c(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("By Ctrl-C");

@@ -15,7 +15,7 @@ use oa_sse::Parser;
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_transport::{RequestBody, RequestHead, Transport};
 
-/// A server, with the state kept between its answers.
+/// A server and the state kept between requests.
 struct Server {
     transport: Transport,
     head: RequestHead,
@@ -96,6 +96,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("finish reason: {}", answer.finish_reason);
     }
-    println!("connections that wait for the next request: {}", server.transport.idle_connections());
+    println!("idle connections for the next request: {}", server.transport.idle_connections());
     Ok(())
 }

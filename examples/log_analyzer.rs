@@ -26,7 +26,7 @@ const OTHER: &str = "other";
 /// The file that the tools read.
 struct Log(PathBuf);
 
-/// A line of the log. Without time and level, its level is [`OTHER`].
+/// A line of the log. A line without a time and a level has the level [`OTHER`].
 struct Line<'a> {
     time: &'a str,
     level: &'a str,
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = arguments.value("--file")?.map(PathBuf::from);
     let words = arguments.words()?;
     let question = if words.is_empty() { QUESTION } else { &words };
-    // Deleted at the end.
+    // Deleted when the program exits.
     let mut sample = tempfile::NamedTempFile::new()?;
     make_up(sample.as_file_mut())?;
 
@@ -76,7 +76,7 @@ fn count_by_level() -> FnTool {
     tool("count_by_level", "Counts the lines of each level").build_blocking_with_context(|_, cx| {
         let mut counts = BTreeMap::<String, u64>::new();
         read(&cx, |line| {
-            // A level may be any word, so limit their number.
+            // A level may be any word, so limit the number of levels.
             let is_told = counts.len() < LINES || counts.contains_key(line.level);
             let level = if is_told { line.level } else { OTHER };
             *counts.entry(level.to_owned()).or_default() += 1;
@@ -192,7 +192,7 @@ fn without_numbers(message: &str) -> String {
     kind
 }
 
-/// Generates an hour of a shop's log, whose database fails at 10:40.
+/// Generates one hour of a shop's log. The shop's database fails at 10:40.
 fn make_up(file: &mut File) -> io::Result<()> {
     let mut file = io::BufWriter::new(file);
     let mut random = 7_u64;

@@ -1,5 +1,5 @@
-//! A turn that is much longer than the context: old results are cleared, old steps are summarized, and a result that was too
-//! long is read on.
+//! A turn that is much longer than the context: old results are cleared, old steps are summarized, and the model reads
+//! the rest of a result that was too long.
 //!
 //!     cargo run --example long_run
 
@@ -13,7 +13,7 @@ use open_agent::{
     AgentEvent, AgentOptionsBuilder, Client, ContextPolicy, ContextShortened, Overflow, json, tool,
 };
 
-/// Much less than the pages have.
+/// Much smaller than all pages together.
 const CONTEXT: usize = 2_000;
 const PAGES: u64 = 60;
 const PROMPT: &str = "Read the whole log, and say how often the door opened.";
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     one_long_result(&mut terminal, model.options()).await
 }
 
-/// Each page takes more than a tenth of the context.
+/// Reads many pages, each of which takes more than a tenth of the context.
 async fn many_pages(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -46,7 +46,7 @@ async fn many_pages(
         .auto_execute_tools(true)
         .max_tool_iterations(100)
         .context(ContextPolicy::new(CONTEXT).with_overflow(Overflow::Summarize))
-        // Everything that leaves the conversation, in full: for a file, or a database.
+        // Receives all messages that leave the conversation, in full, to store them in a file or a database.
         .archive_context(move |messages| {
             archive.fetch_add(messages.len(), Ordering::Relaxed);
             std::future::ready(())
@@ -85,7 +85,7 @@ fn line(event: &ContextShortened) -> String {
     line
 }
 
-/// The model sees the beginning of the result, and searches the rest.
+/// Runs a tool with a long result. The model sees the beginning and searches the rest.
 async fn one_long_result(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -107,7 +107,7 @@ async fn one_long_result(
     Ok(())
 }
 
-/// The stand-in without a model. It goes on with the page after the last one.
+/// The stand-in without a model. It reads one page after the other.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     if chat.prompts().any(|prompt| prompt.starts_with("Summarize")) {
         return Reply::text("The door opened on each page so far.");

@@ -1,5 +1,5 @@
-//! Manual mode: the caller runs the model's calls, for programs that decide themselves what runs, when and
-//! where: after asking the user, through a queue, on another machine.
+//! Manual mode: the caller runs the model's calls and decides what runs, when and where: after asking the user,
+//! through a queue, on another machine.
 //!
 //!     cargo run --example manual_tools
 
@@ -56,8 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 client.add_tool_error(&call.id, "there is no such tool")?;
                 continue;
             };
-            // `execute` checks the arguments against the tool's parameters. The result may come from anywhere
-            // else, too.
+            // `execute` checks the arguments against the tool's parameters. The result may also come from
+            // anywhere else.
             match tool.execute(call.input.clone()).await {
                 Ok(result) => {
                     terminal.note(&format!("  {} {} gives {result}", call.name, call.input));

@@ -1,10 +1,10 @@
-//! An agent with the tools of an MCP server, which asks the person, and whose list of tools changes while the agent
-//! runs. The server is this program itself, started again with `--serve`.
+//! An agent with the tools of an MCP server that asks the user a question and changes its list of tools while the
+//! agent runs. The server is this program, started again with `--serve`.
 //!
 //!     cargo run --example mcp --features mcp
 //!     cargo run --example mcp --features mcp -- --config mcp.json "What can you do?"
 //!
-//! With `--config`, the servers of a file in the form that editors use (`mcpServers`) take its place.
+//! With `--config`, it uses the servers in a file in the format of editors (`mcpServers`) instead.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -31,12 +31,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         None => {
             let own = std::env::current_exe()?;
-            // Its permissions and hooks decide whether the person is asked.
+            // The permissions and hooks of these options decide whether the user is asked.
             let host = McpHost::new(|| AgentOptions::builder().model("any"))?;
             let clock = McpServer::stdio("clock", own.to_string_lossy()).arg("--serve");
             let clock = clock.on_elicitation(host.elicitation(|question, _| async move {
                 println!("{} asks: {}", question.server, question.message);
-                ElicitationAnswer::Accept(json!({ "sound": "birds" })) // or what the person enters
+                ElicitationAnswer::Accept(json!({ "sound": "birds" })) // or the user's input
             }));
             Servers::new().add(clock).add(McpServer::stdio("missing", "no-such-program"))
         }
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let prompts = if words.is_empty() { PROMPTS.to_vec() } else { vec![&*words] };
     for prompt in prompts {
         if prompt == PROMPTS[2] {
-            // The stand-in is quicker than the quarter of a second after which the changed list is read.
+            // The changed list is read after a quarter of a second, and the stand-in answers faster than that.
             let _ = tokio::time::timeout(Duration::from_secs(5), connected.changed()).await;
         }
         terminal.prompt(prompt);
@@ -82,7 +82,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server of two tools, and of a third once somebody waits: one message a line, in and out.
+/// Serves three tools over standard input and output, one message per line. A call of `wait` replaces the first tool.
 fn serve() -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     let mut lines = io::stdin().lock().lines();
@@ -161,7 +161,7 @@ fn serve() -> Result<(), Box<dyn Error>> {
                 };
                 json!({ "content": [{ "type": "text", "text": text }] })
             }
-            // Notices are not answered.
+            // Notifications get no response.
             _ => continue,
         };
         writeln!(out, "{}", json!({ "jsonrpc": "2.0", "id": id, "result": result }))?;

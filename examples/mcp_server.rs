@@ -3,7 +3,7 @@
 //!     cargo run --example mcp_server --features mcp                          # over standard input and output
 //!     cargo run --example mcp_server --features mcp -- --http 127.0.0.1:8000 # at http://127.0.0.1:8000/mcp
 //!
-//! The agent behind `ask` uses the server at `OPEN_AGENT_BASE_URL` and `OPEN_AGENT_MODEL`; without them, a stand-in.
+//! The agent behind `ask` uses the model `OPEN_AGENT_MODEL` at `OPEN_AGENT_BASE_URL`; without them, a stand-in.
 
 use std::error::Error;
 use std::io::IsTerminal;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return listen(&address, server.http_service()).await;
     }
     if std::io::stdin().is_terminal() {
-        eprintln!("Standard input is for messages of the protocol, one a line. Ctrl+D ends it.");
+        eprintln!("Reading MCP messages from standard input, one per line. Press Ctrl+D to stop.");
     }
     server.serve_stdio().await?;
     Ok(())
@@ -44,7 +44,7 @@ async fn listen(address: &str, service: HttpService) -> Result<(), Box<dyn Error
     loop {
         let (stream, _) = listener.accept().await?;
         let service = TowerToHyperService::new(service.clone());
-        // An error is that of one client, who is gone.
+        // An error affects only this client, whose connection is closed.
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }

@@ -1,4 +1,4 @@
-//! OpenTelemetry metrics of two turns: durations, tokens and calls of tools, over a server that fails once.
+//! OpenTelemetry metrics of two turns: durations, tokens and tool calls, with a server that fails once.
 //!
 //! The numbers are printed here. A real program gives its meter provider an exporter, such as that of `opentelemetry-otlp`,
 //! which sends them to a collector.
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the series of an instrument. The port of the stand-in, which changes, is left out.
+/// Prints the series of an instrument, without the port of the stand-in, which differs in each run.
 fn print<T: Copy, D: Display>(
     terminal: &mut Terminal,
     of: &Histogram<T>,
@@ -85,7 +85,7 @@ fn print<T: Copy, D: Display>(
     }
 }
 
-/// A server that fails once, and then can use one tool.
+/// Starts a server that fails once, and then can use one tool.
 async fn stand_in() -> Result<SocketServer, Box<dyn Error>> {
     let answer = |request: &Request| {
         let chat = Chat::of(request);

@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         terminal.prompt(prompt);
         client.send(prompt).await?;
         while let Some(block) = client.receive().await? {
-            // Between the call and the answer.
+            // The server goes down between the call and the answer.
             if goes_down && matches!(block, ContentBlock::ToolUse(_)) {
                 is_down.store(true, Ordering::Relaxed);
             }
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server that can use one tool, unless it is down.
+/// Starts a server that can use one tool, unless it is down.
 async fn stand_in(is_down: Arc<AtomicBool>) -> Result<SocketServer, Box<dyn Error>> {
     let answer = move |request: &Request| {
         if is_down.load(Ordering::Relaxed) {

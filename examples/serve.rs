@@ -1,10 +1,10 @@
-//! A calculator agent over HTTP, for a browser's chat, `useChat`, CopilotKit, and any client of OpenAI.
+//! A calculator agent over HTTP, for the built-in page, `useChat`, CopilotKit and any OpenAI client.
 //!
 //!     cargo run --example serve --features serve
 //!     cargo run --example serve --features serve -- --port 9000 --token secret
 //!     cargo run --example serve --features serve -- --try
 //!
-//! With `--try` it asks itself one question over HTTP, and ends.
+//! With `--try`, it asks itself one question over HTTP and exits.
 
 use std::error::Error;
 use std::future::pending;
@@ -50,14 +50,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     terminal.line(&format!("http://127.0.0.1:{port} for the page"));
-    terminal.line(&format!("http://127.0.0.1:{port}/v1 for clients of OpenAI, model `calculator`"));
+    terminal.line(&format!("http://127.0.0.1:{port}/v1 for OpenAI clients, model `calculator`"));
     terminal.line(&format!("http://127.0.0.1:{port}/api/chat for useChat, /ag-ui for AG-UI"));
-    terminal.line("Ctrl-C ends it");
+    terminal.line("Press Ctrl-C to stop.");
     server.serve(format!("127.0.0.1:{port}")).await?;
     Ok(())
 }
 
-/// Asks as a client of OpenAI does.
+/// Asks as an OpenAI client does.
 async fn ask(addr: SocketAddr, question: &str) -> Result<String, Box<dyn Error>> {
     let messages = json!([{"role": "user", "content": question}]);
     let body = json!({"model": "calculator", "messages": messages}).to_string();

@@ -5,7 +5,7 @@
 //!     cargo run --example sessions -- --approve        (or --deny "I will remember it")
 //!     cargo run --example sessions -- "What did you write down, and what is my name?"
 //!
-//! The conversation and notes are stored in a folder in the temporary directory, or given by `--in FOLDER`.
+//! The conversation and notes are stored in a folder in the temporary directory; `--in FOLDER` names another one.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tools([read_notes(), add_note()])
         .state(Notes(folder.join("notes.txt")))
         .auto_execute_tools(true)
-        // Tools in category `read` run. Others need permission, and since no one is there to ask, they wait.
+        // Tools in category `read` run. Others need permission, and without a callback to ask, they wait.
         .permission_mode(PermissionMode::AllowReads)
         .build()?;
     // A conversation may end with waiting calls.
@@ -73,14 +73,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
             (words, _) => words,
         };
         terminal.prompt(prompt);
-        // A waiting call is answered as not run.
+        // Waiting calls get the result that they were not run.
         client.send(prompt).await?;
     }
     while let Some(block) = client.receive().await? {
         terminal.block(&block);
     }
 
-    // Saves the complete turns, and the waiting turn separately. A program killed before this asks again.
+    // Saves the complete turns, and the waiting turn separately. If the program is killed before this, it asks again.
     saved.save_waiting_now(client.history()).await?;
     terminal.gap();
     for call in client.pending_approvals() {
@@ -139,7 +139,7 @@ fn stand_in(chat: &Chat<'_>) -> Reply {
     }
 }
 
-/// The rest of a sentence.
+/// Returns the rest of the sentence after these words.
 fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(words)?;
     rest.split(['.', '?', '!']).next().filter(|rest| !rest.is_empty())

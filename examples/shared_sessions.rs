@@ -1,11 +1,11 @@
-//! A conversation that two machines share, in PostgreSQL: one asks, the other goes on, and both learn of it when they
-//! answer at the same time.
+//! A conversation that two machines share through PostgreSQL: one starts it, the other continues it, and if both change
+//! it at the same time, the later save reports a conflict.
 //!
 //!     cargo run --example shared_sessions --features session-postgres
 //!     cargo run --example shared_sessions --features session-postgres -- --url postgresql://ada:secret@localhost/chats
 //!
-//! Without `--url`, the database is the one at `OPEN_AGENT_POSTGRES_URL`, or a server that is started for this program
-//! alone. Then Debian's package `postgresql` must be installed.
+//! Without `--url`, it uses the database at `OPEN_AGENT_POSTGRES_URL`, or else starts a server for this program alone,
+//! which needs Debian's package `postgresql`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut terminal = Terminal::new();
     // A server that is started for this program stops with it.
     let Some(database) = Database::find(named)? else {
-        terminal.line("Skipped: no database. Install PostgreSQL, or name one by --url.");
+        terminal.line("Skipped: no database. Install PostgreSQL, or name a server with --url.");
         return Ok(());
     };
     let url = database.url();
     let model = Model::find(&mut terminal, stand_in).await?;
     let options = model.options().system_prompt("You are brief.").build()?;
 
-    // Two programs on two machines: each has a store of its own, and they share nothing but the database.
+    // Like two programs on two machines: each has its own store, and they share nothing but the database.
     let here = Arc::new(PostgresStore::connect(url).await?);
     let there = Arc::new(PostgresStore::connect(url).await?);
     let now = Timestamp::now();
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let history = answer(&mut terminal, &options, &second, "When does the ferry leave?").await?;
     second.save_now(&history).await?;
 
-    terminal.line("Here, which has not seen that:");
+    terminal.line("Here, without the messages from there:");
     let history = answer(&mut terminal, &options, &first, "Is there another one?").await?;
     match first.save_now(&history).await {
         Err(error) if error.kind() == ErrorKind::Conflict => terminal.line(&format!("  {error}")),

@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     }
                 }
             }
-            // It never stands between a call and its result.
+            // A message never comes between a call and its result.
             AgentEvent::Steered(message) => terminal.prompt(&message.text()),
             AgentEvent::TurnEnd(reason) => terminal.note(&format!("  finish reason: {reason}")),
             _ => {}

@@ -1,5 +1,5 @@
-//! A turn planned step by step: first the model must search, then a smaller model writes the answer, and the turn stops
-//! by a condition.
+//! A turn planned step by step: first the model must search, then it answers with one more instruction, and a condition
+//! stops the turn.
 //!
 //!     cargo run --example steps
 
@@ -27,15 +27,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .system_prompt("You answer questions about rivers.")
         .tools([search, report])
         .auto_execute_tools(true)
-        // Before each request. Later requests are sent as usual, with one more instruction. Another model could be set
-        // here too: `step.model("qwen3:4b")`.
+        // Runs before each request. Later requests are sent as usual, with one more instruction. You can also set
+        // another model here: `step.model("qwen3:4b")`.
         .before_step(|step| async move {
             match step.number() {
                 1 => step.only_tools(["search"]).tool_choice(ToolChoice::Required),
                 _ => step.instructions("Answer in one sentence."),
             }
         })
-        // After the calls of each step; one condition is enough. Your own is a closure over the step.
+        // Checked after the calls of each step; any condition ends the turn. A custom condition is a closure over the step.
         .stop_when(stop_when::has_call("report"))
         .stop_when(|step| step.usage().total().is_some_and(|tokens| tokens > 10_000))
         .build()?;

@@ -1,4 +1,4 @@
-//! Agents that work for an agent: two researchers at once, whose events are seen live, within one budget.
+//! Agents as tools of an agent: two researchers work in parallel within one budget, and their events are shown live.
 //!
 //!     cargo run --example sub_agents
 
@@ -23,10 +23,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tool(researcher(&model, "rivers")?)
         .tool(researcher(&model, "mountains")?)
         .auto_execute_tools(true)
-        // For all three together.
+        // Limits for all three agents together.
         .max_run_tokens(20_000)
         .max_tool_calls(10)
-        // The researchers ask here, too: they have no callback of their own.
+        // Also called for the researchers, which have no callback themselves.
         .can_use_tool(|request| async move {
             let path = [&request.agents[..], &[request.tool_name]].concat();
             eprintln!("  allowed: {}", path.join(" > "));
@@ -68,7 +68,7 @@ fn researcher(model: &Model, subject: &str) -> Result<AgentTool> {
     AgentTool::new(subject, format!("Answers questions about {subject}"), options)
 }
 
-/// Prints an event of a researcher, behind the researcher's name. Both work at once, so whole answers are printed.
+/// Prints a researcher's event after its name. Both work in parallel, so it prints only complete answers.
 fn show(terminal: &mut Terminal, nested: &NestedEvent) {
     let agent = &nested.agent;
     match &nested.event {

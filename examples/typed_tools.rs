@@ -1,5 +1,5 @@
-//! Functions as tools, by `#[tool]`: enums, nested structs, defaults, shared state, progress, and a mistake of the
-//! model that the types find.
+//! Functions as tools, with `#[tool]`: enums, nested structs, defaults, shared state, progress, and a model's mistake
+//! that the types catch.
 //!
 //!     cargo run --example typed_tools --features macros
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 const QUESTION: &str = "Book the first ferry to the island for Ada and Ben.";
 
-/// The ferry's office, which the model does not see.
+/// The ferry office: shared state, invisible to the model.
 struct Office {
     seats: AtomicU32,
 }
@@ -87,7 +87,7 @@ async fn book(
     #[state] office: &Office,
 ) -> Result<Booking, ToolError> {
     if passengers.is_empty() {
-        return Err("there is nobody to book for".into());
+        return Err("`passengers` must not be empty".into());
     }
     let price = match class {
         Class::First => 40,
