@@ -1,4 +1,4 @@
-//! Makes one program of those in the READMEs.
+//! Combines the programs of the READMEs into one.
 //!
 //! They are shown on pages that hide no lines, so their doctests only compile them. Here each becomes a module, whose
 //! server is that of a test.

@@ -1,4 +1,4 @@
-//! The public surface of the facade as a committed list, so that a review sees each change of it.
+//! The public surface of the facade as a committed list, so that reviewers see each change.
 
 mod external;
 mod listing;
@@ -31,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let changes = changes(&committed, &list);
     if !changes.is_empty() {
         complaints.push(format!(
-            "the public surface has changed: if that is meant, run `cargo xtask api --write` and commit {LIST}"
+            "the public surface has changed: if this is intended, run `cargo xtask api --write` and commit {LIST}"
         ));
     }
     for line in changes.iter().chain(&complaints) {
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     }
 }
 
-/// Writes the list anew.
+/// Writes the list.
 pub(crate) fn write(workspace: &Workspace) -> Result<()> {
     let (list, _) = of(workspace)?;
     fs::write(workspace.root.join(LIST), list).map_err(|error| format!("{LIST}: {error}"))
@@ -58,7 +58,7 @@ fn of(workspace: &Workspace) -> Result<(String, signature::Names)> {
     Ok((format!("{TITLE}{list}"), names))
 }
 
-/// The lines that came and went, each under its crate and item.
+/// The added and removed lines, each with its crate and item.
 fn changes(before: &str, after: &str) -> Vec<String> {
     let (before, after) = (placed(before), placed(after));
     let mut places: Vec<&(String, String)> = before.keys().chain(after.keys()).collect();

@@ -1,8 +1,8 @@
-//! Our client beside others, end to end: `cargo xtask bench`.
+//! Compares our client with others, end to end: `cargo xtask bench`.
 //!
-//! The programs are in `xtask/peers`, a workspace apart. All ask one server, which replays prepared answers over a loopback
-//! socket. Instructions are counted by valgrind, outside of the kernel; they are the same on a busy machine. Times are not:
-//! the programs take turns, and the median counts.
+//! The programs are in `xtask/peers`, a separate workspace. All send requests to one server, which replays prepared
+//! answers over a loopback socket. Valgrind counts instructions outside of the kernel; a busy machine does not change
+//! them. It does change times, so the programs take turns, and the median counts.
 
 mod chart;
 mod figures;
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
         for Measured { program, what, value, note } in measured {
             figures.set(program, &what, Figure { value, date: today.clone(), note });
         }
-        // At once: the rest takes long, and may fail for want of memory.
+        // Write immediately: the rest takes long and may run out of memory.
         write_all(&folder, &figures)
     };
     write(&folder, MACHINE, &format!("{}\n", report::machine()))?;
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
         println!("{}", report::line(&measured));
         keep(measured)?;
     }
-    // The time and memory of a program say something beside those of others only.
+    // The time and memory of a program are meaningful only in comparison with others.
     if packages.is_empty() {
         keep(lab.take_turns()?)?;
     }

@@ -1,4 +1,4 @@
-//! The whole gate: every step, in order, to the end, whatever fails on the way.
+//! The whole gate: runs every step in order, even after failures.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub(crate) struct Options {
     pub(crate) fast: bool,
     /// A missing tool fails its step.
     pub(crate) strict: bool,
-    /// A missing tool fails its step where nothing else covers it.
+    /// A missing tool fails its step if no other step covers it.
     pub(crate) in_ci: bool,
 }
 
@@ -48,11 +48,11 @@ enum Pace {
 }
 
 enum Action {
-    /// A command whose success is all we want to know.
+    /// A command that only has to succeed.
     Check(Run),
     /// A command of this program, of the same name.
     Own(fn(&Workspace, &mut Tally) -> Result<Outcome>),
-    /// A command that prints test results, one at least within each such time.
+    /// A command that prints test results, at least one within each such period.
     Tests(Run, Duration),
 }
 
@@ -61,7 +61,7 @@ fn steps() -> Vec<Step> {
     use Pace::{Fast, Slow};
 
     let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
-    // Doctests are a step of their own, and benches are not tests.
+    // Doctests are a separate step, and benches are not tests.
     let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests";
     let doctest = "test --workspace --all-features --no-fail-fast --doc";
     let docs = Run::cargo("doc --workspace --all-features --no-deps");
@@ -76,9 +76,9 @@ fn steps() -> Vec<Step> {
         step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test), Duration::from_secs(300))),
-        // Each crate's are compiled before the first of them prints.
+        // All doctests of a crate are compiled before the first one prints.
         step("doctest", Fast, Tests(Run::cargo(doctest), Duration::from_secs(600))),
-        // In the profile of the tests, whose crates are built by now.
+        // In the test profile, whose crates are already built.
         step(
             "quickstart",
             Fast,
@@ -136,7 +136,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
     print!("\n{}", tally.report());
     println!("\n{}", step::table(&reports));
     println!("{}", if failed { "the gate is closed" } else { "the gate is open" });
-    // The last line, in this form: it is what scripts read.
+    // Must stay the last line, in this form: scripts parse it.
     println!("{tally}");
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

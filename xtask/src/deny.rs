@@ -1,4 +1,4 @@
-//! Licences, duplicate versions and sources of dependencies, by `deny.toml`.
+//! Checks licenses, duplicate versions and sources of dependencies against `deny.toml`.
 
 use crate::Result;
 use crate::command::Run;

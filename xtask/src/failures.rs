@@ -1,6 +1,6 @@
-//! The failed tests of a run, by name and with what they printed, read from libtest's output.
+//! The names and the output of failed tests, parsed from libtest's output.
 
-/// The lines kept of what one failed test printed: its first and its last.
+/// The number of lines kept of a failed test's output: the first and the last ones.
 const KEPT_LINES: usize = 40;
 
 /// The longest line kept, in characters.
@@ -9,7 +9,7 @@ const LONGEST_LINE: usize = 400;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) name: String,
-    /// The lines it printed, cut in the middle; empty where the run did not capture them.
+    /// Its output lines, truncated in the middle; empty if the run did not capture them.
     pub(crate) output: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Failures {
     /// The output of the current binary's failed tests.
     printed: Vec<Failure>,
     part: Part,
-    /// Binaries that began and did not tell a result: they were killed or crashed.
+    /// Binaries that began without printing a result: they were killed or crashed.
     unfinished: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Failures {
 enum Part {
     #[default]
     Tests,
-    /// After the first `failures:`: what each failed test printed.
+    /// After the first `failures:`: the output of each failed test.
     Printed,
     /// After the second: their names.
     Names,
@@ -69,7 +69,7 @@ impl Failures {
         self.failed.push(Failure { name: name.to_owned(), output });
     }
 
-    /// Returns the failed tests if they are all that failed: every binary told its result.
+    /// Returns the failed tests if they are complete: every binary printed its result.
     pub(crate) fn complete(&self) -> Option<&[Failure]> {
         (self.unfinished == 0 && !self.failed.is_empty()).then_some(&self.failed)
     }
@@ -89,7 +89,7 @@ fn section(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
-/// Adds a line: at most so many from the start, and then always the last ones.
+/// Adds a line: keeps a limited number of first lines and of last lines.
 fn keep(lines: &mut Vec<String>, line: &str) {
     if lines.len() == KEPT_LINES {
         lines.remove(KEPT_LINES / 2);

@@ -1,5 +1,5 @@
-//! A short run of each fuzz target under `crates/*/fuzz`. Property tests cover the same laws in the
-//! ordinary suite, so that a machine without nightly loses depth and not coverage.
+//! A short run of each fuzz target under `crates/*/fuzz`. Property tests check the same properties in
+//! the ordinary suite, so a machine without nightly loses depth, not coverage.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::step::{Need, Outcome};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// Seconds for all targets together, and the most and the least for one.
+/// Seconds for all targets together, and the maximum and minimum for one.
 const BUDGET: usize = 120;
 const MOST: usize = 30;
 const LEAST: usize = 10;
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let seconds = seconds_each(targets.len());
     let mut failed = Vec::new();
     for (package, target) in targets {
-        // The first corpus is where new inputs go: not among the committed ones.
+        // New inputs go to the first corpus, to keep them apart from the committed ones.
         let found = workspace.target.join("fuzz-found").join(&package.name).join(&target);
         fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
         let mut run = Run::cargo("+nightly fuzz run --target-dir")

@@ -1,4 +1,4 @@
-//! The program `oa`, installed as people install it, and asked for its version.
+//! Installs the program `oa` as users do, and checks its version.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let root = workspace.target.join("install").display().to_string();
     let package = workspace.packages.iter().find(|package| package.name == PACKAGE);
     let folder = package.ok_or_else(|| format!("there is no {PACKAGE}"))?.dir.display().to_string();
-    // In the profile of the tests, whose crates are built by now.
+    // In the test profile, whose crates are already built.
     let install =
         Run::cargo("install --locked --offline --force --quiet --no-track --profile test")
             .args(["--path", &folder, "--root", &root]);

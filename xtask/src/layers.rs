@@ -1,15 +1,15 @@
-//! Which crate stands on which. `cargo xtask tidy` compares this table with the real graph; when a
-//! crate comes, goes or moves, this is the one place to change.
+//! The layers of the crates and their allowed dependencies. `cargo xtask tidy` compares this table with
+//! the real graph. When a crate is added, removed or moved, change only this table.
 
 /// One crate under `crates/`.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) place: Place,
-    /// Which of our crates it may name, outside its tests. All must be on lower layers.
+    /// The workspace crates that it may depend on, outside its tests. All must be on lower layers.
     pub(crate) ours: &'static [&'static str],
-    /// Which external crates it and ours below it may name, with default features. What those bring
-    /// along is theirs. `None`: not listed here.
+    /// The external crates that it and the workspace crates below it may depend on, with default features.
+    /// Transitive dependencies are not listed. `None`: not checked.
     pub(crate) external: Option<&'static [&'static str]>,
     /// The number of external crates a Linux build may hold.
     pub(crate) limits: &'static [Limit],
@@ -18,7 +18,7 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Place {
     Layer(u8),
-    /// Beside the layers: none of them may depend on it, outside its tests.
+    /// Outside of the layers: no layer may depend on it, except in tests.
     Side,
 }
 
@@ -30,20 +30,20 @@ pub(crate) struct Limit {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Features {
-    /// Every feature that brings no TLS.
+    /// All features that do not add TLS.
     AllButTls,
     Default,
-    /// The default ones and this one.
+    /// The default features and this one.
     DefaultAnd(&'static str),
-    /// Every feature that brings no TLS, except this one.
+    /// All features that do not add TLS, except this one.
     Without(&'static str),
 }
 
-/// The highest layer that does no I/O, and what it therefore never sees, under any feature.
+/// The highest layer without I/O, and the crates that it therefore never depends on, under any feature.
 pub(crate) const PURE: u8 = 1;
 pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
 
-/// The features of the facade that bring at most so many external crates which nothing else brings.
+/// Features of the facade, and the most external crates that each may add beyond those of all others.
 pub(crate) const ALONE: &[(&str, usize)] = &[("mcp", 20)];
 
 pub(crate) const ROWS: &[Row] = &[

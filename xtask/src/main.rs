@@ -1,4 +1,4 @@
-//! The workspace's own commands. `cargo xtask` lists them.
+//! The commands of this workspace. `cargo xtask` lists them.
 
 mod api;
 mod bench;
@@ -31,7 +31,7 @@ use step::Outcome;
 use tally::Tally;
 use workspace::Workspace;
 
-/// An error is a sentence for whoever ran the command.
+/// The result of a command. An error is a sentence for the user.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 const HELP: &str = "\
@@ -120,7 +120,7 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["tidy"] => tidy::run,
         _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
     };
-    // Whoever asks for one step by name wants it run: a missing tool is no reason for success.
+    // A step that is named explicitly must run: without its tool, it fails.
     match command(&Workspace::load()?, &mut Tally::default())? {
         Outcome::Ok => Ok(ExitCode::SUCCESS),
         Outcome::Nothing(reason) => {

@@ -1,4 +1,4 @@
-//! The oldest supported Rust, where that toolchain is installed.
+//! Checks with the oldest supported Rust, if that toolchain is installed.
 
 use crate::Result;
 use crate::command::Run;
@@ -70,7 +70,7 @@ fn check(workspace: &Workspace, version: &str) -> Vec<String> {
     arguments
 }
 
-/// The installed toolchain of that version, by its whole name.
+/// The full name of the installed toolchain of that version.
 pub(crate) fn toolchain(version: &str) -> Option<String> {
     let list = Run::new("rustup").args(["toolchain", "list"]).output().ok()?;
     find(&list, version).map(str::to_owned)

@@ -1,7 +1,7 @@
-//! Every published crate, packed as for its registry: complete manifests, dependencies with versions, changelogs, and the texts
-//! of the licenses.
+//! Packs every published crate as for its registry and checks it: complete manifests, dependencies with versions,
+//! changelogs, and the texts of the licenses.
 //!
-//! All are packed at once, since they depend on each other and a registry need not know any of them.
+//! All are packed at once, because they depend on each other and may not be in a registry yet.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::step::Outcome;
 use crate::tally::Tally;
 use crate::workspace::{Package, Workspace};
 
-/// Both licenses want their text to go along with each copy.
+/// Both licenses require their text in each copy.
 const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
-    // Offline, versions are resolved among crates that are here: also those of other systems.
+    // Offline, versions are resolved among downloaded crates, which must include those for other systems.
     let fetch = Run::cargo("fetch --locked");
     println!("{fetch}");
     fetch.status()?;
@@ -33,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if missing.is_empty() { Ok(Outcome::Ok) } else { Err(missing.join("\n")) }
 }
 
-/// Says which licenses are not among the files of a package, or say something else than ours.
+/// Reports licenses that are missing from the files of a package or differ from ours.
 fn without_license(root: &Path, package: &Package, files: &str) -> Vec<String> {
     let lacks = |name: &&&str| {
         let ours = fs::read(root.join(name)).ok();
@@ -50,7 +50,7 @@ fn without_license(root: &Path, package: &Package, files: &str) -> Vec<String> {
     missing.map(message).collect()
 }
 
-/// Users of a crate read there what a new version changes.
+/// Reports a missing changelog, in which users read what a new version changes.
 fn without_changelog(package: &Package, files: &str) -> Option<String> {
     let is_packed = files.lines().any(|file| file == "CHANGELOG.md");
     (!is_packed).then(|| format!("{} is packed without a CHANGELOG.md", package.name))

@@ -1,4 +1,4 @@
-//! All published crates to the registry, each after those that it depends on.
+//! Publishes all crates to the registry, each after its dependencies.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(workspace: &Workspace, options: &[&str]) -> Result<()> {
     let uploads = match options {
         ["--dry-run"] => false,
         ["--upload"] => true,
-        // An upload cannot be undone, so nobody does it by a word too few.
+        // An upload cannot be undone, so it needs an explicit option.
         _ => return Err(USAGE.to_owned()),
     };
     let order = order(&workspace.packages)?;
@@ -44,7 +44,7 @@ fn publish(order: &[&Package], uploads: bool) -> Run {
     Run::cargo(words).args(names)
 }
 
-/// Returns the published packages, each after those that it depends on.
+/// Returns the published packages, each after its dependencies.
 fn order(packages: &[Package]) -> Result<Vec<&Package>> {
     let mut left: Vec<&Package> = packages.iter().filter(|package| package.published).collect();
     left.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,7 +1,7 @@
-//! This tree against the last release: versions and changelogs.
+//! Compares this tree with the last release: versions and changelogs.
 //!
-//! A release is a tag `vX.Y.Z`. It holds all that was packed, the changelogs, and the list of the public surface, so nothing is
-//! downloaded. Crates that the facade does not export are not in that list.
+//! A release is a tag `vX.Y.Z`. It has all packed files, the changelogs and the list of the public surface, so nothing
+//! is downloaded. Crates that the facade does not export are not in that list.
 
 mod changelog;
 mod surface_change;
@@ -28,7 +28,7 @@ struct Release {
 /// Prints the version that each crate needs.
 pub(crate) fn print(workspace: &Workspace) -> Result<()> {
     let Some(last) = last(&workspace.root)? else {
-        println!("nothing was released yet: each crate keeps its version");
+        println!("nothing has been released yet: each crate keeps its version");
         return Ok(());
     };
     let changes = surface_changes(workspace, &last)?;
@@ -51,7 +51,7 @@ pub(crate) fn print(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Returns what keeps the crates from being published.
+/// Returns the reasons why the crates cannot be published.
 pub(crate) fn complaints(workspace: &Workspace) -> Result<Vec<String>> {
     let last = last(&workspace.root)?;
     let changes = match &last {
@@ -75,7 +75,7 @@ pub(crate) fn complaints(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Says if a crate's version is lower than its changes need.
+/// Reports a crate version that is lower than its changes need.
 fn too_low(package: &Package, last: Version, changes: &[Change]) -> Option<String> {
     let bump = bump(changes);
     let needed = last.after(bump);
@@ -84,7 +84,7 @@ fn too_low(package: &Package, last: Version, changes: &[Change]) -> Option<Strin
         let why = changes.iter().find(|change| change.bump == bump);
         let why = why.map_or_else(String::new, |change| format!(", because {}", change.what));
         let (name, version) = (&package.name, &package.version);
-        format!("{name} is {version}, and wants to be {needed} at least ({bump}{why})")
+        format!("{name} is {version}, but must be at least {needed} ({bump}{why})")
     })
 }
 
@@ -201,13 +201,13 @@ mod tests {
         assert_eq!(repository.complaints("0.10.1"), [""; 0]);
         assert_eq!(
             repository.complaints("0.10.0"),
-            ["open-agent is 0.10.0, and wants to be 0.10.1 at least (patch)"]
+            ["open-agent is 0.10.0, but must be at least 0.10.1 (patch)"]
         );
 
         repository.write("api.txt", "# open_agent\n\nfn a()\n");
         assert_eq!(
             repository.complaints("0.10.1"),
-            ["open-agent is 0.10.1, and wants to be 0.11.0 at least (major, because fn b is gone)"]
+            ["open-agent is 0.10.1, but must be at least 0.11.0 (major, because fn b is gone)"]
         );
         assert_eq!(repository.complaints("0.11.0"), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! A server process that never outlives us.
+//! A server process that never outlives this process.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the server; what it has to say beside its address goes to `log`.
+    /// Starts the server; its output other than its address goes to `log`.
     pub(crate) fn start(run: &Run, log: PathBuf) -> Result<Self> {
         let stderr = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let mut child = run
@@ -39,7 +39,7 @@ impl Server {
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || {
                 for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
-                    // Nobody listens after the first line; the pipe must be drained all the same.
+                    // No one reads lines after the first, but the pipe must be drained.
                     let _ = sender.send(line);
                 }
             });

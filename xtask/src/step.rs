@@ -19,7 +19,7 @@ pub(crate) enum Outcome {
 /// Where a tool must be installed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Need {
-    /// In CI: nothing else covers what the step checks.
+    /// In CI, because no other step covers the same checks.
     InCi,
     /// Nowhere, unless asked for with `--strict`.
     Optional,

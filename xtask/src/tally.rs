@@ -1,4 +1,4 @@
-//! Counts of tests, read from what they print.
+//! Counts of tests, parsed from their output.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
     pub(crate) failures: Failures,
-    /// Those that failed and then passed alone; they count as passed.
+    /// Tests that failed and then passed alone; they count as passed.
     pub(crate) flaky: Vec<Failure>,
 }
 
@@ -48,7 +48,7 @@ impl Tally {
         self.flaky.extend(other.flaky);
     }
 
-    /// The failed tests, which have passed when they ran again, become flaky ones.
+    /// Turns the failed tests, which passed when run again, into flaky ones.
     pub(crate) fn forgive(&mut self) {
         let failures = std::mem::take(&mut self.failures);
         let count = failures.all().len() as u64;
@@ -57,7 +57,7 @@ impl Tally {
         self.flaky.extend(failures.all().iter().cloned());
     }
 
-    /// The failed and the flaky tests with what they printed: a log is read from its end.
+    /// The failed and the flaky tests with their output, for the end of the log.
     pub(crate) fn report(&self) -> String {
         let mut out = String::new();
         for (what, failures) in [("failed", self.failures.all()), ("flaky", &self.flaky)] {

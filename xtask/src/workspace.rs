@@ -1,4 +1,4 @@
-//! The workspace as `cargo metadata` tells it.
+//! The workspace as reported by `cargo metadata`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(crate) struct Package {
     pub(crate) dir: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// True if it may go to a registry.
+    /// True if it may be published to a registry.
     pub(crate) published: bool,
     pub(crate) rust_version: Option<String>,
     pub(crate) version: String,
@@ -34,7 +34,7 @@ pub(crate) struct Package {
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// Those that the manifest turns on.
+    /// The features that the manifest turns on.
     pub(crate) features: Vec<String>,
     pub(crate) optional: bool,
 }

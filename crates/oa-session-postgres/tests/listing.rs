@@ -1,4 +1,4 @@
-//! A list of 100,000 sessions, in a program of its own, whose memory is that of the list alone.
+//! A list of 100,000 sessions, in a separate process, to measure the memory of the list alone.
 
 use std::fs;
 

@@ -44,7 +44,7 @@ impl Account {
         }
     }
 
-    /// Lets a command run as this user, out of reach of the terminal's Ctrl-C.
+    /// Makes a command run as this user, out of reach of the terminal's Ctrl-C.
     pub(crate) fn command(self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.process_group(0);

@@ -10,9 +10,9 @@ use crate::account::Account;
 use crate::guard::{Guard, Program};
 use crate::place::new_folder;
 
-/// A server that is not ready after this time does not start.
+/// The longest time until a server must be ready.
 pub(crate) const START: Duration = Duration::from_secs(60);
-/// The pause between two looks at a server that starts.
+/// The polling interval while a server starts.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 /// Ports that somebody else takes between our choice and the server's start.
 const ATTEMPTS: usize = 5;
@@ -88,7 +88,7 @@ impl Daemon {
         }
     }
 
-    /// Asks the server to end by SIGINT, and waits for that.
+    /// Stops the server with SIGINT, and waits for its end.
     pub(crate) fn interrupt(&mut self) -> io::Result<()> {
         match self.server.take() {
             None => Ok(()),
@@ -101,9 +101,9 @@ impl Daemon {
         }
     }
 
-    /// Lets the server run on when this process ends, and returns its folder.
+    /// Keeps the server running when this process ends, and returns its folder.
     pub(crate) fn detach(&mut self) -> io::Result<PathBuf> {
-        // A child that nobody waits for goes to the system's first process when this one ends.
+        // A child without a waiting parent is adopted by process 1 when this process ends.
         drop(self.server.take());
         if let Some(guard) = self.guard.take() {
             guard.dismiss()?;
@@ -127,7 +127,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(mut guard) = self.guard.take() {
-            // Its data goes with it.
+            // Its data is removed, too.
             let _ = self.kill();
             let _ = guard.finish();
         }

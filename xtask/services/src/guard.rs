@@ -16,7 +16,7 @@ fi
 rm -rf "$1"
 "#;
 
-/// The signs by which a guard finds its server.
+/// The properties by which a guard finds its server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program {
     /// The name of its process.
@@ -25,7 +25,7 @@ pub(crate) struct Program {
     pub(crate) pid_file: &'static str,
 }
 
-/// A process that outlives us by a moment, to clean up behind us.
+/// A process that briefly outlives this one, to clean up after it.
 #[derive(Debug)]
 pub(crate) struct Guard(Child);
 

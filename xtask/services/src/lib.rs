@@ -1,7 +1,7 @@
 //! The real servers that tests run against, for `cargo xtask services`, tests and examples.
 //!
-//! A server runs on a free loopback port with its files in the temporary directory. It stops, and its files go, when its
-//! handle is dropped or this process dies in whatever way.
+//! A server runs on a free loopback port with its files in the temporary directory. It stops, and its files are
+//! removed, when its handle is dropped or this process dies in any way.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ pub fn or_skip<T>(started: Result<T, Unavailable>) -> Option<T> {
     match started {
         Ok(server) => Some(server),
         Err(Unavailable::Missing(message)) if !is_required() => {
-            // Not by a macro, whose output tests keep to themselves.
+            // Not with `eprintln!`, whose output tests capture.
             TOLD.call_once(|| {
                 let _ = writeln!(io::stderr(), "skipped: {message}");
             });
@@ -92,7 +92,7 @@ pub trait Server: fmt::Debug {
     /// Returns its addresses, and the environment variables in which programs find them.
     fn variables(&self) -> Vec<(&'static str, String)>;
 
-    /// Lets it run on when this process ends, and returns the folder with its files.
+    /// Keeps it running when this process ends, and returns the folder with its files.
     fn detach(self: Box<Self>) -> io::Result<std::path::PathBuf>;
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Npm<'a> {
     pub(crate) folder: &'a str,
     /// With their versions.
     pub(crate) packages: &'a [&'a str],
-    /// The file by which they are known to be there, in their folder.
+    /// A file in their folder whose presence shows that they are installed.
     pub(crate) sign: &'a Path,
     /// The sentence for a machine without npm.
     pub(crate) missing: &'a str,
@@ -30,7 +30,7 @@ impl Npm<'_> {
         if folder.join(self.sign).exists() {
             return Ok(folder);
         }
-        // Other processes may install them at the same time: each into a folder of its own, of which the first is kept.
+        // Other processes may install them at the same time: each into a separate folder, and the first one is kept.
         let ours = services.join(format!("{}.{}", self.folder, std::process::id()));
         let installed = self.fill(&ours).and_then(|()| match fs::rename(&ours, &folder) {
             Err(error) if !folder.join(self.sign).exists() => Err(Some(error)),

@@ -41,7 +41,7 @@ impl Postgres {
         Cluster::start(settings, files).map(|cluster| Self { cluster })
     }
 
-    /// Returns the connection string, with the password of a user who may do everything.
+    /// Returns the connection string, with the password of a superuser.
     #[must_use]
     pub fn url(&self) -> String {
         self.cluster.url()

@@ -1,4 +1,4 @@
-//! Types of other crates in public signatures: each is a promise about somebody else's versions.
+//! Types of other crates in public signatures: each is a promise about the versions of another project.
 
 use super::signature::Names;
 
@@ -23,7 +23,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tower::Service", "the seams of transports and chat requests"),
 ];
 
-/// Says which names are not allowed, which rows are not needed, and which words are not understood.
+/// Reports names that are not allowed, unused rows, and names that cannot be resolved.
 pub(crate) fn complaints(names: &Names) -> Vec<String> {
     judge(names, ALLOWED)
 }

@@ -30,7 +30,7 @@ pub(crate) fn list(surface: &Surface<'_>, root: &str) -> (String, Names) {
             }
         }
     }
-    // What is listed is ours.
+    // Listed items belong to the workspace.
     names.foreign.retain(|path, _| !listed.contains(path.split("::").next().unwrap_or_default()));
     (out, names)
 }
@@ -114,7 +114,7 @@ impl<'a> Lister<'_, 'a> {
         names: &mut Names,
     ) -> String {
         let code = self.library.file(module);
-        // Its signature is the compiler's, and nobody can call it.
+        // The compiler dictates its signature, and programs cannot call it.
         let is_attribute_macro =
             |attribute: &Span| is_attribute(code, attribute, &["proc_macro_attribute"]);
         if item.attributes.iter().any(is_attribute_macro) {
@@ -314,16 +314,16 @@ impl<'a> Lister<'_, 'a> {
 
         let own = self.named(&scope, code, of_type.clone());
         let of_ours = of_trait.clone().and_then(|span| self.named(&scope, code, span));
-        // A trait that nobody else can name is nobody else's affair.
+        // A trait that other crates cannot name does not concern them.
         if of_ours.as_ref().is_some_and(|key| !self.library.paths.contains_key(key)) {
             return;
         }
         let is_public = |key: &(usize, String)| self.library.paths.contains_key(key);
         let key = match (own, of_ours) {
             (Some(key), _) => Some(key).filter(is_public),
-            // Of a type that is not ours, or of any type: told with the trait.
+            // For a foreign type, or for any type: listed with the trait.
             (None, Some(key)) => Some(key),
-            // `impl From<Ours> for Theirs` is told with ours.
+            // `impl From<Ours> for Theirs` is listed with our type.
             (None, None) => of_trait.clone().and_then(|mut span| {
                 span.find_map(|at| self.named(&scope, code, at..at + 1).filter(is_public))
             }),

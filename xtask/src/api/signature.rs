@@ -21,7 +21,7 @@ pub(crate) struct Scope<'s, 'a> {
 pub(crate) struct Names {
     /// Paths of other crates but std.
     pub(crate) foreign: BTreeMap<String, String>,
-    /// Words that nothing explains.
+    /// Names that cannot be resolved.
     pub(crate) unknown: BTreeMap<String, String>,
 }
 
@@ -101,7 +101,7 @@ impl Scope<'_, '_> {
         scope
     }
 
-    /// Prints tokens. `place` is told with names that are noted.
+    /// Prints tokens. `place` is recorded with noted names.
     pub(crate) fn print(
         &self,
         code: &Code<'_>,
@@ -132,7 +132,7 @@ impl Scope<'_, '_> {
                 at += 1;
                 continue;
             }
-            // `mut` of a parameter is the function's own affair.
+            // `mut` of a parameter is not part of the signature.
             let opens = at > span.start && (code.is(at - 1, "(") || code.is(at - 1, ","));
             if token.is("mut") && opens {
                 at += 1;

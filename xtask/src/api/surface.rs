@@ -8,7 +8,7 @@ use crate::rust::item::{Code, Item, ItemKind, Span, Visibility};
 use crate::rust::module::{Crate, Import, Target};
 use crate::workspace::Workspace;
 
-/// The texts of all sources of our crates, with what macros make in them.
+/// The texts of all sources of our crates, with the items that macros generate.
 #[derive(Default)]
 pub(crate) struct Sources {
     texts: BTreeMap<String, String>,
@@ -296,7 +296,7 @@ fn has(code: &Code<'_>, item: &Item, words: &[&str]) -> bool {
     item.attributes.iter().any(|attribute| is_attribute(code, attribute, words))
 }
 
-/// Returns whether an attribute is exactly these words.
+/// Returns true if an attribute is exactly these words.
 pub(crate) fn is_attribute(code: &Code<'_>, attribute: &Span, words: &[&str]) -> bool {
     code.tokens[attribute.clone()].iter().map(|token| token.text).eq(words.iter().copied())
 }

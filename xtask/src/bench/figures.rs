@@ -1,4 +1,4 @@
-//! The figures of all runs, each with its date: what a run does not measure stays as it was.
+//! The figures of all runs, each with its date. A run keeps the figures that it does not measure.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) struct Figure {
 }
 
 impl Figures {
-    /// Reads the file, which need not be there.
+    /// Reads the file, if it exists.
     pub(super) fn read(path: &Path) -> Result<Self> {
         match fs::read_to_string(path) {
             Ok(text) => Self::parse(&text).map_err(|line| format!("{}: {line}", path.display())),

@@ -8,7 +8,7 @@ use std::process::Command;
 const RUNTIME: [&str; 6] =
     ["libc.so", "libm.so", "libgcc_s.so", "libpthread.so", "libdl.so", "librt.so"];
 
-/// Returns the size in bytes of the libraries that a program loads beside the C runtime; `None` where `ldd` does not tell.
+/// Returns the size in bytes of the libraries that a program loads besides the C runtime; `None` if `ldd` fails.
 pub(super) fn size_of_libraries(program: &Path) -> Option<u64> {
     let output = Command::new("ldd").arg(program).output().ok()?;
     let report = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;

@@ -62,7 +62,7 @@ impl Lab {
         let peers = workspace.root.join("xtask/peers");
         let target = workspace.target.join("peers");
         build(&peers, &target, "bench-server", RELEASE)?;
-        // Thousands of streams want as many files.
+        // Thousands of streams need as many open files.
         let mut server = with_files(&target.join("bench-server/release/bench-server"), &[])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -77,7 +77,7 @@ impl Lab {
         Ok(Self { peers, target, server, port, has_valgrind })
     }
 
-    /// Removes what was built of a program.
+    /// Removes the build output of a program.
     pub(super) fn forget(&self, program: &Program) -> Result<()> {
         let folder = self.target.join(program.package);
         match fs::remove_dir_all(&folder) {
@@ -86,7 +86,7 @@ impl Lab {
         }
     }
 
-    /// Builds a program. Returns the seconds of CPU that it took, if the shell tells.
+    /// Builds a program. Returns the CPU seconds that it took, if the shell reports them.
     pub(super) fn build(&self, program: &Program) -> Result<Option<f64>> {
         build(&self.peers, &self.target, program.package, RELEASE)
     }
@@ -99,7 +99,7 @@ impl Lab {
         Ok(Measured::new(program, "small size", (size / 1024) as f64))
     }
 
-    /// Measures what does not depend on what else runs here.
+    /// Takes the measurements that do not depend on other load.
     pub(super) fn count(&self, program: &'static Program) -> Result<Vec<Measured>> {
         let measured = |what: &str, value| Measured::new(program, what, value);
         let path = self.path(program, RELEASE);
@@ -160,7 +160,7 @@ impl Lab {
                 };
                 let bytes = match held(streams[place]) {
                     Err(_) if streams[place] == STREAMS => {
-                        // Too many for the memory that it may have.
+                        // Too many streams for the memory limit.
                         streams[place] = FEWER_STREAMS;
                         memories[place].clear();
                         held(FEWER_STREAMS)
@@ -243,7 +243,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // Its input ends, and so does it.
+        // The server exits when its input ends.
         drop(self.server.stdin.take());
         let _ = self.server.wait();
     }
@@ -273,7 +273,7 @@ fn with_files(program: &Path, arguments: &[String]) -> Command {
     shell
 }
 
-/// Says that a program had fewer streams than others.
+/// Returns the note that a program had fewer streams than others.
 fn note_of(streams: usize) -> String {
     if streams == STREAMS {
         return String::new();

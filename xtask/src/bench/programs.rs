@@ -1,11 +1,11 @@
 //! The programs that are compared.
 
 pub(super) struct Program {
-    /// As tables call it.
+    /// The name in tables.
     pub(super) name: &'static str,
     /// The package in `xtask/peers`.
     pub(super) package: &'static str,
-    /// True if it is a crate of others, which ours is compared with.
+    /// True for other libraries, which ours is compared with.
     pub(super) is_peer: bool,
 }
 

@@ -40,7 +40,7 @@ const REST: [Column; 4] = [
     ("build, s", "build"),
 ];
 
-/// One line for whoever waits.
+/// A progress line.
 pub(super) fn line(measured: &[Measured]) -> String {
     let name = measured.first().map_or("", |one| one.program);
     let value = |what: &str| measured.iter().find(|one| one.what == what).map(|one| one.value);
@@ -50,7 +50,7 @@ pub(super) fn line(measured: &[Measured]) -> String {
     )
 }
 
-/// The day of today, and the machine, without its name.
+/// The current date and the machine, without its name.
 pub(super) fn today() -> String {
     told("date", &["+%Y-%m-%d"])
 }
@@ -118,7 +118,7 @@ pub(super) fn page(figures: &Figures, machine: &str) -> String {
     page
 }
 
-/// Says when the figures of a table were measured.
+/// Returns a sentence with the dates of a table's figures.
 fn measured_on(figures: &Figures, columns: &[Column]) -> String {
     let columns: Vec<&str> = columns.iter().map(|(_, what)| *what).collect();
     match figures.dates(&columns)[..] {

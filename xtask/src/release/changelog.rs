@@ -1,6 +1,6 @@
-//! Changelogs: a crate that has changed says so.
+//! Changelogs: each changed crate must have an entry.
 
-/// Returns what is wrong with a crate's changelog, if the crate has changed since its last release. `version` is the one
+/// Returns the problem with a crate's changelog, if the crate has changed since its last release. `version` is the one
 /// that would be published.
 pub(crate) fn complaint(text: Option<&str>, version: &str) -> Option<String> {
     let Some(text) = text else { return Some("has no CHANGELOG.md".to_owned()) };
@@ -14,7 +14,7 @@ pub(crate) fn complaint(text: Option<&str>, version: &str) -> Option<String> {
     })
 }
 
-/// Returns true for the title of what is not released yet: `Unreleased`, or the version with or without a date.
+/// Returns true for the title of the unreleased section: `Unreleased`, or the version with or without a date.
 fn is_next(title: &str, version: &str) -> bool {
     let word = title.split_whitespace().next().unwrap_or_default();
     word == "Unreleased" || word.trim_matches(['[', ']']) == version

@@ -1,7 +1,7 @@
 //! The version that a changed public surface needs, by the rules of Cargo's book on semver.
 //!
 //! It reads two lists that `cargo xtask api` wrote. They have no auto traits, no features and no bounds that only `rustc`
-//! sees, so a change that is called small here may still break somebody; one that is called breaking does.
+//! sees, so a change that is reported as small may still break users; a change that is reported as breaking does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,9 +12,9 @@ pub(crate) enum Bump {
     /// The surface is the same.
     #[default]
     Patch,
-    /// Something came.
+    /// Something was added.
     Minor,
-    /// Something went, or what came breaks programs.
+    /// Something was removed, or an addition breaks programs.
     Major,
 }
 
@@ -101,7 +101,7 @@ fn compare(key: &str, old: &Entry, new: &Entry, found: &mut Vec<Change>) {
                     ));
                 }
             }
-            // A body that a method of a trait got takes nothing away.
+            // Adding a body to a trait method removes nothing.
             None if new.members.contains_key(&format!("{member}{PROVIDED}")) => {
                 found.push(change(Bump::Minor, format!("{key}: {member} has a body now")));
             }
@@ -127,7 +127,7 @@ fn compare(key: &str, old: &Entry, new: &Entry, found: &mut Vec<Change>) {
 /// The mark of a method that has a body.
 const PROVIDED: &str = " { .. }";
 
-/// Returns true if a member breaks programs by being new.
+/// Returns true if adding this member breaks programs.
 fn breaks(of: &Entry, member: &str) -> bool {
     let is_code = |member: &str| {
         let words = ["fn ", "async fn ", "const fn ", "unsafe fn ", "const ", "impl", "type "];

@@ -1,4 +1,4 @@
-//! Items that a file makes with its own `macro_rules!`.
+//! Items that a file generates with its own `macro_rules!`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::lexer::Kind;
 /// Macros of others in the place of items, whose insides are items as they stand or which make none that is public.
 const KNOWN: [&str; 3] = ["pin_project", "task_local", "thread_local"];
 
-/// Returns a file with what its macro calls at the top level make, behind everything else.
+/// Returns a file with the items that its top-level macro calls generate appended.
 ///
 /// # Errors
 ///

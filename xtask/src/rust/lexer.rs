@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    /// A comment that is no doc.
+    /// A comment that is not a doc comment.
     Comment,
     /// A word, also a keyword; `r#type` is one.
     Ident,
@@ -33,7 +33,7 @@ impl Token<'_> {
     }
 }
 
-/// Returns all tokens of a text, comments included. Text that is no Rust gives some tokens, and never fails.
+/// Returns all tokens of a text, comments included. Text that is not Rust gives some tokens and never fails.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut lexer = Lexer { text, at: 0, line: 1 };
     let mut tokens = Vec::new();

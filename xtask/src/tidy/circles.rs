@@ -1,7 +1,7 @@
 //! Files of a crate that import each other in circles.
 //!
 //! A file imports another where one of its paths names something that the other defines, through any re-exports. A
-//! `mod` line is no import, nor is a re-export that the file itself does not use, and tests do not count.
+//! `mod` line is not an import, nor is a re-export that the file itself does not use. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use crate::workspace::Package;
 /// Where the list below says so.
 const TABLE: &str = "xtask/src/tidy/circles.rs";
 
-/// The most files that may be one thing.
+/// The most files in an accepted circle.
 const MOST: usize = 3;
 
-/// Circles that stay, each with its reason. `ARCHITECTURE.md` names their files, too.
+/// Accepted circles, each with its reason. `ARCHITECTURE.md` names their files, too.
 const ALLOWED: &[Allowed] = &[];
 
 struct Allowed {
@@ -201,7 +201,7 @@ fn spans(module: &Module) -> Vec<Span> {
     module.items.iter().filter(is_code).flat_map(parts).collect()
 }
 
-/// Returns whether the file itself uses what it imports: a re-export may be for others.
+/// Returns true if the file itself uses its import: a re-export may be for others.
 fn is_used(code: &Code<'_>, spans: &[Span], import: &Import) -> bool {
     let Some(name) = import.name.as_deref().filter(|name| *name != "_") else {
         return true;

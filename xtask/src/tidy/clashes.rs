@@ -8,7 +8,7 @@ use crate::Result;
 use crate::api::surface::{Exported, Sources, Surface};
 use crate::rust::item::ItemKind;
 
-/// The crate whose modules a reader has in front of them.
+/// The crate whose modules users read.
 const ROOT: &str = "open_agent";
 
 /// Names that each crate may have: a reader writes `sse::Error`.
@@ -28,7 +28,7 @@ fn judge(tree: &Tree<'_>, root: &str) -> Result<Vec<Finding>> {
         if paths.len() > 1 && !SHARED.contains(&name.as_str()) {
             let paths: Vec<&str> = paths.keys().map(String::as_str).collect();
             let message = format!(
-                "one word for one thing: {name} is {}; rename all but one",
+                "several public types are named {name}: {}; rename all but one",
                 paths.join(" and ")
             );
             let file = paths.last().and_then(|path| types[name].get(*path)).cloned();
@@ -54,7 +54,7 @@ fn types(surface: &Surface<'_>, root: &str) -> BTreeMap<String, BTreeMap<String,
                     | ItemKind::Type
                     | ItemKind::Union
             );
-            // Other paths of one type are no types of their own.
+            // Other paths of one type are not separate types.
             let main = library.paths.get(&(module, item.name.clone()));
             if is_type && main == Some(&export.path) {
                 let last = export.path.rsplit("::").next().unwrap_or_default();
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(
             found(low, "pub use oa_low::X; pub enum Answer {}"),
             [
-                "crates/oa-low/src/lib.rs: one word for one thing: Answer is oa_high::Answer and oa_low::Answer; \
+                "crates/oa-low/src/lib.rs: several public types are named Answer: oa_high::Answer and oa_low::Answer; \
               rename all but one"
             ]
         );

@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::Tree;
 use crate::Result;
 
-/// The most lines of source in one crate: what one can have in mind.
+/// The most lines of source in one crate, so that one reader can keep it in mind.
 const LARGEST: usize = 7_000;
 
 /// Counts all lines under `src`, docs included, except unit tests: the test module at the end of a file, and files named
@@ -20,7 +20,7 @@ pub(super) fn size(tree: &Tree<'_>) -> Result<Vec<Finding>> {
             files.map(|(_, source)| source.code_before_tests().lines().count()).sum();
         if lines > LARGEST {
             let message = format!(
-                "has {lines} lines, and {LARGEST} are the most: make what has a reader of its own a crate"
+                "has {lines} lines, at most {LARGEST} are allowed: move a part with its own readers to a new crate"
             );
             findings.push(Finding::file(path, message));
         }
@@ -28,12 +28,12 @@ pub(super) fn size(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// `grep` and rename just work where a crate's folder is its name, one level down.
+/// A crate's folder is named like the crate, one level down, so that `grep` and renames work.
 pub(super) fn folder(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let packages = tree.workspace.crates().filter_map(|package| {
         let path = tree.workspace.relative(&package.dir);
         let wanted = format!("crates/{}", package.name);
-        (path != wanted).then(|| Finding::file(path, format!("wants to be {wanted}")))
+        (path != wanted).then(|| Finding::file(path, format!("must be {wanted}")))
     });
     Ok(packages.collect())
 }
@@ -47,12 +47,12 @@ pub(super) fn readme(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(packages.collect())
 }
 
-/// The library opens with what it is.
+/// Each library begins with a doc comment.
 pub(super) fn docs(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let packages = tree.workspace.crates().filter_map(|package| {
         let path = tree.workspace.relative(&package.dir.join("src/lib.rs"));
         let documented = tree.file(&path).is_some_and(|file| opens_with_docs(&file.text));
-        (!documented).then(|| Finding::file(path, "wants to begin with `//!` and a sentence"))
+        (!documented).then(|| Finding::file(path, "must begin with `//!` and a sentence"))
     });
     Ok(packages.collect())
 }

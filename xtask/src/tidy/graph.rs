@@ -1,4 +1,4 @@
-//! The real dependency graph against the table of layers.
+//! Compares the real dependency graph with the table of layers.
 
 use std::collections::BTreeSet;
 
@@ -50,14 +50,14 @@ fn ascents(row: &Row, rows: &[Row]) -> Vec<String> {
     wrong.map(|name| format!("{name} is not below {}", row.name)).collect()
 }
 
-/// Our crates that a package names, outside its tests.
+/// The workspace crates that a package depends on, outside its tests.
 fn named<'a>(package: &'a Package, workspace: &Workspace) -> BTreeSet<&'a str> {
     let dependencies = package.dependencies.iter().filter(|d| d.kind != Kind::Dev);
     let names = dependencies.map(|dependency| dependency.name.as_str());
     names.filter(|name| workspace.package(name).is_some()).collect()
 }
 
-/// External crates are those in the table, and no more of them than it says.
+/// External crates must be in the table, and their number within its limit.
 pub(super) fn external_crates(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let workspace = tree.workspace;
     let mut findings = Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn crates_of_features(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The layers without I/O see no runtime and no HTTP, whatever is turned on.
+/// The layers without I/O depend on no runtime and no HTTP, under any feature.
 pub(super) fn pure_layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let workspace = tree.workspace;
     let mut findings = Vec::new();
@@ -122,7 +122,7 @@ pub(super) fn pure_layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let path = workspace.relative(&package.dir.join("Cargo.toml"));
         let graph = Graph::of(package, None, workspace)?;
         for (name, _) in graph.external.iter().filter(|(name, _)| is_forbidden(name)) {
-            findings.push(Finding::file(&path, format!("layers up to {PURE} never see {name}")));
+            findings.push(Finding::file(&path, format!("layers up to {PURE} may not use {name}")));
         }
     }
     Ok(findings)
@@ -144,7 +144,7 @@ fn row(name: &str) -> Option<&'static Row> {
 struct Graph {
     /// Name and version of every external crate.
     external: BTreeSet<(String, String)>,
-    /// External crates that one of ours names.
+    /// External crates that a workspace crate depends on directly.
     direct: BTreeSet<String>,
 }
 

@@ -20,7 +20,7 @@ pub(super) fn lints_inherited(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let path = tree.workspace.relative(&package.dir.join("Cargo.toml"));
         let text = tree.file(&path).map_or("", |file| file.text.as_str());
         if !inherits_lints(&entries(text)) {
-            findings.push(Finding::file(path, "wants `[lints] workspace = true`"));
+            findings.push(Finding::file(path, "must have `[lints] workspace = true`"));
         }
     }
     Ok(findings)
@@ -44,13 +44,13 @@ pub(super) fn features_on_docs_rs(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let path = tree.workspace.relative(&package.dir.join("Cargo.toml"));
         let text = tree.file(&path).map_or("", |file| file.text.as_str());
         if !is_shown_whole(&entries(text)) {
-            let message = "wants all features and `--cfg docsrs` in [package.metadata.docs.rs]";
+            let message = "must set all features and `--cfg docsrs` in [package.metadata.docs.rs]";
             findings.push(Finding::file(path, message));
         }
         let path = tree.workspace.relative(&package.dir.join("src/lib.rs"));
         let source = tree.file(&path).and_then(|file| file.source.as_ref());
         if !source.is_some_and(|source| source.bare.lines().any(|line| line == MARKS)) {
-            findings.push(Finding::file(path, format!("has features, and wants `{MARKS}`")));
+            findings.push(Finding::file(path, format!("has features, so it must have `{MARKS}`")));
         }
     }
     Ok(findings)
@@ -64,7 +64,7 @@ fn is_shown_whole(entries: &[Entry]) -> bool {
     has("all-features", "true") && has("rustdoc-args", r#"["--cfg","docsrs"]"#)
 }
 
-/// Versions are said once, in the root manifest.
+/// Versions are specified once, in the root manifest.
 pub(super) fn dependencies_inherited(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for package in &tree.workspace.packages {
@@ -72,7 +72,7 @@ pub(super) fn dependencies_inherited(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let text = tree.file(&path).map_or("", |file| file.text.as_str());
         for (line, name) in versioned(&entries(text)) {
             if tree.workspace.package(&name).is_none() {
-                let message = format!("`{name}` belongs into [workspace.dependencies]");
+                let message = format!("`{name}` belongs in [workspace.dependencies]");
                 findings.push(Finding::line(&path, line, message));
             }
         }
@@ -80,7 +80,7 @@ pub(super) fn dependencies_inherited(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The dependencies that do not say `workspace = true`.
+/// The dependencies without `workspace = true`.
 fn versioned(entries: &[Entry]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut inherited = Vec::new();

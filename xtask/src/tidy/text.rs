@@ -6,10 +6,10 @@ use crate::Result;
 
 const LONGEST: usize = 600;
 
-/// Names that say nothing attract everything.
+/// File names without meaning, which attract unrelated code.
 const NAMELESS: [&str; 4] = ["common", "helpers", "misc", "utils"];
 
-/// Work that somebody meant to come back to.
+/// Markers of unfinished work.
 const UNFINISHED: [&str; 3] = ["#[ignore", "todo!(", "unimplemented!("];
 
 const PROVIDERS: [&str; 3] = ["lmstudio", "ollama", "vllm"];
@@ -29,7 +29,7 @@ const ENVIRONMENT_FILES: [&str; 4] = [
     "crates/oa-mcp/src/child.rs",
 ];
 
-/// Folders at the root of somebody's machine.
+/// Root folders of a particular machine.
 const MACHINE_FOLDERS: [&str; 3] = ["home", "root", "work"];
 
 pub(super) fn file_names(tree: &Tree<'_>) -> Result<Vec<Finding>> {
@@ -38,13 +38,13 @@ pub(super) fn file_names(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         stems.into_iter().any(|stem| NAMELESS.contains(&stem))
     };
     let files = tree.files.iter().filter(nameless);
-    Ok(files.map(|file| Finding::file(&file.path, "wants a noun for a name")).collect())
+    Ok(files.map(|file| Finding::file(&file.path, "needs a noun as its name")).collect())
 }
 
 pub(super) fn file_length(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let long = tree.rust().filter_map(|(file, _)| {
         let lines = file.text.lines().count();
-        let message = || format!("has {lines} lines, and {LONGEST} are the most: split by noun");
+        let message = || format!("has {lines} lines, the limit is {LONGEST}: split by noun");
         (lines > LONGEST).then(|| Finding::file(&file.path, message()))
     });
     Ok(long.collect())
@@ -74,7 +74,7 @@ pub(super) fn provider_names(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         }
         let code = source.code_before_tests().to_lowercase();
         for name in PROVIDERS {
-            let message = format!("`{name}` belongs into {}", PROVIDER_FILES[0]);
+            let message = format!("`{name}` belongs in {}", PROVIDER_FILES[0]);
             let lines = lines_with(&code, |line| line.contains(name));
             findings.extend(lines.map(|line| Finding::line(&file.path, line, &message)));
         }
@@ -97,7 +97,7 @@ pub(super) fn environment(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Nothing here may depend on, or tell of, one machine.
+/// No file may depend on a particular machine or mention one.
 pub(super) fn machine_paths(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in &tree.files {

@@ -21,7 +21,7 @@ pub(super) struct File {
     pub(super) source: Option<Source>,
 }
 
-/// Programs of others, which keep their own spelling and words.
+/// Foreign programs, which keep their spelling and wording.
 const FOREIGN: [&str; 2] = ["tests/migrating/original/", "tests/migrating/ported/"];
 
 impl<'a> Tree<'a> {
@@ -46,7 +46,7 @@ impl<'a> Tree<'a> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The Rust files, with what is code in them.
+    /// The Rust files, with their code.
     pub(super) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files.iter().filter_map(|file| Some((file, file.source.as_ref()?)))
     }

@@ -1,4 +1,4 @@
-//! Rules about words: how docs begin, and how identifiers are spelled.
+//! Rules about words: the beginnings of docs and the spelling of identifiers.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::tree::Tree;
 use crate::Result;
 use crate::rust::lexer::{self, Kind, Token};
 
-/// The words that no doc begins with: a statement is wanted, and they ask a question.
+/// Words with which no doc may begin: docs are statements, not questions.
 const RIDDLES: [&str; 5] = ["How", "What", "What's", "Whether", "Who"];
 
 /// Words that end in `-ise` in American English, too, beside those in `-wise`.
@@ -82,7 +82,7 @@ const OUR: &[&str] = &[
     "your",
 ];
 
-/// Verbs whose last `l` British English doubles. `cancel` is none of them: std and tokio differ about it.
+/// Verbs whose last `l` British English doubles. Without `cancel`, on which std and tokio differ.
 const DOUBLED: &[&str] = &[
     "channel", "counsel", "dial", "equal", "fuel", "funnel", "initial", "label", "level",
     "marshal", "marvel", "model", "panel", "pencil", "relabel", "rival", "shovel", "signal",

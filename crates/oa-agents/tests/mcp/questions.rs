@@ -1,4 +1,4 @@
-//! Questions of a server within a turn: who decides, who answers, who pays.
+//! Requests from a server within a turn: permissions, answers and budgets.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Questions in the place of a result, as version 2026-07-28 has them, within a turn.
+//! Requests from a server in place of a result, as in version 2026-07-28, within a turn.
 
 use oa_client::AgentOptionsBuilder;
 use oa_hooks::{HookDecision, Hooks, ToolRule};

@@ -1,4 +1,4 @@
-//! The promises of `oa-agents`, through its public surface alone.
+//! The guarantees of `oa-agents`, through its public API only.
 
 mod budgets;
 mod keys;

@@ -1,4 +1,4 @@
-//! An agent that no agent calls says what it does as progress.
+//! An agent that no other agent calls reports its events as progress.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Servers that tell how far they have read the prompt.
+//! Servers that report how much of the prompt they have processed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Arguments that are nearly JSON.
+//! Arguments that are almost valid JSON.
 
 use oa_aggregate::{ArgumentRepair, ContentBlock, Options};
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! The rules of aggregation, one small stream for each that is easier read than measured.
+//! The rules of aggregation, each shown by a small stream.
 
 mod calls;
 

@@ -1,4 +1,4 @@
-//! Order, bounds, progress, and the end.
+//! Order, limits, progress, and the end.
 
 use std::future::poll_fn;
 use std::pin::Pin;

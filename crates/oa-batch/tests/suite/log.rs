@@ -1,4 +1,4 @@
-//! Batches that go on where they were.
+//! Batches that resume where they stopped.
 
 use std::fs;
 use std::io::Write;

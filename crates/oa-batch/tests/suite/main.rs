@@ -1,4 +1,4 @@
-//! The promises of `oa-batch`, through its public surface alone.
+//! The guarantees of `oa-batch`, through its public API only.
 
 mod course;
 #[cfg(feature = "log")]

@@ -1,4 +1,4 @@
-//! A model that repeats its prompt, and remembers how often it was asked.
+//! A model that repeats its prompt and counts its requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Prompts that are asked again.
+//! Prompts that are retried.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

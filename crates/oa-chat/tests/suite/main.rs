@@ -1,4 +1,4 @@
-//! The promises of `oa-chat`, through its public surface alone.
+//! The guarantees of `oa-chat`, through its public API only.
 
 mod deltas;
 mod pipeline;

@@ -1,4 +1,4 @@
-//! A request that a middleware changed is right: its bytes are those of a request that was made so from the start.
+//! A request changed by middleware has the same bytes as a request built that way from the start.
 
 use oa_chat::{
     AnyChat, ChatOptions, ChatRequest, Conversation, Endpoint, PreparedOptions, Provider,

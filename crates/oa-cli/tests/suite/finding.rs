@@ -1,4 +1,4 @@
-//! Servers that are looked for.
+//! The search for servers.
 
 use std::net::TcpListener;
 

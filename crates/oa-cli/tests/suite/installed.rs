@@ -1,4 +1,4 @@
-//! Completions, manual pages and help, which go along with the program.
+//! Completions, manual pages and help, which ship with the program.
 
 use std::process::{Command, Output, Stdio};
 

@@ -1,4 +1,4 @@
-//! The program as people and scripts use it: in a terminal, in a pipe, with real sockets.
+//! The program as users and scripts run it: in a terminal, in a pipe, with real sockets.
 
 mod documents;
 mod finding;

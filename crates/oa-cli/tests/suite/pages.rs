@@ -1,4 +1,4 @@
-//! The commands of this program that README, manual and help tell people to run: each of them is run here.
+//! Runs each command of this program that the README, manual and help show.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The program, with a home folder of its own.
+//! The program, with a separate home folder.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Batches that were stopped in the middle.
+//! Batches that were stopped and are resumed.
 
 use std::process::{Child, Stdio};
 use std::thread;

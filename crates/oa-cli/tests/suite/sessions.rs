@@ -1,4 +1,4 @@
-//! Sessions: where they are kept, and that they go on.
+//! Sessions: their storage and continuation.
 
 use crate::program::Home;
 #[cfg(feature = "sqlite")]

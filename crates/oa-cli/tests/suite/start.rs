@@ -1,4 +1,4 @@
-//! The start of the program, up to its first prompt. It is counted, not timed: times depend on the machine.
+//! The start of the program, up to its first prompt. Work is counted, not timed, because times depend on the machine.
 
 use std::fs;
 use std::path::Path;

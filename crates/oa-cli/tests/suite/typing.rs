@@ -1,4 +1,4 @@
-//! Text that is typed while nobody waits for it: ahead of prompts, during answers, commands and questions.
+//! Type-ahead: text that is typed before prompts and during answers, commands and questions.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

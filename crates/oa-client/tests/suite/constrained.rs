@@ -1,4 +1,4 @@
-//! Tools of a model whose answers are held to a schema.
+//! Tools of a model whose answers are constrained by a schema.
 
 use oa_chat::{ServerProfile, ToolMode};
 use oa_client::{

@@ -1,4 +1,4 @@
-//! Events as a client tells them: the first one of a call has its id and name.
+//! Events from a client: the first event of a call has its id and name.
 
 use oa_chat::ToolMode;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};

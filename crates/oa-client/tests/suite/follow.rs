@@ -1,4 +1,4 @@
-//! Conversations that are saved as they go, and programs that die on the way.
+//! Conversations that are saved while they run, and programs that crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

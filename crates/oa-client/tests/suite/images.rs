@@ -1,4 +1,4 @@
-//! Images in results, as servers get them.
+//! Images in results, as sent to servers.
 
 use std::sync::{Arc, Mutex};
 

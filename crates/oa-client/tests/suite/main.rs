@@ -1,4 +1,4 @@
-//! The promises of `oa-client`, through its public surface alone.
+//! The guarantees of `oa-client`, through its public API only.
 #![cfg(feature = "schemars")]
 
 mod answers;

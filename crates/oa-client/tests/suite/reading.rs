@@ -1,4 +1,4 @@
-//! Results that were truncated or cleared, and are read on.
+//! Truncated or cleared results that the model continues to read.
 
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_context::{ChangedPart, ContextPolicy};

@@ -1,4 +1,4 @@
-//! Prompts that a server read again.
+//! Prompts that a server had to process again.
 
 use oa_context::{CacheMiss, CacheMissDetector, ChangedPart, SentPrefix};
 use oa_types::Usage;

@@ -1,4 +1,4 @@
-//! Names and lints of an expansion, which are in nobody's way.
+//! Names and lints of an expansion, which do not conflict with user code.
 
 // What users are strict about holds for an expansion as for the code around it.
 #![deny(

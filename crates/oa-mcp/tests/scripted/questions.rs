@@ -1,4 +1,4 @@
-//! Questions to the client: each tool call asks one, and says what it was answered.
+//! Requests to the client: each tool call sends one and returns the answer.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Bounds that no other test reaches, and what a program is started with.
+//! Limits that no other test reaches, and the environment in which a server is started.
 
 use std::time::Duration;
 

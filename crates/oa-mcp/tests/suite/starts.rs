@@ -1,4 +1,4 @@
-//! Many servers at once: how long it takes, and what the order is.
+//! Many servers at once: the time to start and the order.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Our client and our server: what goes in comes out.
+//! Our client with our server: data passes through unchanged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Clients that say exactly what they are told to.
+//! Clients that send exactly the given messages.
 
 use std::net::SocketAddr;
 use std::process::Stdio;

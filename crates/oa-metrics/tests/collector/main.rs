@@ -1,4 +1,4 @@
-//! A real collector: an agent's metrics go to it over OTLP, and what it passes on is what was recorded.
+//! A real collector: it receives an agent's metrics over OTLP, and its output equals the recorded metrics.
 //!
 //! The collector is Rotel, from PyPI; in CI on Linux it must be there.
 

@@ -1,4 +1,4 @@
-//! The collector: installed once, and a process of its own for a test.
+//! The collector: installed once, with a separate process for each test.
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! The agent behind the server: its tools, and what it counts.
+//! The agent behind the server: its tools and counters.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The scripted model: the word in brackets in the last user message says what it does.
+//! The scripted model: the word in brackets in the last user message selects its behavior.
 
 use std::time::Duration;
 

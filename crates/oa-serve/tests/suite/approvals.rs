@@ -1,4 +1,4 @@
-//! Calls that wait for a person: for a yes, a no, or a result from outside.
+//! Calls that wait for an approval, a denial, or an external result.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The end of runs that nobody ends: without readers, and when the server shuts down.
+//! Runs that the server ends: those without viewers, and all at shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Requests that do not arrive, and connections that nobody uses.
+//! Incomplete requests and idle connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;

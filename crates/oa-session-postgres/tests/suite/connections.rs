@@ -1,4 +1,4 @@
-//! Connections: how many there are, what they are set to, and what opening them may fail by.
+//! Connections: their number, their settings, and failures to open them.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

@@ -1,4 +1,4 @@
-//! The store through its public interface, without a runtime, on a server of its own.
+//! The store through its public interface, without a runtime, on a separate server.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};

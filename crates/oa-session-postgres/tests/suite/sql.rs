@@ -1,4 +1,4 @@
-//! A connection for statements that a store does not make.
+//! A connection for statements that a store does not send.
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};

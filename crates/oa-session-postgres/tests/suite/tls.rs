@@ -1,4 +1,4 @@
-//! Encrypted connections to a server with a certificate of the tests' own.
+//! Encrypted connections to a server with a generated certificate.
 
 use oa_session::contract::block_on;
 use oa_session::{Error, ErrorKind, SessionStore};

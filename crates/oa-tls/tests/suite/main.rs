@@ -1,4 +1,4 @@
-//! Certificates that are read, refused and trusted.
+//! Certificates that are read, rejected and trusted.
 
 use std::error::Error;
 use std::sync::Arc;

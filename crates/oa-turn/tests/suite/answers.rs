@@ -1,4 +1,4 @@
-//! Finished answers: their review, and what is left of those that were refused.
+//! Finished answers: their review, and the remains of rejected ones.
 
 use oa_turn::{
     Action, Answer, CutBy, Options, ReviewAnswerOutcome, ReviewAnswerStep, Step, StepOutcome, Turn,

@@ -1,4 +1,4 @@
-//! Turns that end in the middle of something, and what the model reads of calls then.
+//! Turns that end early, and the results that the model then sees for calls.
 
 use oa_turn::{Action, CallState, Decision, Turn};
 use oa_types::{FinishReason, Outcome};

@@ -1,4 +1,4 @@
-//! Anything that may be told to a turn, at any time.
+//! Any input to a turn, at any time.
 
 use oa_turn::{
     CutBy, Decision, Options, ReviewAnswerOutcome, SteerAfterEnd, StepPlan, StopOutcome,

@@ -1,4 +1,4 @@
-//! Conversations as a caller may bring them: any blocks in any role, in any order.
+//! Conversations from callers: any blocks in any role, in any order.
 
 use oa_types::{
     ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ThinkingBlock, ToolResultBlock,

@@ -1,4 +1,4 @@
-//! Images of results: in history, in what is shown, reviewed, and carried to other processes.
+//! Images of results: in history, shown, reviewed, and moved to other processes.
 
 use oa_turn::{Action, Options, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{ContentBlock, FinishReason, ImageBlock, Outcome, ToolResultBlock};

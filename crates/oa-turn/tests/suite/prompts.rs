@@ -1,4 +1,4 @@
-//! Prompts at their gate.
+//! Prompts and the decisions about them.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! One test for each rule that a reader wants to see at work.
+//! One example test for each rule.
 
 use oa_turn::{Action, Answer, Decision, ErrorKind, Options, Turn, repair};
 use oa_types::{Cost, FinishReason, Message, Outcome, ToolResultBlock};

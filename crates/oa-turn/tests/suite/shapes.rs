@@ -1,4 +1,4 @@
-//! The JSON of everything that passes the seam.
+//! The JSON of all inputs and outputs of `Perform`.
 
 use std::fmt::Debug;
 

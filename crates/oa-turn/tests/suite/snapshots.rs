@@ -1,4 +1,4 @@
-//! Turns that leave their process, and come back.
+//! Turns that move to another process and back.
 
 use insta::assert_snapshot;
 use oa_turn::{

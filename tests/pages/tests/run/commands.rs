@@ -1,4 +1,4 @@
-//! The commands that pages tell people to run.
+//! The commands that the pages show.
 //!
 //! Each is run here, or by another test or a step of the gate, or it has a reason why it is not; a command that fits no rule
 //! fails the test.

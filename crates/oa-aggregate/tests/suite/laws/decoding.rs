@@ -1,4 +1,4 @@
-//! A payload that matches a template says what it says when it is read in full.
+//! A payload that matches a template gives the same result as a full parse.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Chunks that differ in their delta alone, and what else is put together over many of them.
+//! Chunks that differ only in their delta, and other values assembled from many chunks.
 
 use oa_aggregate::{Decoder, Options};
 use proptest::collection::vec;

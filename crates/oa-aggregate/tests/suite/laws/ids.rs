@@ -1,4 +1,4 @@
-//! Ids that are made up.
+//! Generated ids.
 
 use std::collections::HashSet;
 

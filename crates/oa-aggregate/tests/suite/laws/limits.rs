@@ -1,4 +1,4 @@
-//! Every limit can be reached, says which it was, and keeps what came before.
+//! Every limit can be reached, is named in its error, and keeps the output before it.
 
 use oa_aggregate::{Aggregator, ErrorKind, Limits, Options, Problem, TextMode, ThinkTags};
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! Whatever is pushed: no panic, one end, and an answer that is what the deltas said.
+//! For any input: no panic, exactly one end, and an answer equal to its deltas.
 
 use oa_aggregate::{
     Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Problem, StreamStatus,

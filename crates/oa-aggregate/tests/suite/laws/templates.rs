@@ -1,4 +1,4 @@
-//! Templates of other answers change no answer.
+//! Templates from other answers never change an answer.
 
 use oa_aggregate::{Aggregator, Decoder, Options, Payload, TemplateCache};
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! Rules of calls: to which one a fragment belongs, and what its arguments are.
+//! Rules of calls: the assignment of fragments to calls, and their arguments.
 
 use super::*;
 
