@@ -1,4 +1,4 @@
-//! A server that is killed, stopped and started again while several processes write, some of which are killed as well.
+//! A server that is killed, stopped and restarted while several processes write, some of which are killed, too.
 //! No harness, because the program starts itself as the writers.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The tasks that `cargo xtask bench` gives to each program.
 //!
-//! Each program asks the same server the same things, in the way that its crate's users do. Everything runs on one thread.
+//! Each program sends the same requests to the same server, as users of its crate would. Everything runs on one thread.
 
 use std::cell::Cell;
 use std::fs;
@@ -28,7 +28,7 @@ pub trait Peer: Sized + 'static {
     /// Returns another client for the same address, which shares what a program would share.
     fn another(&self) -> Self;
 
-    /// Asks once. Tells each piece of text, and how many words the arguments of a call have.
+    /// Sends one request. Reports each piece of text, and the number of words in the arguments of a call.
     fn ask(&mut self, on_pieces: impl FnMut(usize)) -> impl Future<Output = ()>;
 
     /// Has a conversation with a tool, and returns how many calls were answered.
@@ -40,7 +40,7 @@ pub fn words(text: &str) -> usize {
     text.len() / WORD.len()
 }
 
-/// Returns what the tool returns: 1 KiB of text.
+/// Returns the result of the tool: 1 KiB of text.
 #[allow(dead_code, reason = "not every program has a tool")]
 pub fn page() -> String {
     let line = "The quick brown fox said \"hello\" to the lazy dog, who did not answer it.\n";

@@ -1,4 +1,4 @@
-//! `oa mcp` with the official client of the protocol. Needs npm; in CI on Linux it must be there.
+//! `oa mcp` with the official client of the protocol. Needs npm, which CI on Linux requires.
 
 use std::process::Command;
 

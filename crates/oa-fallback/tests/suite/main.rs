@@ -1,4 +1,4 @@
-//! Dialects from outside.
+//! Dialects through the public API.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The words by which servers say that a model has no tools.
+//! The errors by which servers report that a model does not support tools.
 
 use oa_fallback::says_no_tools;
 

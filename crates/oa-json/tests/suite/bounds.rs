@@ -1,4 +1,4 @@
-//! Memory and work, whatever the text is.
+//! Bounds on memory and work, for any text.
 
 use allocation_counter::measure;
 use oa_json::{

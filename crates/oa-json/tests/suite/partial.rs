@@ -1,4 +1,4 @@
-//! JSON that is read as it arrives.
+//! JSON that is parsed as it arrives.
 
 use oa_json::{ErrorKind, MAX_DEPTH, PartialReader};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Mistakes, as the compiler shows them. One file each, but for mistakes of one kind.
+//! Mistakes and their compiler errors. One file each, except for mistakes of the same kind.
 
 #[test]
 fn every_mistake_is_shown_at_its_word() {

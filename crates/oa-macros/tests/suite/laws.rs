@@ -1,4 +1,4 @@
-//! A tool of the attribute and one of the builder, with the same types, are the same tool.
+//! With the same types, the attribute and the builder make the same tool.
 
 use oa_macros::tool;
 use oa_tools::{Cancel, FnTool, State, Tool, ToolContext, ToolError, tool};

@@ -1,4 +1,4 @@
-//! Offers the tools of the tests over standard input and output.
+//! Serves the tools of the tests over standard input and output.
 
 #![expect(clippy::print_stdout, reason = "what a tool prints where it must not")]
 

@@ -1,4 +1,4 @@
-//! Tools for the tests' clients: those that the official client's scenarios expect, and some that go wrong.
+//! Tools for the tests' clients: those that the official client's scenarios expect, and some that fail.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};

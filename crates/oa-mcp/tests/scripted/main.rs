@@ -1,5 +1,5 @@
-//! A server for the tests, which breaks the protocol on demand. The first argument says how it begins, and the argument
-//! of its tool `do` what a call makes of it.
+//! A server for the tests, which violates the protocol on demand. The first argument selects its behavior at the start,
+//! and the argument of its tool `do` selects the effect of a call.
 
 #![expect(clippy::print_stderr, reason = "what a server says there is part of the tests")]
 #![expect(clippy::zombie_processes, reason = "what a server leaves behind is, too")]

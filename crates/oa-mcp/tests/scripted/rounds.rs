@@ -1,4 +1,4 @@
-//! Questions in the place of a result, as version 2026-07-28 has them. What was answered comes back with the next request.
+//! Requests in place of a result, as in version 2026-07-28. The answers arrive with the next request.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The reference server of the protocol, over both transports. Needs npm; in CI on Linux it must be there.
+//! The reference server of the protocol, over both transports. Needs npm, which CI on Linux requires.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

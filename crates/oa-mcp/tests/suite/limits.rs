@@ -1,4 +1,4 @@
-//! Limits that no other test reaches, and the environment in which a server is started.
+//! Limits that no other test reaches, and the folder and variables with which a server is started.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A log that takes every line has no key, argument or result.
+//! A log at the most verbose level contains no key, argument or result.
 
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The public surface of `oa-mcp`, against real child processes and real sockets.
+//! The public API of `oa-mcp`, with real child processes and real sockets.
 
 // The scripted server and the reference server are started by a shell.
 #![cfg(unix)]

@@ -1,4 +1,4 @@
-//! A server on the official TypeScript SDK, of version 2026-07-28, that asks. Needs npm; in CI on Linux it must be there.
+//! A server on the official TypeScript SDK, version 2026-07-28, that sends requests. Needs npm, which CI on Linux requires.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Questions of a server: to the person, to the model, for roots.
+//! Requests from a server: elicitation, sampling and roots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

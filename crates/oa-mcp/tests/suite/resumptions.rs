@@ -1,4 +1,4 @@
-//! Streams over real sockets that break off before the answer, and how they are taken up again.
+//! Streams over real sockets that break off before the answer, and their resumption.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Questions in the place of a result, as servers of version 2026-07-28 ask them.
+//! Requests in place of a result, from servers of version 2026-07-28.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Tools that change while the server serves, and log lines outside of calls, for clients with a handshake.
+//! Tools that change while the server runs, and log messages outside of calls, for clients with a handshake.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Any sequence of messages gets exactly one answer for each request, in valid JSON-RPC, whichever versions they are of
-//! and however the tools change meanwhile.
+//! Any sequence of messages gets exactly one answer for each request, in valid JSON-RPC, for any mix of versions and
+//! any changes of the tools.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tools that are offered, to clients in child processes, on sockets and in memory.
+//! Served tools, with clients in child processes, on sockets and in memory.
 
 // Child processes are looked up in `/proc`, and started by a shell.
 #![cfg(unix)]

@@ -1,4 +1,4 @@
-//! The official TypeScript clients against the tools that are offered. Need npm; in CI on Linux it must be there.
+//! The official TypeScript clients against the served tools. Needs npm, which CI on Linux requires.
 
 use services::McpPackages;
 use tokio::process::Command;

@@ -1,6 +1,6 @@
 //! A real collector: it receives an agent's metrics over OTLP, and its output equals the recorded metrics.
 //!
-//! The collector is Rotel, from PyPI; in CI on Linux it must be there.
+//! The collector is Rotel, from PyPI; CI on Linux requires it.
 
 mod rotel;
 mod wire;

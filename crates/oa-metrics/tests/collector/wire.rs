@@ -1,4 +1,4 @@
-//! Both ends of the way through the collector, on plain sockets: the exporter's client, which blocks, and the receiver.
+//! Both ends of the path through the collector, on plain sockets: the exporter's blocking client, and the receiver.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

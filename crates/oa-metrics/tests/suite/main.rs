@@ -1,4 +1,4 @@
-//! Metrics as an exporter gets them, from agents on paused time.
+//! Metrics as an exporter receives them, from agents on paused time.
 
 mod agents;
 mod chat;

@@ -1,4 +1,4 @@
-//! Tools: their runs are recorded, and everything else about them stays.
+//! Tools: their runs are recorded, and they are otherwise unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The schemas that servers are sent.
+//! The schemas that are sent to servers.
 
 use std::collections::BTreeMap;
 

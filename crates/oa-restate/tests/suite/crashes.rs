@@ -1,4 +1,4 @@
-//! Workers and servers that die.
+//! Workers and servers that crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

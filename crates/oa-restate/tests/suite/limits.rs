@@ -1,4 +1,4 @@
-//! Limits of size and time, and failures that must not block a session.
+//! Limits on size and time, and failures that must not block a session.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Operators who cancel and kill invocations by the engine's admin interface.
+//! Operators who cancel and kill invocations through the engine's admin API.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

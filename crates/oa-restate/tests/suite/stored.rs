@@ -1,4 +1,4 @@
-//! Conversations in PostgreSQL: each turn is saved once, whoever dies.
+//! Conversations in PostgreSQL: each turn is saved once, whichever process crashes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

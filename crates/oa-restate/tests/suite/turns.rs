@@ -1,4 +1,4 @@
-//! Turns, without anything that dies.
+//! Turns without crashes.
 
 use oa_client::AgentOptions;
 use oa_events::AgentEvent;

@@ -1,4 +1,4 @@
-//! Turns that wait for people: approvals, results from outside, interrupts, steered messages.
+//! Turns that wait for users: approvals, external results, interrupts, steered messages.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

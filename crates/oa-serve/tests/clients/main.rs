@@ -1,6 +1,6 @@
 //! Real clients of three protocols against a served agent: the libraries that front ends use, not imitations of them.
 //!
-//! The libraries come from npm and PyPI; in CI on Linux they must be there. `README.md` is the contract.
+//! The libraries come from npm and PyPI; CI on Linux requires them. `README.md` is the contract.
 
 mod agent;
 mod model;

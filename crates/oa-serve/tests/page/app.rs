@@ -1,6 +1,6 @@
 //! A served agent whose model is scripted, behind a proxy that can cut connections.
 //!
-//! The driver of the browser says when what waits goes on: `POST /open` on the control address lets one wait end.
+//! The browser's driver controls when waiting parts continue: `POST /open` on the control address ends one wait.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tools and the front end: the state that they share, and agents that work for the agent.
+//! Tools and the front end: their shared state, and sub-agents.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The promises of `oa-serve`, through its public surface alone.
+//! The guarantees of `oa-serve`, through its public API only.
 
 mod access;
 mod app;

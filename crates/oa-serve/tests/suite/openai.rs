@@ -1,4 +1,4 @@
-//! Completions: parameters that act or are refused, and the model for housekeeping.
+//! Completions: parameters that act or are rejected, and the model for housekeeping.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! A model server that gives the first call of each answer the same id: each call is asked about, answered and shown by
-//! itself, and an answer to one that no longer waits is none to the next.
+//! A model server that gives the first call of each answer the same id: each call is approved, answered and shown
+//! separately, and an answer to a call that no longer waits does not answer the next one.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};

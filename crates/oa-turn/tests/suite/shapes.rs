@@ -1,4 +1,4 @@
-//! The JSON of all inputs and outputs of `Perform`.
+//! The JSON of turns, and of the inputs and outputs of their drivers.
 
 use std::fmt::Debug;
 

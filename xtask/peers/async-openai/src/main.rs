@@ -1,4 +1,4 @@
-//! `async-openai`. It has no loop of tools: the one here is what its users write.
+//! `async-openai`. It has no tool loop, so this one is what its users write.
 
 #[path = "../../shared/harness.rs"]
 mod harness;

@@ -1,4 +1,4 @@
-//! A loop on hyper and serde, written by hand: the floor. It has no timeouts, no limits and no error handling.
+//! A handwritten loop on hyper and serde, as the lower bound. It has no timeouts, no limits and no error handling.
 #![allow(dead_code, reason = "the files serve a bench, too")]
 
 #[path = "../../../../crates/oa-client/benches/answers.rs"]

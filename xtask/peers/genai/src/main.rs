@@ -1,4 +1,4 @@
-//! `genai`. It has no loop of tools: the one here is what its users write.
+//! `genai`. It has no tool loop, so this one is what its users write.
 
 #[path = "../../shared/harness.rs"]
 mod harness;

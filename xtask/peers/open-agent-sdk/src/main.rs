@@ -13,7 +13,7 @@ struct Sdk {
     base_url: String,
     /// One client, whose connection is kept.
     client: Client,
-    /// Made when it is first needed: a client takes a megabyte.
+    /// Created on first use, because a client takes a megabyte.
     agent: Option<Client>,
     calls: Arc<AtomicUsize>,
 }

@@ -1,4 +1,4 @@
-//! `rig-core`. Its loop of tools is in a crate of its own, so the one here is what users of `rig-core` write.
+//! `rig-core`. Its tool loop is in a separate crate, so this one is what users of `rig-core` write.
 
 #[path = "../../shared/harness.rs"]
 mod harness;

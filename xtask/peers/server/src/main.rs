@@ -1,4 +1,4 @@
-//! The server that all programs ask: it replays prepared answers, those of `cargo bench -p oa-client`.
+//! The server for all programs: it replays prepared answers, those of `cargo bench -p oa-client`.
 //!
 //! A path such as `/0/2000/chat/completions` asks for an answer of a form and a number of pieces. Unlike the bench's server, it
 //! counts rounds by the results in a request, because some clients open a connection for each request.
