@@ -1,4 +1,4 @@
-//! `oa mcp` with the official client of the protocol. Needs npm, which CI on Linux requires.
+//! `oa mcp` with the official client of the protocol. Needs npm; CI on Linux requires it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The reference server of the protocol, over both transports. Needs npm, which CI on Linux requires.
+//! The reference server of the protocol, over both transports. Needs npm; CI on Linux requires it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

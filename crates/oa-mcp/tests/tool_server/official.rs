@@ -1,4 +1,4 @@
-//! The official TypeScript clients against the served tools. Needs npm, which CI on Linux requires.
+//! The official TypeScript clients against the served tools. Needs npm; CI on Linux requires it.
 
 use services::McpPackages;
 use tokio::process::Command;
