@@ -34,7 +34,7 @@ struct Agents {
 }
 
 impl Agents {
-    /// Returns the path of an agent. Every path comes from here, so a model asking for `../../etc/passwd` gets an error.
+    /// Returns the path of an agent. Every path comes from here, so a model that asks for `../passwd` gets an error.
     fn path(&self, name: &Value) -> Result<PathBuf, ToolError> {
         let name = name.as_str().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 _ => step.instructions("Answer in one sentence."),
             }
         })
-        // Checked after the calls of each step; any condition ends the turn. A custom condition is a closure over the step.
+        // Checked after the calls of each step; any one ends the turn. A custom condition is a closure over the step.
         .stop_when(stop_when::has_call("report"))
         .stop_when(|step| step.usage().total().is_some_and(|tokens| tokens > 10_000))
         .build()?;

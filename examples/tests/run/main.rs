@@ -374,7 +374,7 @@ fn serve() {
 fn batch() {
     let expected = [
         "0: positive",
-        "and stopped",
+        "stopped after",
         "replies from the log",
         "40 done, 0 to come",
         "40 replies, 0 failed",

@@ -1,4 +1,4 @@
-//! A server on the official TypeScript SDK, version 2026-07-28, that sends requests. Needs npm; CI on Linux requires it.
+//! A server on the official TypeScript SDK (protocol 2026-07-28) that sends requests. Needs npm; CI on Linux requires it.
 
 use std::path::Path;
 use std::process::Stdio;
