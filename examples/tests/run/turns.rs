@@ -92,7 +92,7 @@ fn ask_user() {
     let expected = [
         r#"ask_user(question: "For how many people?")"#,
         r#"asks: "For how many people?""#,
-        "the program may end here",
+        "The program could exit here",
         "book(people: 4)",
         "Booked: a table for four.",
     ];
