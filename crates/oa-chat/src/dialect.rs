@@ -108,7 +108,7 @@ impl TextDialect {
         offers_tools: bool,
         is_json: bool,
     ) -> Option<Box<dyn Grammar>> {
-        // Nothing can be called, and this is as it would be with a model that has function calling.
+        // Without tools nothing can be called: read the answer as with function calling.
         let is_native = !mode.is_text() && self.tools.is_empty();
         // Without tools, such an answer is not an object of the dialect.
         let is_own = is_json && !offers_tools;

@@ -226,7 +226,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Limits the wait for a connection; 5 seconds by default. Not for your own transport.
+    /// Limits the wait for a connection; 5 seconds by default. Does not apply to your own transport.
     pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         let timeout = timeout.into();
         if timeout.is_zero() {
@@ -237,7 +237,7 @@ impl EndpointBuilder {
     }
 
     /// Trusts these certificates, in PEM, in addition to the system's: for a server with a self-signed
-    /// certificate. Not for your own transport.
+    /// certificate. Does not apply to your own transport.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.extend_from_slice(pem.as_ref());
@@ -398,7 +398,7 @@ impl EndpointBuilder {
         if let Some(service) = self.service.take() {
             return Ok(service);
         }
-        // A connection attempt without bound lasts as long as the system lets it.
+        // An unlimited connection attempt lasts as long as the system allows.
         let transport =
             Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
         #[cfg(feature = "tls")]

@@ -28,7 +28,7 @@ pub(crate) struct Envelope {
     tails: [Bytes; 4],
 }
 
-/// The parts of a request beside its messages.
+/// The optional parts of a request around its messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     /// True if tools are offered.
@@ -44,7 +44,7 @@ impl Offer {
 }
 
 impl Envelope {
-    /// Creates it for requests without tools, and with them.
+    /// Creates the envelope for requests without tools, and with them.
     pub(crate) fn new(
         destination: &Destination,
         system_prompts: [Option<Arc<str>>; 2],

@@ -226,7 +226,7 @@ impl Error {
     fn from_server(server: &ServerError, status: Option<StatusCode>, secrets: &Secrets) -> Self {
         let is_overflow = server.is_context_overflow();
         let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };
-        // One line: templates send whole programs along.
+        // One short line, because template errors include whole programs.
         let words = secrets.excerpt(&server.message, server.message_limit());
         let message = match (status, &*words) {
             (Some(status), "") => format!("the server answered {status}"),
@@ -280,7 +280,7 @@ impl Error {
             None if received == 0 && !begun => (ErrorKind::Connect, None),
             None => (ErrorKind::Stream, None),
         };
-        // The transport names host, port and what happened: one line says it all.
+        // The transport's message is one line with the host, the port and the failure.
         let message = match inner {
             Some(inner) => inner.to_string(),
             None if received == 0 => format!("no answer: {source}"),

@@ -77,7 +77,7 @@ async fn try_answer(
         check_readable(response.headers())?;
         return Ok(arriving(destination, request, way, response, watch));
     }
-    // In a box: most answers are not errors.
+    // Boxed, because most answers are not errors.
     Err(Box::pin(refusal(destination, response, &mut watch)).await)
 }
 
@@ -117,7 +117,7 @@ fn arriving(
             .then(|| TaggedJson::new().grammar(options.parameters.tools.as_slice().into())),
     };
     if grammar.is_some() {
-        // Text in which calls are looked for is held once more, with the calls that are found.
+        // Text that is searched for calls is held a second time, together with the calls found.
         aggregator.limits.held_bytes /= 2;
     }
     let on_bad_chunk = options.on_bad_chunk;

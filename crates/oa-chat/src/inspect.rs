@@ -159,7 +159,7 @@ impl Endpoint {
         F: FnMut(&Bytes) + Send + Unpin + 'static,
     {
         let envelope = Envelope::new(&self.0, [None, None], [chat.parameters; 2])?;
-        // The envelope has the bracket, and this one stands for the comma before the first message.
+        // The envelope already has the bracket; this one stands for the comma before the first message.
         let mut written = vec![b'['];
         for message in chat.messages {
             write_message(message, &chat.traits.format, &mut written);

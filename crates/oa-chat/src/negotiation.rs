@@ -87,7 +87,7 @@ impl Negotiation {
     /// Takes an error; returns `true` if the request should be sent again in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
         let Alternatives { tools, format, held } = self.alternatives;
-        // First the cheapest: without usage nothing is lost but a count (QUIRKS row 74).
+        // First drop usage, which loses only a count (QUIRKS row 74).
         if self.way.usage && error.refuses("stream_options") {
             self.way.usage = false;
             return true;

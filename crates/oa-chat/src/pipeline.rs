@@ -166,7 +166,7 @@ impl Pipeline {
     /// As [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), PipelineError> {
         match &mut self.form {
-            // Nothing that follows counts.
+            // Ignore everything after `[DONE]`.
             BodyForm::Done => {}
             BodyForm::Unknown(_) | BodyForm::Events => {
                 self.parser.finish_lenient();

@@ -25,7 +25,7 @@ pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
         Problem::LateName { call, piece } => {
             Problem::LateName { call: *call, piece: secrets.excerpt(piece, SHOWN) }
         }
-        // One that is not known here yet.
+        // A problem that is not known here yet.
         other => other.clone(),
     }
 }

@@ -100,7 +100,7 @@ impl ChatRequest {
     pub fn with_model(self, model: impl Into<String>) -> Self {
         self.with_options(|options| {
             options.parameters.model = model.into();
-            // It would win over the name.
+            // It would override the name.
             options.parameters.extra_body.shift_remove("model");
         })
     }
@@ -122,7 +122,7 @@ impl ChatRequest {
                 parameters.tool_choice = None;
             }
             parameters.tools = tools;
-            // They would win over these.
+            // They would override these.
             parameters.extra_body.shift_remove("tools");
         });
         Self { offers_tools: true, ..changed }

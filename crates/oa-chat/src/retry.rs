@@ -101,7 +101,7 @@ impl Retry {
         async move {
             loop {
                 if let Some(wait) = wait {
-                    // In a box: most requests never wait.
+                    // Boxed, because most requests never wait.
                     Box::pin(sleep(wait)).await;
                 }
                 let error = match self.service.answer(&request).await {

@@ -161,7 +161,7 @@ impl Scan {
         };
         let mut calls: Vec<(usize, usize, ContentBlock)> = calls.enumerate().map(place).collect();
         calls.sort_by_key(|(place, number, _)| (*place, *number));
-        // From the last to the first, so that places stay right.
+        // From the last to the first, so that indexes stay valid.
         for (place, _, block) in calls.into_iter().rev() {
             self.blocks.insert(place.min(self.blocks.len()), block);
         }

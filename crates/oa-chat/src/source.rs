@@ -70,7 +70,7 @@ impl Source {
         if let Some(kind) = watch.expired() {
             return Poll::Ready(Piece::Expired(kind));
         }
-        // Rather than waking at once: timers and sockets get their turn before this task does.
+        // Yield instead of waking at once, so that timers and sockets are polled before this task.
         let _ = pin!(yield_now()).poll(cx);
         Poll::Pending
     }

@@ -51,7 +51,7 @@ impl ThinkingField {
     pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
         let (name, said) = self.member(thinking)?;
         match (members.get_mut(name), said) {
-            // Other arguments of the template may have been set beside.
+            // Other template arguments may already be set.
             (Some(Value::Object(given)), Value::Object(said)) => {
                 for (key, value) in said {
                     given.entry(key).or_insert(value);

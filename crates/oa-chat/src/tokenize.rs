@@ -41,7 +41,7 @@ impl Endpoint {
                 let templated = self.post(template, request, None).await?;
                 let prompt = templated["prompt"].as_str();
                 let prompt = prompt.ok_or_else(|| strange("no prompt"))?;
-                // The template's own words are tokens, and the one that begins every prompt is counted too.
+                // Parse the template's special tokens, and count the one that begins every prompt.
                 let body = json!({ "content": prompt, "add_special": true, "parse_special": true });
                 count(&self.post(path, request, Some(body)).await?)
             }

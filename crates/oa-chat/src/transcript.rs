@@ -207,7 +207,7 @@ impl Transcript {
         let is_first = open.is_empty();
         open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
         if is_first {
-            // A list is begun, and its bracket becomes the comma.
+            // Begin a list; its bracket is replaced by a comma below.
             open.push(b'[');
         }
         let words = match before {

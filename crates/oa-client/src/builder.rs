@@ -306,7 +306,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the wait for a connection; 5 seconds by default. Not for your own transport.
+    /// Limits the wait for a connection; 5 seconds by default. Does not apply to your own transport.
     pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         self.endpoint = self.endpoint.connect_timeout(timeout);
         self
@@ -370,7 +370,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Trusts these certificates, in PEM, in addition to the system's: for a server with a self-signed
-    /// certificate. Not for your own transport.
+    /// certificate. Does not apply to your own transport.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.endpoint = self.endpoint.root_certificates(pem);

@@ -1,4 +1,4 @@
-//! Tells the cache-miss detector of `oa-context` what was sent.
+//! Reports requests to the cache-miss detector in `oa-context`.
 
 use std::sync::Arc;
 

@@ -151,9 +151,9 @@ impl Client {
     /// rules decide again when the turn continues. In manual mode, open calls wait for their results. Before the next
     /// request, hooks see the results at the end of the conversation, because they may not have seen them yet.
     ///
-    /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode allow
-    /// them. If they leave it to somebody to decide, the calls wait for approval like the others: history does not say
-    /// whether they had it.
+    /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
+    /// allow them. If these require a question, the calls wait for approval like the others: history does not record
+    /// whether they were approved.
     ///
     /// # Errors
     ///
@@ -476,7 +476,7 @@ impl Client {
     }
 
     /// Returns the usage of the last answer of this turn: tokens if the server reported them, and time; `None`
-    /// until one has ended. For an interrupted answer, what the server had reported by then, or `None`.
+    /// until one has ended. For an interrupted answer, the usage reported by then, or `None`.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage
@@ -528,7 +528,7 @@ impl Client {
     /// As [`receive`](Self::receive).
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         let event = self.driver.poll_event(cx);
-        // A source may have other tools now.
+        // The tools of a source may have changed.
         if !Arc::ptr_eq(&self.options.0, &self.driver.settings) {
             self.options.0 = Arc::clone(&self.driver.settings);
         }

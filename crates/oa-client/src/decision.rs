@@ -35,7 +35,7 @@ impl Prepared {
 /// Returns the input with the tool's defaults and conversions, or the reason why it does not match the schema.
 pub(crate) fn prepare(tool: Option<&Arc<dyn Tool>>, input: Value) -> Result<Value, String> {
     let Some(tool) = tool else {
-        // Should a tool of this name appear before the call runs, no gate has seen the call.
+        // A tool of this name may be added before the call runs, but no gate has seen the call.
         return Err("there was no such tool when the call was decided".to_owned());
     };
     match contain(|| tool.prepare(input)) {
@@ -136,7 +136,7 @@ impl AgentConfig {
         self.tools.get(tool).is_some() && !self.permissions.allow_everything()
     }
 
-    /// Returns true if the rules and the mode allow a call without asking anybody.
+    /// Returns true if the rules and the mode allow a call without a question.
     pub(crate) fn is_allowed(&self, call: &Call) -> bool {
         let Call { block, input, .. } = call;
         let allowed = |category| self.permissions.known(&block.name, input, category);
@@ -170,8 +170,8 @@ impl AgentConfig {
             let prepared = match fit {
                 Fit::Fits => Ok(()),
                 Fit::Unfit(why) => Err(ArgumentError::new(why)),
-                // Nothing runs that no gate has seen.
-                _ => Err(ArgumentError::new("nobody has checked them")),
+                // A call that no gate has checked must not run.
+                _ => Err(ArgumentError::new("they were not checked")),
             };
             admission.batch = admission.batch.prepared(&*block.id, prepared);
             if let Some(key) = key {
@@ -200,16 +200,16 @@ fn denial(
     name: &str,
     input: &Value,
 ) -> Option<String> {
-    // A rule may forbid the category that nobody knows then.
+    // Deny the call if its category is unknown, because a rule may forbid that category.
     category(tool).map_or_else(Some, |category| permissions.denies(name, input, category))
 }
 
-/// Returns the category of a tool, or why there is none to rely on.
+/// Returns the category of a tool, or an error if the tool panics.
 fn category(tool: Option<&Arc<dyn Tool>>) -> Result<Option<&str>, String> {
     contain(|| tool?.category()).map_err(|_| "the tool's category panicked".to_owned())
 }
 
-/// Why a call does not run.
+/// The reason why a call does not run.
 pub(crate) struct Denial {
     error: &'static str,
     reason: String,
@@ -247,7 +247,7 @@ impl CallGate {
         if let Some(reason) = self.denial(permissions) {
             return Ok(Some(GateDecision::Deny(Denial::by_permission(reason))));
         }
-        // Nobody is bothered about a call that cannot run: its result says what does not fit.
+        // Do not ask about a call that cannot run: its result reports the invalid input.
         let is_settled = self.is_approved || self.prepared.fit != Fit::Fits;
         Ok(is_settled.then_some(GateDecision::Allow))
     }
@@ -269,7 +269,7 @@ impl CallGate {
             Permission::Allow => GateDecision::Allow,
             Permission::AllowWith(input) => {
                 self.prepare(input);
-                // A rule may forbid what somebody has put in the place of what was asked.
+                // A rule may forbid the replaced input.
                 let denial = self.denial(&permissions);
                 denial.map_or(GateDecision::Allow, |reason| {
                     GateDecision::Deny(Denial::by_permission(reason))
@@ -277,7 +277,7 @@ impl CallGate {
             }
             Permission::Later => GateDecision::Later,
             Permission::Deny(reason) => GateDecision::Deny(Denial::by_permission(reason)),
-            // What is not known here lets nothing pass.
+            // Deny the call on a decision that is unknown here.
             _ => GateDecision::Deny(Denial::by_permission("it was not allowed".to_owned())),
         };
         self.decided(decision)
@@ -310,7 +310,7 @@ impl Denial {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
     }
 
-    /// Returns the event that tells about it.
+    /// Returns the event that reports the denial.
     pub(crate) fn event(self, block: &ToolUseBlock, input: &Value) -> AgentEvent {
         let denied = CallDenied::new(&block.id, &block.name, input.clone(), self.reason);
         AgentEvent::CallDenied(Box::new(denied))

@@ -37,12 +37,12 @@ use crate::work::{self, Done, Work};
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
-    /// The client's signal; `None` if nothing can hold a handle.
+    /// The client's signal; `None` if no handle exists.
     pub(crate) interrupt: Option<Arc<RunSignal>>,
     pub(crate) steer: Option<SteerHandle>,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
-    /// True if an answer began after them.
+    /// True if an answer began after these events.
     pub(crate) began: bool,
     /// True if the next answer replaces one that had begun and was too long.
     replaces: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Driver {
     pub(crate) checkpoints: Option<Box<Checkpoints>>,
     /// Full results, if the model may read them.
     pub(crate) results: Option<ResultStore>,
-    /// Present once an answer has come.
+    /// Present once an answer has arrived.
     used_ids: Option<Box<UsedIds>>,
 }
 
@@ -78,7 +78,7 @@ impl Driver {
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> BoxedDriver {
         let results = settings.result_store();
         let mut this = Erased::new(Self {
-            // In place: it is large.
+            // Constructed in place, because it is large.
             turn: Turn::new(turn),
             settings,
             interrupt: None,
@@ -117,7 +117,7 @@ impl Driver {
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.is_interrupted() {
             match ready!(self.poll_step(cx))? {
-                // After the remaining events that precede it.
+                // The remaining events precede it.
                 Some(event) => self.events.push_back(event),
                 None => return Poll::Ready(Ok(None)),
             }
@@ -153,11 +153,11 @@ impl Driver {
             if let Some(cut) = self.is_cut(cx) {
                 self.cut(cut);
             }
-            // What tools say last comes before anything that follows from it.
+            // The last events of tools come before the actions that follow from them.
             if self.work.batch.is_some()
                 && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
             {
-                // A sub-agent that was dropped at its timeout has reported what it used.
+                // A sub-agent that was dropped at its timeout has reported its usage.
                 self.share_budgets();
                 if let Poll::Ready(Some(event)) = self.work.poll_batch(cx) {
                     return Poll::Ready(Ok(Some(event)));
@@ -166,11 +166,11 @@ impl Driver {
             if let Some(steer) = &self.steer {
                 steer.enter(&mut self.turn);
             }
-            // After a cut the run is over, and only its end is left to be told.
+            // After a cut the run is over, and only its end remains to be reported.
             if self.run.is_some() && self.stops_at_checkpoint() {
                 return Poll::Ready(Ok(None));
             }
-            // While an answer arrives nothing is to be done but to read it.
+            // While an answer arrives, the only thing to do is to read it.
             let action = if self.work.answer.is_some() {
                 None
             } else {
@@ -253,7 +253,7 @@ impl Driver {
         }
     }
 
-    /// Tells the state machine that the answer has begun; a problem in the stream does not count.
+    /// Reports to the state machine that the answer has begun; a problem in the stream does not count.
     #[inline]
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
@@ -281,7 +281,7 @@ impl Driver {
             }
             Done::Prompt(outcome) => return self.take_prompt(outcome),
             Done::Shortened(shortened) => return self.take_shortened(*shortened),
-            // Shortened, the request may fit.
+            // The request may fit once the conversation is shortened.
             Done::Response(Err(error))
                 if error.kind() == ErrorKind::ContextOverflow
                     && self.turn.retry_shorter(OverflowSizes::from(&error.to_record())) => {}
@@ -294,7 +294,7 @@ impl Driver {
             }
             Done::Review(change) => {
                 let (outcome, failure) = hooks::review_outcome(change);
-                // The full result may hold what the hook has removed.
+                // The stored full result may contain text that the hook has removed.
                 if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &outcome)
                     && let Some(Action::Review { call }) = self.turn.pending_action()
                 {
@@ -322,11 +322,11 @@ impl Driver {
         Ok(None)
     }
 
-    /// Makes a message of an answer that has ended, and reports it to the state machine. There is no event if another
-    /// answer takes its place.
+    /// Turns a finished answer into a message and reports it to the state machine. There is no event if another answer
+    /// replaces it.
     #[inline(never)]
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<Option<AgentEvent>> {
-        // Of an answer that took the place of another.
+        // They include refusals of an answer that this one replaced.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
         used_ids(&mut self.used_ids, &self.turn).replace_all(&mut message);
@@ -461,7 +461,7 @@ impl Driver {
         self.run.is_some() && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
     }
 
-    /// Returns why the run is cut, as far as that is known without waiting.
+    /// Returns the reason to cut the run, if one is known without waiting.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> Option<Cut> {
         if self.is_interrupted() {
             return Some(Cut::Interrupted);
@@ -516,14 +516,14 @@ impl Driver {
         }
     }
 
-    /// Drops events of an earlier turn that nobody received, except those about what is in history for good.
+    /// Drops unread events of an earlier turn, except those about lasting changes to history.
     pub(crate) fn forget_events(&mut self) {
         use AgentEvent::{ContextShortened, SteerBlocked, Steered};
         self.events.retain(|it| matches!(it, ContextShortened(_) | SteerBlocked(_) | Steered(_)));
         (self.began, self.replaces) = (false, false);
     }
 
-    /// Handles an interrupt that was not waited for yet.
+    /// Handles an interrupt that has not been handled yet.
     pub(crate) fn settle(&mut self) {
         if self.is_interrupted() {
             self.cut(Cut::Interrupted);

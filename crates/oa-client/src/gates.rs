@@ -1,4 +1,4 @@
-//! Decides about the calls of an answer by hooks and permissions, and starts them: the driver's part of it.
+//! The driver's part of deciding about the calls of an answer, by hooks and permissions, and of starting them.
 
 use std::collections::VecDeque;
 use std::future::{poll_fn, ready};
@@ -43,7 +43,7 @@ impl Driver {
             }));
             return None;
         }
-        // Each of them, also without a gate: the turn emits them all, and the decisions are applied in this order.
+        // Include calls without a gate: the turn emits all calls, and the decisions are applied in this order.
         let calls = calls.iter().enumerate().skip(call);
         let undecided = calls.filter(|(_, call)| call.state == CallState::Undecided);
         let gates = undecided.map(|(place, call)| (place, gate(call))).collect();
@@ -68,7 +68,7 @@ impl Driver {
         let Decided { tool, prepared: Prepared { input, fit }, decision } = decided;
         let block = &self.turn.calls()[call].block;
         let is_other = |other| tool.as_ref().is_none_or(|tool| !Arc::ptr_eq(tool, other));
-        // The tools may have been replaced while somebody was asked.
+        // The tools may have been replaced while permission was requested.
         let is_stale = self.settings.config.tools.get(&block.name).is_some_and(is_other);
         let (decision, denied) = decision.apply(block, &input, Decision::Wait);
         self.turn.set_input(call, input, fit);
@@ -102,12 +102,12 @@ impl Driver {
             let batch = RunningBatch::start(&self.settings, blocks, batch, results, left);
             self.work.batch = Some(Box::new(batch));
         }
-        // The others come before anything that the batch tells.
+        // The other denials come before the events of the batch.
         self.events.pop_front()
     }
 
-    /// Prepares the input of calls before anyone sees them: those of an answer, or those that another program
-    /// left open.
+    /// Prepares the input of calls before gates or the caller see it: calls of an answer, or calls that another
+    /// program left open.
     pub(crate) fn prepare_open_calls(&mut self) {
         let tools = &self.settings.config.tools;
         self.turn.prepare_calls(|name, input| prepare(tools.get(name), input));
@@ -176,7 +176,7 @@ async fn decide_at_once(
         Question::Answered(answer) => Some(answer),
         Question::Asked(_) => None,
     });
-    // Both are in the order of the calls, and so is what they make up.
+    // Both are in call order, and so is the merged list.
     let mut answers = answers.peekable();
     let mut all = VecDeque::new();
     for decided in settled {

@@ -39,7 +39,7 @@ impl InterruptHandle {
     }
 }
 
-/// A run of several requests, whose client does nothing else meanwhile. It ends when this is dropped.
+/// A run of several requests, during which the client does nothing else. Dropping this ends the run.
 pub(crate) struct Running(Arc<RunSignal>);
 
 impl Running {
@@ -48,7 +48,7 @@ impl Running {
         Self(Arc::clone(signal))
     }
 
-    /// Runs a part of it; `None` after an interrupt, also one between two parts.
+    /// Runs a part of the run; `None` after an interrupt, even one between two parts.
     pub(crate) async fn unless_interrupted<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         let mut part = pin!(part);
         poll_fn(|cx| match self.0.poll_interrupted(cx) {

@@ -10,7 +10,7 @@ pub struct TurnMetadata {
     /// Number of rounds of tool calls in the last turn.
     pub rounds: u32,
     /// Usage of the last answer of this turn: tokens if the server reported them, and time; `None` until an
-    /// answer has ended. For an interrupted answer, what the server had reported by then.
+    /// answer has ended. For an interrupted answer, the usage reported by then.
     pub usage: Option<Usage>,
     /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,

@@ -117,7 +117,7 @@ impl RunningBatch {
             return event.map(|it| it.map(AgentEvent::Tool));
         };
         let told = match &event {
-            // A call that has run may have told something before its end.
+            // A call that has run may have sent events before its end.
             Poll::Ready(Some(ToolEvent::CallComplete(result))) if result.attempts > 0 => {
                 nested.events.try_recv().ok()
             }

@@ -1,4 +1,4 @@
-//! Tells the detector of `oa-context` for truncated prompts what was sent.
+//! Reports requests to the detector of truncated prompts in `oa-context`.
 
 use std::borrow::Cow;
 use std::sync::Arc;

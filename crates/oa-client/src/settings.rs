@@ -102,7 +102,7 @@ impl Settings {
 
     /// Sets the model.
     pub(crate) fn set_model(&mut self, model: &ModelName) -> Result<()> {
-        // An environment that cannot be used has other faults than that.
+        // A model does not fix an invalid environment.
         self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
         self.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
     }
@@ -139,7 +139,7 @@ impl Settings {
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
     ) -> Result<()> {
         let Some(endpoint) = self.endpoint() else {
-            return Err(Error::config("your own chat service has its own transports"));
+            return Err(Error::config("transport has no effect with chat_service: set it there"));
         };
         let endpoint = over(endpoint)?;
         self.backend = self.backend.around(endpoint.into());

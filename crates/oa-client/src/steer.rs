@@ -80,7 +80,7 @@ impl Queue {
     fn enter(&self, turn: &mut Turn) {
         let mut messages = self.lock();
         while let Some(message) = messages.front() {
-            // They were checked, so the turn's queue is full.
+            // The messages were checked, so an error means that the turn's queue is full.
             if turn.steer(message.clone()).is_err() {
                 return;
             }

@@ -52,7 +52,7 @@ impl BlockStream {
     ///
     /// # Errors
     ///
-    /// Any error that ends the stream early; [`message`](Self::message) has what arrived before.
+    /// Any error that ends the stream early; [`message`](Self::message) has the part that arrived before.
     ///
     /// # Panics
     ///

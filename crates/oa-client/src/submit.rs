@@ -23,7 +23,7 @@ impl Driver {
         self.abandon();
         self.forget_events();
         if self.turn.is_retry(&prompt) {
-            // It stands in history, as the hooks have left it: they are not asked again.
+            // The prompt is in history, as the hooks have left it. They do not see it again.
             self.turn.retry(&prompt).map_err(error::turn)?;
             return self.begun_again().await;
         }
@@ -47,7 +47,7 @@ impl Driver {
         let has_calls = self.turn.waits_for_approval();
         self.turn.continue_turn().map_err(error::turn)?;
         if has_calls {
-            // They run while the caller receives, as in any other round.
+            // The calls run while the caller receives, as in any other round.
             self.begin_run();
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl Driver {
             _ => "a hook removed all of its text".to_owned(),
         };
         let taken = self.turn.take(StepOutcome::SubmitPrompt(outcome));
-        debug_assert!(taken.is_ok(), "the turn goes on without it");
+        debug_assert!(taken.is_ok(), "the turn continues without it");
         Some(match self.turn.history().get(before) {
             Some(message) => AgentEvent::Steered(message.clone()),
             None => AgentEvent::SteerBlocked(reason),

@@ -87,7 +87,7 @@ impl Work {
         if let Some(done) = poll_slot(&mut self.hooks, cx) {
             return Poll::Ready(Some(done));
         }
-        // Tools go on while a hook looks at the result of another.
+        // Tools continue while a hook reviews the result of another.
         if let Poll::Ready(Some(event)) = self.poll_batch(cx) {
             return Poll::Ready(Some(Done::Tool(event)));
         }
@@ -140,7 +140,7 @@ pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
     match refusal {
         Refusal::Format(words) => AgentEvent::FormatRefused(words),
         Refusal::Tools(words) => AgentEvent::ToolsRefused(words),
-        // One that is not known here yet.
+        // A refusal that is not known here yet.
         other => AgentEvent::ToolsRefused(format!("{other:?}")),
     }
 }

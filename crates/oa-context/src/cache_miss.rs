@@ -9,9 +9,9 @@ const SLACK: u64 = 256;
 /// A prompt cache miss: the server had far fewer tokens of this prompt in its cache than of the previous prompt of the
 /// same conversation. It has to read them again, which takes time.
 ///
-/// Either the beginning of the request has changed, and [`first_changed`](Self::first_changed) says where: move what
-/// changes to the end. Or it is unchanged and the server has dropped the cache, because other conversations share its
-/// slots or another model was loaded.
+/// Either the beginning of the request has changed, and [`first_changed`](Self::first_changed) says where: move the
+/// changing parts to the end. Or it is unchanged and the server has dropped the cache, because other conversations
+/// share its slots or another model was loaded.
 ///
 /// # Thresholds
 ///

@@ -125,7 +125,7 @@ const SHORTEST: usize = 50;
 /// let before = counter.count_messages(&messages);
 ///
 /// let mut usage = Usage::default();
-/// usage.prompt_tokens = Some(2 * before as u64); // what came with the answer
+/// usage.prompt_tokens = Some(2 * before as u64); // reported with the answer
 /// for _ in 0..3 {
 ///     counter.observe(&messages, &[], &usage);
 /// }
@@ -158,7 +158,7 @@ impl<C> Corrected<C> {
 }
 
 impl<C: TokenCounter> Corrected<C> {
-    /// Learns from one request: what was sent, and the reported usage.
+    /// Learns from one request: its messages and tools, and the reported usage.
     ///
     /// Requests with images teach little, because each model counts them differently: set [`Costs`] for them.
     pub fn observe(

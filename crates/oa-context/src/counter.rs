@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Counts tokens, exactly or approximately.
 ///
 /// Only [`count_text`](Self::count_text) is required; [`counter_fn`] makes a counter from a closure. The other
-/// methods add the overhead given by [`costs`](Self::costs). They count what is sent by default, without empty
+/// methods add the overhead given by [`costs`](Self::costs). They count the parts sent by default, without empty
 /// messages, malformed calls, thinking (unless [`Costs::thinking`] is set) and the `extra` members of messages
 /// and calls.
 ///
@@ -70,7 +70,7 @@ pub trait TokenCounter: Send + Sync {
                     add(costs.message.saturating_add(costs.result));
                     add(count_result(self, result));
                     result.images.iter().for_each(|image| add(costs.image(image.detail)));
-                    // In a user message of their own, after a line that says whose they are.
+                    // Images are sent in a separate user message, after a line that names their call.
                     if !result.images.is_empty() {
                         add(costs.message.saturating_add(IMAGES));
                     }

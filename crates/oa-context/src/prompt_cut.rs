@@ -25,9 +25,9 @@ use self::running::{Parts, RunningCounts};
 /// usage.
 ///
 /// Some servers count only tokens that were not in their prompt cache. If they report cached tokens, those are added.
-/// If they do not, nothing is reported as long as the count could be what is new since the last answer, or a whole
-/// conversation whose tools and system prompt were cached. With such a server, a long prompt that shares its beginning
-/// with another conversation can still look truncated.
+/// If they do not, no cut is reported as long as the count could be that of messages since the last answer, or of a
+/// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares its
+/// beginning with another conversation can still look truncated.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptCut {
@@ -93,7 +93,7 @@ impl<'a, O> SentPrompt<'a, O> {
 /// sent.system_prompt = Some("You are brief.");
 ///
 /// let mut usage = Usage::default();
-/// usage.prompt_tokens = Some(2_048); // what came with the answer
+/// usage.prompt_tokens = Some(2_048); // reported with the answer
 /// let mut detector = PromptCutDetector::new();
 /// let cut = detector.check(&sent, &usage).expect("the server read a quarter of it");
 /// assert_eq!(cut.reported, 2_048);
@@ -120,8 +120,8 @@ impl<O: Clone + PartialEq> PromptCutDetector<O> {
     /// A usage without [`prompt_tokens`](Usage::prompt_tokens) is ignored.
     pub fn check(&mut self, sent: &SentPrompt<'_, O>, usage: &Usage) -> Option<PromptCut> {
         let cached = usage.cached_tokens.unwrap_or_default();
-        // Some servers report cached tokens besides the others. Where they are among them, they count twice, and
-        // a cut may be missed.
+        // Some servers report cached tokens in addition to the others. If the others include them, they count twice,
+        // and a cut may be missed.
         let tokens = usage.prompt_tokens?.saturating_add(cached);
         if sent.bytes.is_some_and(|bytes| is_plenty(tokens, bytes)) {
             return None;
@@ -282,8 +282,8 @@ impl PromptSize {
 }
 
 impl Parts {
-    /// Returns true if a report is so near to these lengths of what may have been outside of a prompt cache that
-    /// nothing has to be estimated.
+    /// Returns true if a report is so close to the lengths of the parts that may have been uncached that no estimate
+    /// is needed.
     fn are_surely_uncached(&self, reported: u64) -> bool {
         let (least, most) = (self.since_answer, self.answer + self.since_answer);
         reported <= REPEATED_PROMPT_TOKENS
@@ -298,9 +298,9 @@ impl Parts {
                 most * MAX_TOKENS_PER_ESTIMATED + images * MAX_IMAGE_TOKENS + TEMPLATE_TOKENS;
             (least as u64 / 2..=most as u64).contains(&reported)
         };
-        // All but what is new was cached, and perhaps the answer before it;
+        // Either everything before the last answer was cached, and perhaps the answer itself;
         may_be(self.since_answer, self.answer + self.since_answer, self.images_from_answer)
-            // or what stands before the messages was.
+            // or only the part before the messages was.
             || may_be(self.tokens(), self.tokens(), self.images())
     }
 }
@@ -310,14 +310,14 @@ fn is_plenty(tokens: u64, bytes: usize) -> bool {
     tokens.saturating_mul(MAX_BYTES_PER_TOKEN) >= bytes as u64
 }
 
-/// The bytes sent for each token read up to which nothing was cut: a token has at least three bytes in nearly any
-/// request, with the JSON around it, and a prompt counts as cut if less than half of it was read.
+/// The number of bytes sent per token read up to which a prompt is not cut: a token takes at least three bytes in
+/// nearly any request, including JSON syntax, and a prompt counts as cut if less than half of it was read.
 const MAX_BYTES_PER_TOKEN: u64 = 6;
 
 /// The largest factor between actual and estimated tokens.
 const MAX_TOKENS_PER_ESTIMATED: usize = Calibration::MAX as usize;
 
-/// The tokens that remain to be read when a prompt is sent again that is in the cache.
+/// The tokens that a server still reads when a cached prompt is sent again.
 const REPEATED_PROMPT_TOKENS: u64 = 16;
 
 /// The tokens that templates add to an answer and what follows it.

@@ -76,7 +76,7 @@ pub struct Shortened {
 #[non_exhaustive]
 pub struct ContextShortened {
     /// The tokens before shortening, including tools and system prompt: the last reported number plus an estimate of
-    /// what was added since.
+    /// the messages added since.
     pub before: usize,
     /// The estimated tokens after shortening.
     pub after: usize,
@@ -134,7 +134,7 @@ impl<'a> RunningTurn<'a> {
         }
     }
 
-    /// Sets what is sent in addition to the messages.
+    /// Sets the system prompt and the tools that are sent with the messages.
     #[must_use]
     pub fn with_fixed(mut self, system: Option<&'a Message>, tools: &'a [ToolSpec]) -> Self {
         (self.system, self.tools) = (system, tools);
@@ -177,7 +177,7 @@ impl<'a> RunningTurn<'a> {
     }
 
     /// Sets a function that stores a result before it is cleared and returns a sentence that tells the model how to
-    /// read it. By default, the model is told that it can call the tool again.
+    /// read it. By default, the note says that the model can call the tool again.
     #[must_use]
     pub fn with_readable(mut self, readable: &'a Readable<'a>) -> Self {
         self.readable = Some(readable);
@@ -189,7 +189,7 @@ impl<'a> RunningTurn<'a> {
         let tokens = self.refused.0.filter(|_| self.is_overflow)?;
         let messages = self.messages.len();
         let ratio = self.ratio(tokens, messages, fixed, counter)?;
-        // At the bound, the estimate of the rest is not to be relied on.
+        // At the bound, the estimate of the rest is unreliable.
         (ratio < Calibration::MAX).then_some(Measured { ratio, tokens, messages })
     }
 
@@ -230,7 +230,7 @@ impl<'a> RunningTurn<'a> {
         let earlier = &self.messages[..end];
         let mut units: Vec<Range<usize>> =
             exchanges(earlier).iter().map(|exchange| exchange.range()).collect();
-        // What stands before the first prompt goes with it.
+        // Messages before the first prompt are dropped with it.
         match units.first_mut() {
             Some(first) => first.start = system,
             None if system < end => units.push(system..end),
@@ -254,11 +254,11 @@ impl<'a> RunningTurn<'a> {
 impl ContextPolicy {
     /// Plans how to shorten a conversation before it is sent; `None` if there is room, or nothing can be removed.
     ///
-    /// The size is the last reported number plus an estimate of what was added since, or an estimate alone. If it
+    /// The size is the last reported number plus an estimate of newer messages, or an estimate alone. If it
     /// exceeds the [trigger](Self::with_trigger), all tool results but the [last few](Self::with_kept_results) are
     /// cleared. If that does not reach the [target](Self::with_target), the oldest exchanges and then the oldest steps
     /// of the turn are dropped or summarized. A summary becomes a separate user message, which a later summary
-    /// replaces. It is shorter than what it replaces: messages that are hardly longer than a summary are dropped.
+    /// replaces. It is shorter than the messages that it replaces; those hardly longer than a summary are dropped.
     ///
     /// The turn's prompt, later user messages, system messages, and the last answer with its results are always kept.
     ///
@@ -351,7 +351,7 @@ impl ContextPolicy {
                 rest.is_some()
             });
             let mut gone = &units[..units.len() - fits.count()];
-            // A summary of nothing but a summary saves next to nothing.
+            // Summarizing only an earlier summary saves almost nothing.
             let is_summary =
                 |unit: &Range<usize>| turn.messages[unit.clone()].iter().all(is_summary);
             let is_old = summarizes && gone.iter().all(is_summary);

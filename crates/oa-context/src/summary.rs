@@ -133,7 +133,7 @@ fn estimated<C: TokenCounter + ?Sized>(tokens: usize, text: &str, counter: &C) -
     }
 }
 
-/// Returns true if a message is nothing but a summary.
+/// Returns true if a message contains only a summary.
 pub(crate) fn is_summary(message: &Message) -> bool {
     let [ContentBlock::Text(block)] = &message.content[..] else { return false };
     message.role == MessageRole::User

@@ -133,7 +133,7 @@ impl<E: Blockable> HookDecision<E> {
 }
 
 impl HookDecision<PreToolUseEvent> {
-    /// Runs the tool with different arguments, completed and checked like the model's. The model is not told:
+    /// Runs the tool with different arguments, completed and checked like the model's. The model does not see them:
     /// history keeps its original arguments, and so do events that already showed the call. Later hooks are not
     /// asked; permission rules check the new arguments.
     pub fn modify_input(input: Value, reason: impl Into<String>) -> Self {

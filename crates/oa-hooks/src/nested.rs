@@ -34,7 +34,7 @@ impl Permissions {
         if !decides {
             (self.mode, self.rules) = (outer.mode, outer.rules.clone());
         } else if self.callback.is_none() {
-            // The default without a callback, which a callback of somebody else does not change.
+            // The default of an agent without a callback: an inherited callback does not change it.
             self.mode = Some(self.effective_mode());
         }
         if self.callback.is_none() {

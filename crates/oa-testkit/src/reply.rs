@@ -30,9 +30,9 @@ use crate::speech::{Part, Speech, Usage};
 /// | piece ([`cut`](Self::cut)) | an HTTP chunk, in a separate write | a frame |
 /// | [`close_after`](Self::close_after) | FIN, in the middle of a chunk or before the last one | `UnexpectedEof` from the body |
 /// | [`reset_after`](Self::reset_after) | RST | `ConnectionReset` from the body |
-/// | [`stall_after`](Self::stall_after) | silence until the client closes | pending for ever |
+/// | [`stall_after`](Self::stall_after) | silence until the client closes | pending forever |
 /// | [`hang_up`](Self::hang_up), [`reset`](Self::reset) | no head, FIN or RST | the same errors from the service |
-/// | [`silence`](Self::silence) | no head | the service's future is pending for ever |
+/// | [`silence`](Self::silence) | no head | the service's future is pending forever |
 ///
 /// # Examples
 ///
@@ -141,7 +141,7 @@ impl Reply {
         Self::with(Content::Rule(Arc::new(rule)))
     }
 
-    /// Creates a reply that never comes: the request is read, and nothing follows.
+    /// Creates a reply that is never sent: the request is read, and nothing follows.
     pub fn silence() -> Self {
         Self::with(Content::Silence)
     }

@@ -106,7 +106,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
                 add(&mut kept, call.into());
             }
             ContentBlock::ToolUseError(error) => {
-                // In auto mode the model is told what was wrong; without a name there is no call.
+                // In auto mode the model reads the error as a result; without a name there is no call to answer.
                 if let (Mode::Auto, Some(name), Some(id)) = (mode, &error.name, &error.id)
                     && !ids.contains(id)
                     && !id.is_empty()

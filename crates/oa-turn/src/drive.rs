@@ -121,7 +121,7 @@ pub trait Perform {
     }
 
     /// Decides whether the turn ends after the calls of a step. It is called once for each step with calls if
-    /// [`check_stop`](crate::Options::check_stop) is set. By default, the turn goes on.
+    /// [`check_stop`](crate::Options::check_stop) is set. By default, the turn continues.
     fn check_stop(
         &self,
         _step: PlanStep,
@@ -156,7 +156,7 @@ pub trait Perform {
     }
 
     /// Waits for a decision on one of the calls for which [`decide`](Self::decide) requested permission. By default,
-    /// the first call is refused, because there is nobody to ask.
+    /// the first call is refused, because no user can be asked.
     fn approve(
         &self,
         step: ApprovalStep,
@@ -169,7 +169,7 @@ pub trait Perform {
             };
             Ok(step.calls.first().map_or_else(error, |call| {
                 let block = &call.call.block;
-                let content = unanswered(&block.name, "not run: there was nobody to approve it");
+                let content = unanswered(&block.name, "not run: approval could not be requested");
                 ApprovalOutcome::Decided {
                     id: block.id.clone(),
                     decision: Decision::Refuse(content),

@@ -75,7 +75,7 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
                 }
             }
             MessageRole::User => {
-                // Some APIs have users say what tools returned.
+                // Some APIs put tool results into user messages.
                 let results = message
                     .content
                     .extract_if(.., |block| matches!(block, ContentBlock::ToolResult(_)));
@@ -143,7 +143,7 @@ fn answered(sorted: Vec<Message>) -> Vec<Message> {
             let found = results.iter().position(|result| result.tool_use_id == call.id);
             paired.push(match found.map(|place| results.remove(place)) {
                 Some(mut result) => {
-                    // Servers compare the two, and the model wrote the call's.
+                    // Servers compare both names, and the model wrote the one of the call.
                     result.name = Some(call.name.into());
                     Message::tool(result)
                 }

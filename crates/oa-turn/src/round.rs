@@ -28,7 +28,7 @@ pub(crate) struct Round {
     unshown: VecDeque<Piece>,
     /// The number of calls, from the first, whose results have been shown.
     results_shown: usize,
-    /// The calls that had a result in an earlier conversation: nobody is shown it again.
+    /// The calls that had a result in an earlier conversation, which is not shown again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     shown_before: Vec<usize>,
     /// True once it was decided whether the turn ends after these calls.
@@ -36,7 +36,7 @@ pub(crate) struct Round {
     pub(crate) is_checked: bool,
 }
 
-/// A part of an answer that the caller is shown after the text.
+/// A part of an answer that is shown to the caller after the text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Piece {
@@ -211,7 +211,7 @@ impl Round {
         }
     }
 
-    /// Shows nothing more.
+    /// Marks all calls and results as shown.
     pub(crate) fn hide(&mut self) {
         self.unshown.clear();
         self.results_shown = self.calls.len();

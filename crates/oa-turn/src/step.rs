@@ -145,14 +145,14 @@ pub enum PromptOutcome {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StopOutcome {
-    /// The turn goes on.
+    /// The turn continues.
     Continue,
     /// The turn ended early.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// Nothing could be decided, and the turn fails.
+    /// No decision could be made, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,

@@ -313,7 +313,7 @@ impl Turn {
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }
         if self.round.handed == Some(call) {
-            // Nobody needs to decide about it any more.
+            // The call no longer needs a decision.
             self.round.handed = None;
         }
         self.record(call, content, images, outcome);
@@ -394,7 +394,7 @@ impl Turn {
                         return Some(Action::Decide { call });
                     }
                     if self.options.mode == Mode::Manual {
-                        // Results are looked at together, when the turn goes on.
+                        // Results are reviewed together, when the turn continues.
                         let (reason, continues) = (reason.clone(), *continues);
                         if continues && !self.round.has_open() {
                             self.begin(None);
@@ -416,7 +416,7 @@ impl Turn {
                     } else if let Some(call) = self.next_review() {
                         return Some(Action::Review { call });
                     } else if !self.out.is_empty() {
-                        // Results that nobody had to look at.
+                        // First show the results that needed no review.
                     } else if !self.round.to_run().is_empty() {
                         return None;
                     } else if self.round.has_open() {
@@ -549,7 +549,7 @@ impl Turn {
     /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
-        // The calls before a prompt are of no step of this turn.
+        // The calls before a prompt do not belong to a step of this turn.
         self.round.is_checked |= prompt.is_some();
         self.progress = self.progress.next(prompt.is_some());
         self.note_prompt();
@@ -574,7 +574,7 @@ impl Turn {
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
         let place = self.history().len();
         if self.put_inline() {
-            // The turn ends with its text anyway.
+            // The turn ends with this text anyway.
             self.round.is_checked = true;
             self.end_answered(FinishReason::Stop, place);
             return;

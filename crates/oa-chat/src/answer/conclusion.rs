@@ -20,7 +20,7 @@ impl Arriving {
         self.is_concluded = true;
         let received = self.pipeline.received();
         let secrets = secrets_of(self.destination.as_ref());
-        // The beginning of a body that holds no payload, in words that can be shown.
+        // The start of a body without payloads, safe to show.
         let strange = (self.pipeline.payloads() == 0).then(|| {
             let (kind, head) = (self.content_type.as_deref(), self.pipeline.head());
             quotation::no_event_stream(kind, head, received, secrets)
@@ -49,7 +49,7 @@ impl Arriving {
             Some(scan) => scanned(answer, *scan),
             None => answer,
         };
-        // After a failure nothing of use can follow; closing tells the server to stop.
+        // After a failure the rest is useless; closing tells the server to stop.
         let body = self.body.take().filter(|_| failure.is_none());
         let closing = body.map(|body| Closing::new(body.into_body()));
         let mut message = AssistantMessage::from(answer);

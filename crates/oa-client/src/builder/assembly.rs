@@ -32,7 +32,7 @@ impl AgentOptionsBuilder {
                 unusable: Some(error.to_string()),
                 ..Self::default()
             };
-            builder.assemble(Model::Optional).expect("nothing of this comes from the environment")
+            builder.assemble(Model::Optional).expect("the default options are valid")
         })
     }
 
@@ -63,7 +63,7 @@ impl AgentOptionsBuilder {
         self.config.turn.review_answers = self.config.hooks.has_answer();
         self.check_effects()?;
         self.adopt_profile()?;
-        // An environment that cannot be used is not read again.
+        // Do not read an invalid environment again.
         let model = match self.model.take() {
             None if self.unusable.is_none() => model_from_environment(),
             named => named,
@@ -144,7 +144,7 @@ impl AgentOptionsBuilder {
         if self.config.steps.archive.is_some() && self.config.context.is_none() {
             return Err(Error::config("archive_context has no effect without context"));
         }
-        // Sub-agents have prices and tools of their own.
+        // Sub-agents have their own prices and tools.
         if self.config.has_agents() {
             return self.config.permissions.check().map_err(Error::config);
         }
@@ -173,7 +173,7 @@ impl AgentOptionsBuilder {
     fn check_choice(&self) -> Result<()> {
         let Some(ToolChoice::Tool(name)) = &self.chat.parameters.tool_choice else { return Ok(()) };
         let is_offered = self.chat.parameters.tools.iter().any(|tool| tool.name == *name);
-        // Those set there win, and are the caller's matter.
+        // Tools set in `extra_body` take precedence and are not checked.
         if is_offered || self.chat.parameters.extra_body.contains_key("tools") {
             return Ok(());
         }

@@ -119,7 +119,7 @@ impl Client {
             return Err(error::invalid_input("calls have no result yet"));
         }
         let settings = Arc::clone(&self.driver.settings);
-        // The system prompt counts, and goes nowhere.
+        // The system prompt counts toward the size and is always kept.
         let system = settings.chat.system_prompt.as_deref().map(Message::system);
         let before = usize::from(system.is_some());
         let messages: Vec<Message> = system.into_iter().chain(self.history().to_vec()).collect();
@@ -184,7 +184,7 @@ impl Settings {
         let mut settings = self.clone();
         settings.config.keeps_results = false;
         settings.config.sources.clear();
-        // The turn reports what a summary has used.
+        // The turn reports the usage of a summary.
         settings.config.outer = None;
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();

@@ -48,7 +48,7 @@ impl DerefMut for HistoryMut<'_> {
 
 impl Drop for HistoryMut<'_> {
     fn drop(&mut self) {
-        // Who only looked has changed nothing: calls that are open stay so.
+        // Repair would answer open calls, so skip it if nothing changed.
         if self.messages != self.client.history() {
             self.client.set_history(std::mem::take(&mut self.messages));
         }

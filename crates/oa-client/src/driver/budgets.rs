@@ -10,7 +10,7 @@ impl Driver {
     /// Charges the budgets for what sub-agents have spent, and reports it to the parent.
     #[inline]
     pub(crate) fn share_budgets(&mut self) {
-        // Nearly all drivers have neither.
+        // Most drivers have neither running tools nor a parent.
         if self.work.batch.is_some() || self.settings.config.outer.is_some() {
             let batch = self.work.batch.as_ref();
             self.share(batch.map_or_else(Spent::default, |batch| batch.take_spent()));
@@ -29,7 +29,7 @@ impl Driver {
     /// Stops the work in progress, counts its usage, and returns the answer that was arriving.
     pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
         let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
-        // Sub-agents and a summary report what they have used when they are dropped.
+        // Sub-agents and a summary report their usage when they are dropped.
         let nested = batch.map_or_else(Spent::default, |batch| batch.stop());
         drop(hooks);
         if let Some(mut usage) = answer.as_ref().and_then(AnswerStream::usage) {
@@ -49,7 +49,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // A sub-agent whose call was cut. What its answer has used counts for the agents above it.
+        // The call of this sub-agent was cut. The usage of its answer counts for the agents above it.
         if self.settings.config.outer.is_some() {
             self.stop_work();
         }

@@ -15,7 +15,7 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Checkpoint>>> {
-        // Apart from those that the steps put there, which follow what a step returns, and are dropped by a failure.
+        // Set earlier events aside: those of a step follow the event that it returns, and a failure drops them.
         let mut events = mem::take(&mut self.events);
         if mem::take(&mut self.began) {
             events.push_back(AgentEvent::AnswerStart);

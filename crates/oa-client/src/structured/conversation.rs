@@ -94,7 +94,7 @@ impl Settings {
         }
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
         if settings.chat.parameters.extra_body.contains_key(taken) {
-            let message = format!("extra_body sets {taken:?}, and structured output needs it");
+            let message = format!("extra_body may not set {taken:?} with structured output");
             return Err(Error::config(message));
         }
         let mut parameters = settings.chat.parameters.clone();

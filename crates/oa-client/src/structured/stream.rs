@@ -226,7 +226,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     fn read(&mut self, event: &AgentEvent) -> bool {
         match (event, &self.tool) {
             (AgentEvent::AnswerStart, _) => self.reader.begin_answer(),
-            // What the refused answer was is no answer any more.
+            // Discard the refused answer.
             (AgentEvent::AnswerRetry(_), _) => {
                 *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }

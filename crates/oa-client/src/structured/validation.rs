@@ -16,7 +16,7 @@ impl Driver {
     pub(crate) fn take_answer(&mut self, answer: Answer, validation: Validation) {
         let correction = validation.into_correction();
         let taken = self.turn.take(StepOutcome::Ask(AskOutcome::Answered { answer, correction }));
-        debug_assert!(taken.is_ok(), "an answer is no failure");
+        debug_assert!(taken.is_ok(), "an answer is not a failure");
     }
 
     /// Removes invalid answers from history once they are not needed any more.

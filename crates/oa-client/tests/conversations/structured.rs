@@ -393,7 +393,7 @@ async fn what_cannot_act_is_refused_before_anything_is_sent() {
     };
     assert_eq!(
         refused(client.send_for::<Place>("Where?").await),
-        "extra_body sets \"response_format\", and structured output needs it"
+        "extra_body may not set \"response_format\" with structured output"
     );
     assert_eq!(
         refused(client.send_for::<Place>("Where?").tries(0).mode(OutputMode::Tool).await),

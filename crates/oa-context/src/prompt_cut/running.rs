@@ -19,7 +19,7 @@ struct Total {
     answered: usize,
 }
 
-/// The tokens of a conversation, by their place relative to its last answer. Without an answer, all is since then.
+/// The tokens of a conversation, by their place relative to its last answer. Without an answer, all count as after it.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) before_answer: usize,

@@ -21,7 +21,7 @@ impl Turn {
     /// Refuses the answer, after [`Action::ReviewAnswer`](crate::Action::ReviewAnswer), and asks again within the same
     /// turn and budgets. The model reads the reason.
     ///
-    /// While the turn goes on, the refused answer and the reason stay in history, because the model has to see what to
+    /// While the turn continues, the refused answer and the reason stay in history: the model has to see what to
     /// change. Both are removed once an answer is kept or the turn ends in any other way. So later prompts and stored
     /// conversations contain neither refused answers nor words that the user did not write.
     ///
@@ -46,7 +46,7 @@ impl Turn {
         self.conversation.push(Message::user(words));
         let refused = place..self.history().len();
         self.refused.push(refused);
-        // A failure does not remove what the answer followed.
+        // A failure does not remove the messages before the answer.
         self.request(None);
         true
     }

@@ -20,7 +20,7 @@ impl Turn {
         let open = self.round.open_ids();
         let answered = match self.phase {
             Phase::Calling { .. } => !self.has_unshown(),
-            // The last result has set it going, as was wished.
+            // The last result has already continued the turn, as requested.
             Phase::Continuing { prompt } => prompt.is_none() && self.round.handed.is_none(),
             _ => false,
         };
@@ -56,7 +56,7 @@ impl Turn {
             match &mut self.phase {
                 Phase::Calling { continues, .. } => *continues = true,
                 Phase::Ending { rest, .. } => *rest = Rest::Results,
-                // It goes on already.
+                // The turn continues already.
                 _ => {}
             }
             return Ok(false);

@@ -54,7 +54,7 @@ impl Turn {
                 self.rest();
             }
             Phase::Answered { .. } => {
-                // Nobody has kept it yet: it is like the part of an answer.
+                // The answer is still under review: treat it like a partial one.
                 let answer = self.take_answer_back();
                 if let Some(message) = unfinished(self.shown(answer)) {
                     self.conversation.push(message);

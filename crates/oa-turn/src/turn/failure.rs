@@ -28,7 +28,7 @@ impl Turn {
                 self.phase = Phase::Idle { rest };
                 return;
             }
-            // Nobody has kept the answer yet.
+            // The answer is still under review.
             Phase::Answered { .. } => drop(self.take_answer_back()),
             _ => {}
         }

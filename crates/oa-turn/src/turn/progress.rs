@@ -11,7 +11,7 @@ pub(super) struct Progress {
     pub(super) guard: Guard,
     /// The limit that was reached, if any.
     pub(super) last: Option<Last>,
-    /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
+    /// True if a prompt began the turn, so that the turn counts toward `max_turns`.
     pub(super) counts: bool,
     /// The rest of the budgets shared with other turns, if there are any. It outlives the turn. Boxed, because
     /// most agents share none.

@@ -130,7 +130,7 @@ impl Turn {
             return;
         }
         match self.phase {
-            // Its plan is made already.
+            // The request is already planned.
             Phase::Shortening { prompt, is_overflow: true, .. } => {
                 self.phase = Phase::Requesting { sent: false, prompt };
             }
@@ -146,7 +146,7 @@ impl Turn {
         let prompt = self.shortening.as_ref().and_then(|state| state.prompt);
         let prompt = prompt.filter(|prompt| *prompt < history.len());
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
-        // Answers that were refused leave at the end of the turn, with what was said about them.
+        // Refused answers and the replies to them must stay, because the end of the turn removes them.
         let refused = self.refused.first().map(|refused| refused.start);
         let answers = [of(MessageRole::Assistant), self.round.answer_place(), refused];
         let answer = answers.into_iter().flatten().filter(after_prompt).min();
@@ -189,7 +189,7 @@ impl Turn {
         self.asked = self.asked.take().and_then(|asked| {
             prompt_now.map(|place| super::failed::SubmittedPrompt { place, ..asked })
         });
-        // What it would take back may be gone.
+        // The messages that it would remove may be gone.
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
             *prompt = messages.len().saturating_sub(1);

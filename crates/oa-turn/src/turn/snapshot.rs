@@ -248,7 +248,7 @@ impl State {
         if places.into_iter().flatten().any(|asked| asked.place >= len) {
             return Err("a prompt is missing");
         }
-        // A failure takes them back: they are the last messages, behind all results.
+        // A failure removes these messages, so they must be the last ones, after all results.
         let taken_back = match (phase.prompt(), failed.is_some_and(|failed| failed.is_recorded)) {
             (Some(prompt), is_recorded) => {
                 if prompt.checked_add(1) != Some(len) {

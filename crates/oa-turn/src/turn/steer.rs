@@ -69,7 +69,7 @@ impl Turn {
         }
         self.conversation.push(message);
         self.final_text = Box::default();
-        // A failure does not remove what stands before the message.
+        // A failure does not remove the messages before this one.
         self.request(None);
         Ok(())
     }

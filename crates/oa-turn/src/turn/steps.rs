@@ -76,7 +76,7 @@ impl Turn {
             PromptOutcome::Cut { by } => self.take_cut(by),
             PromptOutcome::Failed { error } => self.fails(error),
             PromptOutcome::Replace { text } => match self.accept_prompt(Some(text)) {
-                // A turn goes on without a steered message that was made invalid.
+                // A turn continues without a steered message that was made invalid.
                 Err(error) if !is_steered => Err(invalid(&error)),
                 _ => Ok(()),
             },
@@ -100,7 +100,7 @@ impl Turn {
                 let begin = self.history().len();
                 let is_malformed = self.is_malformed_output(&answer.blocks);
                 self.answer(answer);
-                // Not if a limit is reached: then the answer stands last.
+                // If a limit is reached, there is no correction, and the answer remains the last message.
                 let is_corrected =
                     correction.is_some_and(|words| self.correct(Message::user(words)));
                 if is_malformed || is_corrected {
