@@ -24,7 +24,7 @@ const OF_CONNECTION: &str = "the transport manages connections";
 const OF_BODY: &str = "the transport sets it from the body";
 const OF_ENCODING: &str = "requests and answers are not compressed; your own transport can do that";
 
-/// Headers that only a transport can set, and why.
+/// Headers that only a transport can set, and the reasons.
 const OF_TRANSPORT: [(&str, &str); 11] = [
     ("accept-encoding", OF_ENCODING),
     ("connection", OF_CONNECTION),

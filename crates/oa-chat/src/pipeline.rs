@@ -27,7 +27,7 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OnBadChunk {
-    /// End the answer with an error of kind `Stream`. What arrived before it stays.
+    /// End the answer with an error of kind `Stream`. The part that arrived before it stays.
     Fail,
     /// Report a [`Problem`], log it, and continue, because proxies insert lines of their own into streams.
     #[default]
@@ -51,7 +51,7 @@ pub struct PipelineOptions {
 /// If the first non-blank byte is `{` or `[`, the body is one JSON document, whatever its content type (QUIRKS
 /// row 71); everything else is an event stream. Lines of JSON among the events are payloads too (row 68), and so
 /// is the value of a field `error`, which the standard ignores (row 104). That field and an event named `error`
-/// (row 115) are errors whatever JSON they have.
+/// (row 115) are errors, whatever JSON they contain.
 ///
 /// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta) until it
 /// returns `None`. At the end of the body call [`finish`](Self::finish), take the remaining deltas, and make the

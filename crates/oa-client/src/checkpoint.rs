@@ -5,7 +5,7 @@ use oa_turn::Checkpoint;
 pub(crate) struct Checkpoints {
     /// True while the driver stops at checkpoints.
     pub(crate) stops: bool,
-    /// The checkpoint at which it has stopped.
+    /// The checkpoint at which the driver has stopped.
     pub(crate) reached: Option<Checkpoint>,
     /// The checkpoint reported last.
     pub(crate) last: Option<Checkpoint>,

@@ -39,7 +39,7 @@ pub use self::history::HistoryMut;
 
 /// A conversation with a model, with tools.
 ///
-/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) blocks until it returns `None`: text as it is
+/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) content blocks until `None`: text as it is
 /// generated, tool calls, results. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools)
 /// the client runs the calls and continues; otherwise add results with [`add_tool_result`](Self::add_tool_result)
 /// and continue with [`continue_turn`](Self::continue_turn).

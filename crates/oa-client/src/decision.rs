@@ -41,13 +41,13 @@ pub(crate) fn prepare(tool: Option<&Arc<dyn Tool>>, input: Value) -> Result<Valu
     match contain(|| tool.prepare(input)) {
         Ok(prepared) => prepared.map_err(|error| error.to_string()),
         Err(panic) => {
-            Err(format!("checking them panicked: {}", panic.excerpt().unwrap_or_default()))
+            Err(format!("checking the arguments panicked: {}", panic.excerpt().unwrap_or_default()))
         }
     }
 }
 
-/// The hooks and permissions that a call must pass. Each change is prepared again, so that the last of them has
-/// seen the input that runs.
+/// The hooks and permissions that a call must pass. A changed input is prepared again, so that the last of them
+/// sees the input that runs.
 pub(crate) struct CallGate {
     /// `None` if no hook is for this tool.
     pub(crate) hooks: Option<Hooks>,
@@ -171,7 +171,7 @@ impl AgentConfig {
                 Fit::Fits => Ok(()),
                 Fit::Unfit(why) => Err(ArgumentError::new(why)),
                 // A call that no gate has checked must not run.
-                _ => Err(ArgumentError::new("they were not checked")),
+                _ => Err(ArgumentError::new("the arguments were not checked")),
             };
             admission.batch = admission.batch.prepared(&*block.id, prepared);
             if let Some(key) = key {

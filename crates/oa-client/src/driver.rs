@@ -456,7 +456,7 @@ impl Driver {
         self.metadata.finish_reason = reason;
     }
 
-    /// True if the run is interrupted and the interrupt was not handled yet.
+    /// True if the run is interrupted and the interrupt has not been handled yet.
     fn is_interrupted(&self) -> bool {
         self.run.is_some() && self.interrupt.as_ref().is_some_and(|it| it.is_interrupted())
     }

@@ -68,7 +68,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         self
     }
 
-    /// Names the output tool. [`OutputMode::Format`] and [`OutputMode::Prompt`] have none: then the request fails
+    /// Names the output tool. [`OutputMode::Format`] and [`OutputMode::Prompt`] have none, so the request fails
     /// with kind `Config`.
     pub fn tool_name(mut self, name: impl Into<String>) -> Self {
         self.tool = Some(name.into());

@@ -57,11 +57,11 @@ impl Trace {
         self.spans.answer(message, failure);
     }
 
-    /// Logs a cut prompt, which would explain why the model forgets.
     pub(crate) fn cache_miss(&self, miss: CacheMiss) {
         self.spans.cache_miss(miss);
     }
 
+    /// Logs a truncated prompt, which would explain why the model forgets.
     pub(crate) fn prompt_cut(&self, cut: PromptCut) {
         self.spans.prompt_cut(cut);
     }
@@ -71,7 +71,7 @@ impl Trace {
         self.spans.problem(problem);
     }
 
-    /// Logs a rejection: answers may be worse than without it.
+    /// Logs a rejection: answers may be worse with the fallback.
     pub(crate) fn refused(&self, refusal: &AgentEvent) {
         self.spans.refused(refusal);
     }
@@ -183,7 +183,7 @@ mod spans {
         pub(super) fn cache_miss(&self, miss: CacheMiss) {
             let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
             let _entered = self.turn.enter();
-            warn!(cached_before, cached_now, ?first_changed, "the prompt cache collapsed");
+            warn!(cached_before, cached_now, ?first_changed, "most of the prompt is no longer in the server's cache");
         }
 
         pub(super) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {

@@ -146,7 +146,7 @@ impl Call {
     }
 }
 
-/// Writes and reads what is behind an `Arc`.
+/// Serializes and deserializes the value behind an `Arc`.
 mod shared {
     use std::sync::Arc;
 

@@ -27,7 +27,7 @@ pub enum Step {
     Approve(ApprovalStep),
     /// Ask the model.
     Ask(AskStep),
-    /// Decide whether the turn ends after the calls of a step. The data are those of the step that is over.
+    /// Decide whether the turn ends after the calls of a step. The data is that of the finished step.
     CheckStop(PlanStep),
     /// Decide whether a call may run.
     Decide(DecideStep),

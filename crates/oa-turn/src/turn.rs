@@ -308,7 +308,7 @@ impl Turn {
         if !waits {
             let message = match self.round.calls[call].is_open() {
                 true => format!("the call {id:?} does not wait for a result"),
-                false => format!("the call {id:?} is answered already"),
+                false => format!("the call {id:?} already has a result"),
             };
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }

@@ -18,7 +18,7 @@ impl Error {
         let mut record = ErrorRecord::new(snake_case(&inner.kind), &*inner.message);
         record.status = self.status();
         (record.code, record.request_id) = (inner.code.clone(), inner.request_id.clone());
-        // Up, because a retry must not come too early.
+        // Round up, because a retry must not come too early.
         let milliseconds = |wait: Duration| wait.as_nanos().div_ceil(1_000_000);
         let milliseconds = inner.retry_after.map(milliseconds);
         record.retry_after_ms = milliseconds.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX));

@@ -27,9 +27,9 @@ pub enum Compaction {
         /// The number of messages.
         messages: usize,
     },
-    /// It was interrupted while a summary was written; history is unchanged.
+    /// Compaction was interrupted while a summary was written; history is unchanged.
     Interrupted,
-    /// There was nothing to do.
+    /// The conversation is short enough; history is unchanged.
     Kept,
     /// The conversation is too long, but no message may be dropped; history is unchanged.
     Stuck,

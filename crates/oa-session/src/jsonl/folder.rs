@@ -24,7 +24,7 @@ use crate::rules::{check_messages, check_pending, merge_metadata};
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
-/// The memory for what is cached of files, in bytes.
+/// The maximum memory for cached file contents, in bytes.
 const REMEMBERED: usize = 64 << 20;
 
 /// The slack before compaction: a file may exceed twice the size of its messages by this many bytes.

@@ -69,7 +69,7 @@ impl Log {
 
     /// Returns the approximate size in memory, without messages.
     pub(crate) fn size(&self) -> usize {
-        // A text in metadata takes its bytes, a small value many times its own.
+        // In memory, a text in metadata takes about its JSON size, and a small value many times as much.
         let size = |ledger: &Ledger| {
             4 * json_size(&ledger.info.metadata)
                 + size_of_val(ledger.entries())
@@ -154,7 +154,7 @@ impl Log {
     /// Applies a message of version 0, which has no time or checksum.
     fn read_old(&mut self, json: &str, id: &SessionId, limits: &Limits) -> Result<(), Error> {
         if self.end.sum.is_some() {
-            return Err(Error::corrupt("a bare message after records"));
+            return Err(Error::corrupt("a bare message must not follow a record"));
         }
         let mut chain = self.end.chain;
         chain.update(json.as_bytes());
@@ -186,7 +186,7 @@ impl Log {
             }
             Record::Create { id: named, at, metadata } => {
                 if self.ledger.is_some() {
-                    return Err(Error::corrupt("a second `create` record"));
+                    return Err(Error::corrupt("the file has more than one `create` record"));
                 }
                 if named != *id {
                     return Err(Error::corrupt(format!(
@@ -196,7 +196,7 @@ impl Log {
                 let session = NewSession::new(named, at).with_metadata(metadata);
                 self.ledger = Some(Ledger::new(SessionInfo::new(session, revision)));
             }
-            Record::Message(_) => return Err(Error::corrupt("a checksum without a record")),
+            Record::Message(_) => return Err(Error::corrupt("the line has a checksum but no record")),
             Record::Metadata { at, metadata } => {
                 let info = &mut self.ledger_mut()?.info;
                 info.metadata = metadata;

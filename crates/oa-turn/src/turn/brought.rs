@@ -8,14 +8,14 @@ use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 
 impl Turn {
-    /// Returns the revision of the message that changed last, even if it is gone.
+    /// Returns the revision of the message that changed last, even if it was removed.
     #[must_use]
     pub fn last_revision(&self) -> u64 {
         self.conversation.last_revision()
     }
 
     /// Replaces the conversation with these messages, made valid by [`repair`]. Results that await review are reviewed
-    /// before the next request, if they are still there.
+    /// before the next request, if these messages contain them.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use crate::step::{PlanStep, StopOutcome};
 
 impl Turn {
     /// Returns the data for deciding whether the turn ends here, after [`Action::CheckStop`](crate::Action::CheckStop):
-    /// the step that is over, with its calls and their results.
+    /// the finished step, with its calls and their results.
     #[must_use]
     pub fn stop_check(&self) -> PlanStep {
         PlanStep {
