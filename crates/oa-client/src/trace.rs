@@ -183,7 +183,7 @@ mod spans {
         pub(super) fn cache_miss(&self, miss: CacheMiss) {
             let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
             let _entered = self.turn.enter();
-            warn!(cached_before, cached_now, ?first_changed, "most of the prompt is no longer in the server's cache");
+            warn!(cached_before, cached_now, ?first_changed, "the prompt cache was mostly lost");
         }
 
         pub(super) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {

@@ -196,7 +196,7 @@ impl Log {
                 let session = NewSession::new(named, at).with_metadata(metadata);
                 self.ledger = Some(Ledger::new(SessionInfo::new(session, revision)));
             }
-            Record::Message(_) => return Err(Error::corrupt("the line has a checksum but no record")),
+            Record::Message(_) => return Err(Error::corrupt("a bare message has a checksum")),
             Record::Metadata { at, metadata } => {
                 let info = &mut self.ledger_mut()?.info;
                 info.metadata = metadata;
