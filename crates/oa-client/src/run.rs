@@ -15,7 +15,7 @@ pub(crate) struct Run {
     executor: Option<ExecutorRun>,
 }
 
-/// Why a run ends early.
+/// The reason why a run ends early.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cut {
     Interrupted,
@@ -41,7 +41,7 @@ impl Run {
         self.executor.get_or_insert_default().clone()
     }
 
-    /// True if its time is up; otherwise the task is woken then.
+    /// Returns true if the time of the run is up; otherwise the task is woken then.
     #[inline]
     pub(crate) fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready())

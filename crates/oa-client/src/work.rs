@@ -27,7 +27,7 @@ pub(crate) struct Work {
     pub(crate) batch: Option<Box<RunningBatch>>,
     /// The usage of a summary that is being written.
     pub(crate) summary: Option<SharedUsage>,
-    /// The last bytes of the previous answer. Boxed, because its size depends on the features with which hyper is built.
+    /// The last bytes of the previous answer. Boxed, because its size depends on hyper's features.
     pub(crate) closing: Option<Box<Closing>>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) enum Done {
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     Shortened(Box<ShortenedTurn>),
-    /// Of a result.
+    /// The hooks' outcome for a result.
     Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
-    /// Of a tool or a sub-agent.
+    /// An event of a tool or a sub-agent.
     Tool(AgentEvent),
 }
 

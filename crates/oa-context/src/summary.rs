@@ -28,7 +28,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the token limit of a summary, which must be shorter than the messages that it replaces, of `lost` tokens;
+    /// Returns the token limit of a summary, which must be shorter than the `lost` tokens of messages that it replaces;
     /// `None` if they are not worth one. `frame` is [`FRAME`] in the tokens of the server.
     pub(crate) fn room(most: usize, lost: usize, frame: usize) -> Option<usize> {
         let room = most.min(lost.saturating_sub(frame));

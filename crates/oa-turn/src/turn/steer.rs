@@ -39,7 +39,7 @@ impl Turn {
         self.steered.iter()
     }
 
-    /// Takes the steered messages that have not entered history, in order; they never enter now. One that is under review
+    /// Takes the steered messages that have not entered history, in order, so that they never enter. One under review
     /// stays.
     pub fn take_steered(&mut self) -> Vec<Message> {
         let reviewed = usize::from(matches!(self.phase, Phase::Steering { .. }));
