@@ -96,7 +96,7 @@ type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
 pub struct Concluded {
     /// The answer, or the part of it that arrived.
     pub message: AssistantMessage,
-    /// Why the answer is missing or incomplete.
+    /// The error, if the answer is missing or incomplete.
     pub failure: Option<Error>,
     /// Resolves when the connection can be used again.
     pub closing: Option<Closing>,

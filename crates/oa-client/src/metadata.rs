@@ -16,7 +16,7 @@ pub struct TurnMetadata {
     pub total_usage: Usage,
     /// Set if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,
-    /// Why the last turn ended; `None` while it is in progress, and if it failed.
+    /// The reason why the last turn ended; `None` while it is in progress, and if it failed.
     pub finish_reason: Option<FinishReason>,
 }
 

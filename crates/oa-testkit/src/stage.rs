@@ -183,7 +183,7 @@ impl Stage {
         (number, Connected { stage: Arc::clone(self) })
     }
 
-    /// From now on responses end because the server stops, not because clients leave.
+    /// Records that the server stops: from now on, responses end for that reason, not because clients leave.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }

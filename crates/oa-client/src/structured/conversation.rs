@@ -23,7 +23,7 @@ pub struct Structured<T> {
     pub message: Option<AssistantMessage>,
     /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
-    /// Why the turn ended.
+    /// The reason why the turn ended.
     pub finish_reason: FinishReason,
 }
 
