@@ -1,4 +1,4 @@
-//! The agent's own interface: JSON, and a stream of its events.
+//! The native interface: JSON, and a stream of events.
 
 mod events;
 mod routes;

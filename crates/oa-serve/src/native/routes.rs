@@ -1,4 +1,4 @@
-//! Routes of the agent's own interface.
+//! Routes of the native interface.
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
