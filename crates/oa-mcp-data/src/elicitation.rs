@@ -178,7 +178,7 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     Ok(schema.clone())
 }
 
-/// Returns the format that a text should have but does not. [`check_arguments`] checks everything but formats.
+/// Returns the format that a text should have but does not. [`check_arguments`] checks everything else in a form.
 fn missing_format<'a>(field: &'a Value, value: &Value) -> Option<&'a str> {
     let format = field.get("format")?.as_str()?;
     (!has_format(value.as_str()?, format)).then_some(format)

@@ -195,8 +195,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// The refusal of a request to a model. There is no substitute for its answer, so the server's request cannot
-    /// continue.
+    /// The refusal of a request to a model. There is no substitute for its answer, so the server cannot continue.
     ///
     /// # Cancel safety
     ///

@@ -2,8 +2,8 @@ use oa_redact::Secrets;
 use oa_tools::{LogLevel, Progress};
 use serde_json::Value;
 
-/// Reads a progress notification: whole numbers are steps, fractions become a percentage of the total. `None` if it has
-/// no number.
+/// Reads a progress notification: whole numbers are steps, fractions become a percentage of the total, or of 1 without
+/// a total. `None` if it has no number.
 #[must_use]
 pub fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
     let done = params.get("progress").and_then(Value::as_f64)?;

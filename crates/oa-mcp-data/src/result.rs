@@ -8,9 +8,9 @@ const EXCERPT: usize = 200;
 
 /// Reads the result of a call and returns what the model gets.
 ///
-/// Text stays text; structured content is the result if the text only repeats it. Images are attached to the result;
-/// images that cannot be attached and other media are noted in the text and emitted. Unknown blocks are replaced by a
-/// note.
+/// Text stays text; structured content is the result if there is no text or the text only repeats it. Images are
+/// attached to the result; images that cannot be attached and other media are noted in the text and emitted. Unknown
+/// blocks are replaced by a note.
 ///
 /// # Errors
 ///

@@ -135,7 +135,7 @@ impl Connection {
         warnings
     }
 
-    /// Returns the counts of ignored server output, over all restarts. The first line that is not a message is also in
+    /// Returns the counts of ignored server output, over all starts. The first line that is not a message is also in
     /// [`warnings`](Self::warnings).
     #[must_use]
     pub fn ignored(&self) -> Ignored {
@@ -187,7 +187,7 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the request on the server.
+    /// Dropping the future asks the server to cancel the request.
     pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
         self.send(method, params, None).await.map_err(|error| error.of(self.name()))
     }

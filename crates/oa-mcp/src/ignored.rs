@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of a server's output that was ignored, over all restarts. See
+/// The counts of a server's output that was ignored, over all its starts. See
 /// [`Connection::ignored`](crate::Connection::ignored).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]

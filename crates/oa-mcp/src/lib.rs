@@ -38,7 +38,7 @@
 //! list, a child process gets only the environment variables that you name; it ends with its connection, together with
 //! everything that it started. [`Limits`] has the bounds.
 //!
-//! A server gets access to nothing that you did not configure: it may question the user only with
+//! A server is offered nothing that you did not configure: it may question the user only with
 //! [`on_elicitation`](McpServer::on_elicitation) and a model only with [`on_sampling`](McpServer::on_sampling), in both
 //! cases only while it handles a request, and it is told only about the folders set with [`root`](McpServer::root).
 //!

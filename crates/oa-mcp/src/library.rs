@@ -18,7 +18,7 @@ impl Connection {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future cancels the request on the server.
+    /// Dropping the future asks the server to cancel the request.
     pub async fn resources(&self) -> Result<Vec<Resource>, Error> {
         self.library("resources/list", "resources", Resource::read).await
     }

@@ -108,7 +108,7 @@ impl Session {
 
     /// Sends a request and waits for the JSON of its result, or for the questions that the server returns instead.
     ///
-    /// The timer runs while it waits. Dropping the future cancels the request on the server.
+    /// The timer runs while it waits. Dropping the future asks the server to cancel the request.
     pub(crate) async fn request(
         &self,
         method: &'static str,

@@ -29,7 +29,7 @@ mod stream;
 /// `server-http`) as a tower service over streamable HTTP.
 ///
 /// Each call runs in an executor: if a tool panics, fails or times out, the model gets a result that says so, and
-/// blocking tools run on their own threads. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) are sent
+/// blocking tools run on separate threads. Progress and log lines of a [`ToolContext`](oa_tools::ToolContext) are sent
 /// in order, before the result. A tool may run an agent.
 ///
 /// It supports protocol version 2026-07-28, which has no handshake, and the versions from 2024-11-05 to 2025-11-25.

@@ -196,7 +196,7 @@ pub fn enclose(
     params
 }
 
-/// Returns a text as a header value, in base64 if it is not valid as it stands.
+/// Returns a text as a header value, in base64 if it would not arrive unchanged.
 fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_plain && text.trim() == text && !text.starts_with("=?base64?") {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Kind, Link, SUBSCRIBE};
 use crate::error::{Error, ErrorKind};
 
-/// The id of `server/discover`; the ids of `rmcp` are below.
+/// The id of `server/discover` after a refused `initialize`; the ids of `rmcp` are below.
 const DISCOVER: i64 = 1 << 32;
 /// The error codes with which servers refuse `initialize`, because they do not know it or do not support its version.
 const NO_HANDSHAKE: [i64; 6] = [-32600, -32601, -32602, -32020, -32021, -32022];

@@ -88,8 +88,8 @@ impl Live {
 pub struct ToolServerHandle(pub(crate) Arc<Live>);
 
 impl ToolServerHandle {
-    /// Replaces the tools and notifies every subscribed client. Running calls continue with the tool that they started
-    /// with.
+    /// Replaces the tools and notifies every client that listens. Running calls continue with the tool that they
+    /// started with.
     pub fn set_tools(&self, registry: Registry) {
         self.0.tell(|state| {
             state.registry = registry;
