@@ -100,7 +100,7 @@ impl Settings {
         self.0.get(key).map(|entry| &entry.source)
     }
 
-    /// Returns the value of a setting, unless it has its default.
+    /// Returns the value of a setting, if it is set.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.0.get(key).map(|entry| &entry.value)

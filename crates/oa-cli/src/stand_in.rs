@@ -18,7 +18,7 @@ pub(crate) use self::tools::tools;
 
 /// The name of the model.
 pub(crate) const NAME: &str = "stand-in";
-/// The time between two words.
+/// The delay before each word.
 const WORD: Duration = Duration::from_millis(12);
 
 /// A chat service that answers by a few rules. It is not a language model.

@@ -105,14 +105,15 @@ impl Style {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Span {
-    /// The text. It contains no control characters, except line feeds in text that is not wrapped yet.
+    /// The text. It contains no character that a terminal acts on, except line feeds in text that is not wrapped yet.
     pub text: String,
     /// The style.
     pub style: Style,
 }
 
 impl Span {
-    /// Creates a span of text that may have several lines: control characters are escaped, and tabs become spaces.
+    /// Creates a span of text that may have several lines: characters that a terminal acts on are escaped, and tabs
+    /// become spaces.
     #[must_use]
     pub fn new(text: &str, style: Style) -> Self {
         let text = printable(text);

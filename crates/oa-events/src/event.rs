@@ -70,7 +70,7 @@ pub struct CallDenied {
     pub call_id: String,
     /// The name of the tool.
     pub tool_name: String,
-    /// The input that was denied.
+    /// The denied input, with which the call would have run.
     pub input: Value,
     /// The reason that the model sees.
     pub reason: String,

@@ -40,7 +40,7 @@ pub struct MeteredChat<S> {
     origin: Arc<Origin>,
 }
 
-/// The server, if it is known before the answer.
+/// The server, as far as it is known before the answer.
 #[derive(Clone)]
 struct Origin {
     provider: String,

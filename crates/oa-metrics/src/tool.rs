@@ -32,7 +32,7 @@ impl<T: Tool> MeteredTool<T> {
     }
 }
 
-/// A run in progress, which is recorded on drop.
+/// A run in progress. If dropped before its end, it is recorded as dropped.
 struct Run {
     recorder: Recorder,
     name: String,

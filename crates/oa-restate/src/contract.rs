@@ -110,7 +110,7 @@ pub struct PendingCall {
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// The input of the call.
+    /// The input that the call would run with.
     pub input: Value,
     /// The operation that it waits for.
     pub waits_for: WaitsFor,

@@ -93,7 +93,7 @@ impl Head {
     /// Returns the writes after a turn. `before` is the stored conversation, `after` its replacement. A turn that only
     /// adds messages writes these. One that has shortened the conversation writes all of it as one new value. The head
     /// is written after the values that it names, and values that it no longer names are removed last, so that a reader
-    /// finds all values that the head names at any moment.
+    /// at any moment finds all values that the head names.
     pub(crate) fn save(mut self, before: &[Message], after: &[Message]) -> Vec<Write> {
         self.schema = SCHEMA;
         let added = after.strip_prefix(before);

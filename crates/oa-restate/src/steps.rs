@@ -58,7 +58,7 @@ pub(crate) struct DurableSteps<'a, 'ctx> {
 
 #[derive(Default)]
 struct Progress {
-    /// The outcome of a request that was performed before steered messages entered the turn.
+    /// The outcome of a request, and that of calls, performed before steered messages entered the turn.
     asked: Option<AskOutcome>,
     ran: Option<RunOutcome>,
     cut: Option<CutBy>,

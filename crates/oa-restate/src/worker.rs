@@ -76,8 +76,8 @@ pub struct AgentWorker {
 }
 
 impl AgentWorker {
-    /// The maximum number of attempts at an invocation. By default, the engine pauses a session after 70, which is too few
-    /// for a night without workers; a paused session cannot be reached.
+    /// The maximum number of attempts at an invocation. By default, the engine pauses a session after 70, which is too
+    /// few for a night without workers; a paused session cannot be reached.
     const ATTEMPTS: u64 = u32::MAX as u64;
 
     /// The time for steps in progress to end after the worker is asked to stop.

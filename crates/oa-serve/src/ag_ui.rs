@@ -1,4 +1,4 @@
-//! AG-UI, for CopilotKit and other unmodified front ends.
+//! AG-UI, for unmodified front ends such as CopilotKit.
 
 mod encoder;
 mod request;

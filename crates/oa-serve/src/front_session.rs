@@ -131,8 +131,8 @@ fn results(message: &Message) -> impl Iterator<Item = &ToolResultBlock> {
     })
 }
 
-/// Returns true for results with equal text and for two errors: front ends show errors with other text, and not every
-/// protocol marks a result as an error.
+/// Returns true for results of the same call that have equal text or are both errors: front ends show errors with other
+/// text, and not every protocol marks a result as an error.
 fn is_same_result(kept: &ToolResultBlock, sent: &ToolResultBlock) -> bool {
     let text = |result: &ToolResultBlock| match &result.content {
         Value::String(text) => text.clone(),

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// The page loads nothing from other servers, and text never becomes markup or script. Images are data URLs.
+/// The page loads nothing from other servers, and text never becomes markup or script. Images are data or blob URLs.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'self'; form-action 'none'; \
     frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 

@@ -16,7 +16,7 @@ use crate::encoder::Encoder;
 use crate::run::Phase;
 use crate::served::Served;
 
-/// The size in bytes at which a piece of the body is sent.
+/// The size in bytes from which no more events are joined into a piece of the body.
 const PIECE: usize = 64 << 10;
 
 /// Returns a response that streams a viewer's events in a protocol, with keep-alive comments. The stream ends when the

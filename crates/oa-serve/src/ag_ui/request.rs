@@ -122,7 +122,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     for message in &body.messages {
         push(message, limits, &mut turn)?;
     }
-    // The prompt is the last message, if that is the user's.
+    // The prompt is the last message of the history, if that is the user's.
     if turn.history.last().is_some_and(|last| last.role == oa_types::MessageRole::User) {
         turn.prompt = turn.history.pop();
         turn.answers.results.clear();

@@ -21,7 +21,7 @@ pub(crate) struct MessageWriter {
     /// The number of text parts so far, used for their ids.
     parts: u64,
     is_in_step: bool,
-    /// True if the last step has completed calls: a front end would resend a message that ends with one.
+    /// True if the last step has completed calls: a front end would resend a message that ends with such a step.
     has_done_calls: bool,
     calls: HashMap<String, Call>,
 }
