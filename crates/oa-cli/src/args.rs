@@ -96,7 +96,8 @@ Examples:
 
 #[cfg(feature = "serve")]
 const SERVE_EXAMPLES: &str = "\
-To accept connections from other machines, set a token: `token` in the configuration file, or OPEN_AGENT_TOKEN.
+Listens on this machine only by default. Other addresses need a token: `token` in the configuration file, or \
+OPEN_AGENT_TOKEN.
 
 Examples:
   oa serve --stand-in                     try it without a model server

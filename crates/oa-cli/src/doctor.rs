@@ -44,7 +44,7 @@ fn stand_in(_: &Settings) -> Result<AgentOptions> {
 async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     let options = if settings.is_on("stand_in") {
         tell(
-            "the stand-in is a few rules and no language model: this shows what a report looks like",
+            "the stand-in is a few rules, not a language model: this shows what a report looks like",
         );
         stand_in(settings)?
     } else {

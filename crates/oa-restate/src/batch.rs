@@ -53,7 +53,7 @@ impl AgentBatch {
                     let bytes = json_size(&reply);
                     if bytes > left {
                         item.error = Some(format!(
-                            "the reply of {bytes} bytes exceeds the batch's limit: read it from the session"
+                            "the batch has no room for this reply of {bytes} bytes: read it from the session"
                         ));
                         (reply.text, reply.value) = (String::new(), None);
                     }

@@ -55,7 +55,7 @@ impl Conversation {
     pub(super) fn title(&self) -> String {
         match &self.agent.server {
             Some(server) => format!("{} by {}", self.client.options().model(), server.name()),
-            None => format!("{}, a few rules and no language model", self.client.options().model()),
+            None => format!("{}, a few rules, not a language model", self.client.options().model()),
         }
     }
 }

@@ -122,5 +122,5 @@ fn the_doctor_examines_the_stand_in() {
         assert_eq!(verdict(probe), wanted, "{probe}: {report}");
     }
     let told = text(&output.stderr);
-    assert!(told.contains("a few rules and no language model"), "{told}");
+    assert!(told.contains("a few rules, not a language model"), "{told}");
 }

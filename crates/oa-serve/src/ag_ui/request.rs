@@ -102,14 +102,16 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
             return Err(Refusal::bad_request(message));
         }
     }
-    if body.messages.len() > limits.messages || body.resume.len() > limits.messages {
-        return Err(Refusal::too_large(format!(
-            "a run can have at most {} messages",
-            limits.messages
-        )));
-    }
-    if body.tools.len() > limits.tools || body.context.len() > limits.parts {
-        return Err(Refusal::too_large(format!("a run can have at most {} tools", limits.tools)));
+    for (what, count, most) in [
+        ("messages", body.messages.len(), limits.messages),
+        ("`resume` entries", body.resume.len(), limits.messages),
+        ("tools", body.tools.len(), limits.tools),
+        ("context items", body.context.len(), limits.parts),
+    ] {
+        if count > most {
+            let message = format!("a run can have at most {most} {what}, not {count}");
+            return Err(Refusal::too_large(message));
+        }
     }
     let tools = body
         .tools
