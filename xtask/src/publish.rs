@@ -1,4 +1,4 @@
-//! Publishes all crates to the registry, each after its dependencies.
+//! Publishes all crates that may be published, each after its dependencies.
 
 use std::collections::BTreeSet;
 

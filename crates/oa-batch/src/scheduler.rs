@@ -174,7 +174,7 @@ impl Scheduler {
         waited
     }
 
-    /// Returns the next time at which a waiting attempt can begin; always later than `now`.
+    /// Returns when the next attempt that waits only for its time can begin; always later than `now`.
     pub(crate) fn wakes_at(&self, now: Duration) -> Option<Duration> {
         if !self.has_room() {
             return None;

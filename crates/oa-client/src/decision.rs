@@ -200,7 +200,7 @@ fn denial(
     name: &str,
     input: &Value,
 ) -> Option<String> {
-    // Deny the call if its category is unknown, because a rule may forbid that category.
+    // Deny the call if reading the category panics, because a rule may forbid that category.
     category(tool).map_or_else(Some, |category| permissions.denies(name, input, category))
 }
 

@@ -37,7 +37,7 @@ use crate::work::{self, Done, Work};
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
-    /// The client's signal; `None` if no handle exists.
+    /// The client's signal; `None` if no handle can exist.
     pub(crate) interrupt: Option<Arc<RunSignal>>,
     pub(crate) steer: Option<SteerHandle>,
     /// Events that wait for the caller.
@@ -326,7 +326,7 @@ impl Driver {
     /// replaces it.
     #[inline(never)]
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<Option<AgentEvent>> {
-        // They include refusals of an answer that this one replaced.
+        // The refusals include those of an answer that this one replaced.
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
         used_ids(&mut self.used_ids, &self.turn).replace_all(&mut message);

@@ -213,7 +213,7 @@ impl AgentSteps {
                 }
             }
         }
-        // They include refusals of an answer that this one replaced.
+        // The refusals include those of an answer that this one replaced.
         self.tell_refusals(&mut answer);
         let Concluded { mut message, failure, closing, .. } = answer.conclude();
         used.replace_all(&mut message);

@@ -1,7 +1,7 @@
 //! Stores for conversations, so that a program can stop and continue later.
 //!
 //! [`SessionStore`] is the trait, [`MemoryStore`] keeps sessions in memory, [`JsonlStore`] in text files in a
-//! folder; `oa-session-sqlite` adds a database. Most programs need only [`SavedSession`]: it opens a session
+//! folder; `oa-session-sqlite` adds a database. Most programs use [`SavedSession`]: it opens a session
 //! and saves new messages of its history, or [follows](SavedSession::follow) a turn and saves after each step.
 //!
 //! ```

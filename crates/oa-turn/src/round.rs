@@ -28,7 +28,7 @@ pub(crate) struct Round {
     unshown: VecDeque<Piece>,
     /// The number of calls, from the first, whose results have been shown.
     results_shown: usize,
-    /// The calls that had a result in an earlier conversation, which is not shown again.
+    /// The calls that had a result in an earlier conversation; the result is not shown again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     shown_before: Vec<usize>,
     /// True once it was decided whether the turn ends after these calls.

@@ -50,11 +50,12 @@ pub(super) fn line(measured: &[Measured]) -> String {
     )
 }
 
-/// The current date and the machine, without its name.
+/// The current date.
 pub(super) fn today() -> String {
     told("date", &["+%Y-%m-%d"])
 }
 
+/// The machine, without its name.
 pub(super) fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name"));

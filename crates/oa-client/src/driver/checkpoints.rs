@@ -15,7 +15,7 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Checkpoint>>> {
-        // Set earlier events aside: those of a step follow the event that it returns, and a failure drops them.
+        // Set earlier events aside: events that a step adds follow the one that it returns, and a failure drops them.
         let mut events = mem::take(&mut self.events);
         if mem::take(&mut self.began) {
             events.push_back(AgentEvent::AnswerStart);

@@ -118,7 +118,7 @@ impl Definitions {
         kept.into()
     }
 
-    /// Adds a definition for the target of a reference, and returns its name; `None` if the target does not exist.
+    /// Adds a definition for the target of a reference, and returns its name; `None` if the schema has no such target.
     fn lifted<'a>(
         &mut self,
         pointer: &'a str,

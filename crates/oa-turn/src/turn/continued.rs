@@ -56,7 +56,7 @@ impl Turn {
             match &mut self.phase {
                 Phase::Calling { continues, .. } => *continues = true,
                 Phase::Ending { rest, .. } => *rest = Rest::Results,
-                // The turn continues already.
+                // The turn is already continuing.
                 _ => {}
             }
             return Ok(false);
