@@ -48,7 +48,7 @@ cargo xtask COMMAND
                             --strict  a step whose tool is not installed fails
   circles [CRATE]         the files that import each other in circles, with each import
   conformance             the client against a real server: OPEN_AGENT_BASE_URL, or one started here
-  deny                    licences, duplicate versions and sources of dependencies
+  deny                    licenses, duplicate versions and sources of dependencies
   features                each feature of each crate alone, none, and all, and all
                             combinations of the facade's
   fuzz                    a short run of each fuzz target

@@ -139,7 +139,9 @@ impl Settings {
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
     ) -> Result<()> {
         let Some(endpoint) = self.endpoint() else {
-            return Err(Error::config("transport has no effect with chat_service: set it there"));
+            return Err(Error::config(
+                "with_transport has no effect with chat_service: set the transport there",
+            ));
         };
         let endpoint = over(endpoint)?;
         self.backend = self.backend.around(endpoint.into());
