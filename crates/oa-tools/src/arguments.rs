@@ -66,7 +66,7 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
         input = Value::Object(Map::new());
     }
     let mut check = Check::new(schema);
-    let completed = check.complete(schema, input.clone());
+    let completed = check.complete(schema, &input);
     let Err(error) = check.check(schema, &completed) else { return Ok(completed) };
     // The default of one part of the schema may not match another part.
     if completed != input && check.check(schema, &input).is_ok() { Ok(input) } else { Err(error) }
@@ -75,7 +75,7 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
 /// Completes arguments like [`check_arguments`] without checking them, for arguments that are still streaming.
 #[must_use]
 pub fn complete_arguments(schema: &Value, input: Value) -> Value {
-    Check::new(schema).complete(schema, input)
+    Check::new(schema).complete(schema, &input)
 }
 
 /// Arguments that do not match a tool's schema.
@@ -193,7 +193,7 @@ impl<'a> Check<'a> {
     /// One pass is not idempotent: a default may contain defaults, and may make a value match an alternative
     /// that it did not match before. The result is either a value that a pass leaves unchanged or, if none is
     /// reached, the input itself; completing either again returns the same.
-    fn complete(&mut self, schema: &'a Value, input: Value) -> Value {
+    fn complete(&mut self, schema: &'a Value, input: &Value) -> Value {
         let mut value = input.clone();
         // The value before a pass; before the first it is the input.
         let mut before: Option<Value> = None;
@@ -204,12 +204,12 @@ impl<'a> Check<'a> {
                 break;
             }
             // A `null` default may be dropped and filled in again: a write without a change.
-            if !self.has_written || value == *before.as_ref().unwrap_or(&input) {
+            if !self.has_written || value == *before.as_ref().unwrap_or(input) {
                 return value;
             }
             before = Some(value.clone());
         }
-        input
+        input.clone()
     }
 
     /// Fills in defaults and converts unambiguous values, one level deep.

@@ -49,13 +49,9 @@ impl SchemaValidator {
 
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         let validator = jsonschema::options().should_validate_formats(true).offline().build(schema);
-        match validator {
-            Ok(validator) => Ok(Self(Arc::new(validator))),
-            Err(error) => {
-                let problem = problem_of(&error);
-                Err(format!("invalid schema: {problem}"))
-            }
-        }
+        validator
+            .map(|validator| Self(Arc::new(validator)))
+            .map_err(|error| format!("invalid schema: {}", problem_of(&error)))
     }
 
     /// Checks arguments without changing them.
