@@ -167,6 +167,8 @@ impl AgentConfig {
                 admission.denied.push(Refused { place, content, event });
                 continue;
             }
+            // A call that does not fit still gets its place in the batch, and its error as its result: results
+            // stay in call order.
             let prepared = match fit {
                 Fit::Fits => Ok(()),
                 Fit::Unfit(why) => Err(ArgumentError::new(why)),
@@ -240,6 +242,8 @@ impl CallGate {
                 HookOutcome::Block { reason } => {
                     return Ok(Some(GateDecision::Deny(Denial::by_hook(reason))));
                 }
+                // What permission sees below is the input with the hook's change, defaults added: the input
+                // that runs.
                 HookOutcome::Modify(change) => self.prepare(change.value),
             }
         }

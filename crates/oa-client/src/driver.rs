@@ -52,7 +52,7 @@ pub(crate) struct Driver {
     pub(crate) run: Option<Run>,
     /// Validates answers while structured output is wanted.
     pub(crate) output: Option<Box<OutputValidator>>,
-    trace: Option<Trace>,
+    trace: Option<Box<Trace>>,
     pub(crate) work: Work,
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
@@ -115,6 +115,8 @@ impl Driver {
     /// Waits for the next event; `None` when nothing is in progress.
     #[inline]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+        // An interrupt works at once: its cut drops the events that nobody has read, instead of returning them
+        // first.
         if self.is_interrupted() {
             match ready!(self.poll_step(cx))? {
                 // The remaining events precede it.
@@ -149,6 +151,9 @@ impl Driver {
         if self.run.is_none() && self.turn.is_busy() {
             self.begin_run();
         }
+        // The order is part of the contract. A cut comes before everything else. The last events of tools come
+        // before what follows from their results. Steered messages enter before the turn chooses its next
+        // action. A checkpoint comes after all three, so that what is saved includes them.
         loop {
             if let Some(cut) = self.is_cut(cx) {
                 self.cut(cut);
@@ -226,6 +231,7 @@ impl Driver {
                     self.work.hooks =
                         Some(Box::pin(async move { Done::Plan(hooks.plan(seen).await) }));
                 }
+                // Nothing to start: an answer arrives, or work begun by an earlier action is in progress.
                 Some(_) | None => {
                     let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
                         Poll::Ready(Some(mut event)) => {
@@ -244,6 +250,7 @@ impl Driver {
                         }
                         Poll::Ready(None) => return Poll::Ready(Ok(None)),
                         Poll::Pending => {
+                            // Nothing is ready, so register the wakers of the interrupt and of the deadline.
                             let cut = ready!(self.poll_cut(cx));
                             self.cut(cut);
                         }
@@ -328,6 +335,8 @@ impl Driver {
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<Option<AgentEvent>> {
         // The refusals include those of an answer that this one replaced.
         self.tell_refusals(&mut ended);
+        // The message is final before history and the caller get it: first unique ids, then the price, last the
+        // validator, which may turn a call of the output tool into text.
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
         used_ids(&mut self.used_ids, &self.turn).replace_all(&mut message);
         self.work.closing = closing.map(Box::new);
@@ -350,6 +359,7 @@ impl Driver {
         let message = Arc::new(message);
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
+        // The turn counts the usage of an answer that it takes. A failed one is not taken, but it was paid for.
         if failure.is_some() {
             self.turn.charge(Spent::new(0, answer.tokens, answer.cost));
         }
@@ -359,6 +369,8 @@ impl Driver {
                     && answer.blocks.is_empty()
                     && self.turn.retry_shorter(OverflowSizes::from(&failure.to_record())) =>
             {
+                // Nothing of the answer was shown, so the caller sees one answer: no end here, and no second
+                // start.
                 self.replaces = true;
                 return Ok(None);
             }
@@ -367,6 +379,8 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
+                // Before: what others have spent may end the turn here. After: the agents above learn what this
+                // answer cost.
                 self.share_budgets();
                 self.take_answer(answer, validation);
                 self.share_budgets();
@@ -426,6 +440,8 @@ impl Driver {
             request = request.with_plan(plan);
         }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
+        // The end of the previous answer comes first, so that its connection returns to the pool and serves
+        // this request.
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;
@@ -485,6 +501,7 @@ impl Driver {
         let answer = self.stop_work();
         self.forget_events();
         self.run = None;
+        // History gets what the driver has handed out, and nothing that is still in a buffer.
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
@@ -512,6 +529,8 @@ impl Driver {
         self.settle();
         if self.turn.is_busy() {
             let answer = self.drop_work();
+            // The caller chose to move on, so nothing is lost: history gets everything that arrived, read or
+            // not.
             self.turn.abandon(answer.map(AnswerStream::arrived).unwrap_or_default());
         }
     }
@@ -525,6 +544,8 @@ impl Driver {
 
     /// Handles an interrupt that has not been handled yet.
     pub(crate) fn settle(&mut self) {
+        // The caller may not have polled since the interrupt. Cut here, so that the next turn starts from a
+        // valid history.
         if self.is_interrupted() {
             self.cut(Cut::Interrupted);
             while let Some(action) = self.turn.next_action() {

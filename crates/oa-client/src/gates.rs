@@ -28,6 +28,8 @@ impl Driver {
         }
         let calls = self.turn.calls();
         if !self.settings.config.has_gate(&calls[call]) {
+            // Without a gate nobody has prepared a call of a tool that was added later. The input must fit
+            // before it may run.
             if calls[call].fit != Fit::Fits {
                 let Prepared { input, fit } = self.settings.config.prepared(&calls[call]);
                 self.turn.set_input(call, input, fit);
@@ -71,6 +73,7 @@ impl Driver {
         // The tools may have been replaced while permission was requested.
         let is_stale = self.settings.config.tools.get(&block.name).is_some_and(is_other);
         let (decision, denied) = decision.apply(block, &input, Decision::Wait);
+        // The input first: the decision is about this input, and the turn shows the call once it is decided.
         self.turn.set_input(call, input, fit);
         self.turn.decide(call, decision);
         if is_stale {
@@ -151,6 +154,7 @@ impl Driver {
 async fn decide_at_once(
     gates: Vec<(usize, CallGate)>,
 ) -> Result<VecDeque<(usize, Decided)>, oa_hooks::Error> {
+    // Hooks run one at a time and in call order, as they do without questions at once.
     let (mut settled, mut questions) = (Vec::new(), Vec::new());
     for (call, mut gate) in gates {
         match gate.before_question().await? {

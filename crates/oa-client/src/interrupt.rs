@@ -51,6 +51,7 @@ impl Running {
     /// Runs a part of the run; `None` after an interrupt, even one between two parts.
     pub(crate) async fn unless_interrupted<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         let mut part = pin!(part);
+        // The signal is polled first: an interrupt wins over a part that is ready at the same time.
         poll_fn(|cx| match self.0.poll_interrupted(cx) {
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => part.as_mut().poll(cx).map(Some),

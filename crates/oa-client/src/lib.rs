@@ -65,6 +65,10 @@ mod run;
 mod settings;
 mod shortening;
 mod submit;
+#[cfg(feature = "tracing")]
+mod trace;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_trace.rs"]
 mod trace;
 mod work;
 

@@ -108,6 +108,8 @@ impl RunningBatch {
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        // Tools and sub-agents send on two channels, and what a sub-agent sent before its call ended comes
+        // before that end. So a completion waits in `held` while events of sub-agents are left.
         let held = self.nested.as_mut().and_then(|nested| nested.held.take());
         let event = match held {
             Some(event) => Poll::Ready(Some(event)),

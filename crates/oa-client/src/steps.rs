@@ -166,6 +166,7 @@ impl AgentSteps {
 
     /// Runs a part of a step; `None` if the step is canceled first.
     async fn unless_cancelled<T>(&self, part: impl Future<Output = T>) -> Option<T> {
+        // The signal is polled first, so a step that is performed after the cancel has no effect.
         let (mut part, mut cancelled) = (pin!(part), pin!(self.cancel.cancelled()));
         poll_fn(|cx| match cancelled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(None),
@@ -188,6 +189,7 @@ impl AgentSteps {
 
     /// Reads an answer to its end.
     async fn read(&self, mut answer: AnswerStream, step: &AskStep) -> AskOutcome {
+        // Computed from history alone, so a replay of this step replaces the same ids.
         let used = UsedIds::of(&step.history);
         self.tell_refusals(&mut answer);
         self.tell(AgentEvent::AnswerStart);
@@ -309,6 +311,7 @@ impl Perform for AgentSteps {
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
         let config = &self.settings.config;
+        // After a crash nobody knows whether these ran. Their result says so, and the model decides what to do.
         let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
@@ -337,6 +340,8 @@ impl Perform for AgentSteps {
         }
         let mut outcome = RunOutcome::new(results);
         outcome.spent = events.take_spent();
+        // Even canceled calls have results by now, so the outcome is complete: the cut only ends the turn after
+        // it.
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }

@@ -20,6 +20,7 @@ impl Driver {
     pub(crate) async fn submit(&mut self, prompt: Message) -> Result<()> {
         self.settings.check_usable()?;
         self.turn.check_prompt(&prompt).map_err(error::turn)?;
+        // Everything that can be refused was checked above: from here on the conversation changes.
         self.abandon();
         self.forget_events();
         if self.turn.is_retry(&prompt) {
@@ -116,6 +117,7 @@ impl Driver {
             let outcome = outcome.map_err(|error| self.fail(error::hook(error)))?;
             return Ok(self.enter_steered(hooks::prompt_outcome(Ok(outcome))));
         }
+        // An error leaves the turn as it is: `SubmitGuard` takes the prompt back when `submit` returns.
         let words = match outcome.map_err(error::hook)? {
             HookOutcome::Allow => None,
             HookOutcome::Block { reason } => return Err(error::blocked(&reason)),
@@ -135,6 +137,7 @@ impl Driver {
         let taken = self.turn.take(StepOutcome::SubmitPrompt(outcome));
         debug_assert!(taken.is_ok(), "the turn continues without it");
         Some(match self.turn.history().get(before) {
+            // The turn decides whether a message enters. Its place in history tells what became of it.
             Some(message) => AgentEvent::Steered(message.clone()),
             None => AgentEvent::SteerBlocked(reason),
         })

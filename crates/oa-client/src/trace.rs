@@ -1,271 +1,186 @@
 //! Spans, named as in OpenTelemetry's conventions for generative AI: `invoke_agent` for a turn, in it `chat` for each
-//! request and `execute_tool` for each call. None of them records content. Empty without the feature `tracing`.
+//! request and `execute_tool` for each call. None of them records content.
+
+use std::collections::HashMap;
 
 use oa_aggregate::Problem;
+use oa_chat::{Endpoint, Provider, ServerAddress};
 use oa_context::{CacheMiss, PromptCut};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
-use oa_types::{AssistantMessage, FinishReason};
+use oa_redact::Secrets;
+use oa_types::{AssistantMessage, FinishReason, Usage};
+use tracing::field::{Empty, display};
+use tracing::{Span, info_span, warn};
 
 use crate::error::Error;
 use crate::settings::Settings;
 
+/// The part of a word of the server that is recorded, in characters.
+const WORD: usize = 200;
+
 /// The spans of one turn.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    #[cfg(feature = "tracing")]
-    spans: Box<spans::Spans>,
+    turn: Span,
+    chat: Span,
+    /// The keys that the server may repeat.
+    secrets: Secrets,
+    tools: HashMap<String, Span>,
 }
 
-#[cfg(not(feature = "tracing"))]
-#[expect(clippy::needless_pass_by_ref_mut, reason = "the other one changes")]
 impl Trace {
-    pub(crate) fn begin(_: &Settings) -> Self {
-        Self {}
-    }
-
-    pub(crate) fn request(&mut self, _: &Settings) {}
-
-    pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
-
-    pub(crate) fn prompt_cut(&self, _: PromptCut) {}
-
-    pub(crate) fn cache_miss(&self, _: CacheMiss) {}
-
-    pub(crate) fn problem(&self, _: &Problem) {}
-
-    pub(crate) fn refused(&self, _: &AgentEvent) {}
-
-    pub(crate) fn failed(&mut self, _: &Error) {}
-
-    pub(crate) fn tool(&mut self, _: &ToolEvent) {}
-
-    pub(crate) fn end(self, _: Option<&FinishReason>, _: u32) {}
-}
-
-#[cfg(feature = "tracing")]
-impl Trace {
-    pub(crate) fn begin(settings: &Settings) -> Self {
-        Self { spans: Box::new(spans::Spans::new(settings)) }
+    pub(crate) fn begin(settings: &Settings) -> Box<Self> {
+        let turn = info_span!(
+            "invoke_agent",
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.request.model = settings.chat.parameters.model,
+            gen_ai.response.finish_reasons = Empty,
+            error.type = Empty,
+        );
+        let endpoint = settings.endpoint().filter(|_| !turn.is_disabled());
+        let secrets = endpoint.map(|endpoint| endpoint.secrets().clone()).unwrap_or_default();
+        Box::new(Self { turn, chat: Span::none(), secrets, tools: HashMap::new() })
     }
 
     pub(crate) fn request(&mut self, settings: &Settings) {
-        self.spans.request(settings);
+        let request = &settings.chat.parameters;
+        let endpoint = settings.endpoint().filter(|_| !self.turn.is_disabled());
+        // A URL may contain a password, so spans get the host and the port alone.
+        let server = endpoint.and_then(|endpoint| ServerAddress::of(endpoint.base_url()));
+        self.chat = info_span!(
+            parent: &self.turn,
+            "chat",
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = endpoint.and_then(Endpoint::provider).map(Provider::telemetry_name),
+            gen_ai.request.model = request.model,
+            gen_ai.request.max_tokens = request.max_tokens,
+            gen_ai.request.temperature = request.temperature,
+            gen_ai.request.top_p = request.top_p,
+            gen_ai.request.seed = request.seed,
+            gen_ai.response.id = Empty,
+            gen_ai.response.model = Empty,
+            gen_ai.response.finish_reasons = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            server.address = server.as_ref().map(|server| &*server.host),
+            server.port = server.as_ref().map(|server| server.port),
+            error.type = Empty,
+        );
     }
 
     pub(crate) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
-        self.spans.answer(message, failure);
+        let chat = std::mem::replace(&mut self.chat, Span::none());
+        if chat.is_disabled() {
+            return;
+        }
+        let record = |name: &str, word: &str| {
+            chat.record(name, &*self.secrets.excerpt(word, WORD));
+        };
+        record("gen_ai.response.finish_reasons", message.finish_reason.as_str());
+        if let Some(id) = &message.id {
+            record("gen_ai.response.id", id);
+        }
+        if let Some(model) = &message.model {
+            record("gen_ai.response.model", model);
+        }
+        if let Some(usage) = &message.usage {
+            record_usage(&chat, usage);
+        }
+        if let Some(failure) = failure {
+            chat.record("error.type", display(format_args!("{:?}", failure.kind())));
+        }
     }
 
     pub(crate) fn cache_miss(&self, miss: CacheMiss) {
-        self.spans.cache_miss(miss);
+        let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
+        let _entered = self.turn.enter();
+        warn!(cached_before, cached_now, ?first_changed, "the prompt cache was mostly lost");
     }
 
     /// Logs a truncated prompt, which would explain why the model forgets.
-    pub(crate) fn prompt_cut(&self, cut: PromptCut) {
-        self.spans.prompt_cut(cut);
+    pub(crate) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {
+        let _entered = self.turn.enter();
+        warn!(estimated, reported, "the server seems to have cut the prompt");
     }
 
     /// Logs a problem: the answer may be incomplete. The server's text is not quoted.
     pub(crate) fn problem(&self, problem: &Problem) {
-        self.spans.problem(problem);
+        let _entered = self.turn.enter();
+        match problem {
+            Problem::Server(_) => warn!("the server reported an error inside the answer"),
+            Problem::UncleanEnd(end) => warn!("the answer is complete, but {end}"),
+            Problem::Unreadable(chunk) => {
+                let position = chunk.position();
+                warn!(position, "a chunk of the answer is not JSON and was skipped");
+            }
+            _ => {}
+        }
     }
 
     /// Logs a rejection: answers may be worse with the fallback.
     pub(crate) fn refused(&self, refusal: &AgentEvent) {
-        self.spans.refused(refusal);
+        let _entered = self.turn.enter();
+        match refusal {
+            AgentEvent::FormatRefused(_) => {
+                warn!("the server rejected the response format: using a weaker one");
+            }
+            AgentEvent::ToolsRefused(_) => {
+                warn!("the model does not support tools: calls are made in text");
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn failed(&mut self, error: &Error) {
-        self.spans.failed(error);
+        let kind = display(format_args!("{:?}", error.kind())).to_string();
+        self.chat.record("error.type", &*kind);
+        self.turn.record("error.type", &*kind);
+        self.chat = Span::none();
     }
 
     pub(crate) fn tool(&mut self, event: &ToolEvent) {
-        self.spans.tool(event);
+        match event {
+            ToolEvent::CallStart(call) => {
+                let span = info_span!(
+                    parent: &self.turn,
+                    "execute_tool",
+                    gen_ai.operation.name = "execute_tool",
+                    gen_ai.tool.name = self.secrets.excerpt(&call.tool_name, WORD),
+                    gen_ai.tool.call.id = self.secrets.excerpt(&call.call_id, WORD),
+                    error.type = Empty,
+                );
+                if !span.is_disabled() {
+                    self.tools.insert(call.call_id.clone(), span);
+                }
+            }
+            ToolEvent::CallComplete(result) => {
+                let span = self.tools.remove(&result.call_id);
+                if let Some(span) = span.filter(|_| result.is_error()) {
+                    span.record("error.type", result.outcome.as_str());
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Ends the spans. A turn that a limit ended is a warning: the model was not done.
     pub(crate) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
-        self.spans.end(reason, rounds);
+        let Some(reason) = reason else { return };
+        let said = self.secrets.excerpt(reason.as_str(), WORD);
+        self.turn.record("gen_ai.response.finish_reasons", &*said);
+        if reason.is_limit() {
+            let _entered = self.turn.enter();
+            warn!(reason = &*said, rounds, "a limit ended the turn");
+        }
     }
 }
 
-#[cfg(feature = "tracing")]
-mod spans {
-    use std::collections::HashMap;
-
-    use oa_chat::{Endpoint, Provider, ServerAddress};
-    use oa_redact::Secrets;
-    use oa_types::Usage;
-    use tracing::field::{Empty, display};
-    use tracing::{Span, info_span, warn};
-
-    use super::{
-        AgentEvent, AssistantMessage, CacheMiss, Error, FinishReason, Problem, PromptCut, Settings,
-        ToolEvent,
-    };
-
-    /// The part of a word of the server that is recorded, in characters.
-    const WORD: usize = 200;
-
-    #[derive(Debug)]
-    pub(crate) struct Spans {
-        turn: Span,
-        chat: Span,
-        /// The keys that the server may repeat.
-        secrets: Secrets,
-        tools: HashMap<String, Span>,
+fn record_usage(span: &Span, usage: &Usage) {
+    if let Some(tokens) = usage.prompt_tokens {
+        span.record("gen_ai.usage.input_tokens", tokens);
     }
-
-    impl Spans {
-        pub(super) fn new(settings: &Settings) -> Self {
-            let turn = info_span!(
-                "invoke_agent",
-                gen_ai.operation.name = "invoke_agent",
-                gen_ai.request.model = settings.chat.parameters.model,
-                gen_ai.response.finish_reasons = Empty,
-                error.type = Empty,
-            );
-            let endpoint = settings.endpoint().filter(|_| !turn.is_disabled());
-            let secrets = endpoint.map(|endpoint| endpoint.secrets().clone()).unwrap_or_default();
-            Self { turn, chat: Span::none(), secrets, tools: HashMap::new() }
-        }
-
-        pub(super) fn request(&mut self, settings: &Settings) {
-            let request = &settings.chat.parameters;
-            let endpoint = settings.endpoint().filter(|_| !self.turn.is_disabled());
-            // A URL may contain a password, so spans get the host and the port alone.
-            let server = endpoint.and_then(|endpoint| ServerAddress::of(endpoint.base_url()));
-            self.chat = info_span!(
-                parent: &self.turn,
-                "chat",
-                gen_ai.operation.name = "chat",
-                gen_ai.provider.name = endpoint.and_then(Endpoint::provider).map(Provider::telemetry_name),
-                gen_ai.request.model = request.model,
-                gen_ai.request.max_tokens = request.max_tokens,
-                gen_ai.request.temperature = request.temperature,
-                gen_ai.request.top_p = request.top_p,
-                gen_ai.request.seed = request.seed,
-                gen_ai.response.id = Empty,
-                gen_ai.response.model = Empty,
-                gen_ai.response.finish_reasons = Empty,
-                gen_ai.usage.input_tokens = Empty,
-                gen_ai.usage.output_tokens = Empty,
-                server.address = server.as_ref().map(|server| &*server.host),
-                server.port = server.as_ref().map(|server| server.port),
-                error.type = Empty,
-            );
-        }
-
-        pub(super) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
-            let chat = std::mem::replace(&mut self.chat, Span::none());
-            if chat.is_disabled() {
-                return;
-            }
-            let record = |name: &str, word: &str| {
-                chat.record(name, &*self.secrets.excerpt(word, WORD));
-            };
-            record("gen_ai.response.finish_reasons", message.finish_reason.as_str());
-            if let Some(id) = &message.id {
-                record("gen_ai.response.id", id);
-            }
-            if let Some(model) = &message.model {
-                record("gen_ai.response.model", model);
-            }
-            if let Some(usage) = &message.usage {
-                record_usage(&chat, usage);
-            }
-            if let Some(failure) = failure {
-                chat.record("error.type", display(format_args!("{:?}", failure.kind())));
-            }
-        }
-
-        pub(super) fn cache_miss(&self, miss: CacheMiss) {
-            let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
-            let _entered = self.turn.enter();
-            warn!(cached_before, cached_now, ?first_changed, "the prompt cache was mostly lost");
-        }
-
-        pub(super) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {
-            let _entered = self.turn.enter();
-            warn!(estimated, reported, "the server seems to have cut the prompt");
-        }
-
-        pub(super) fn problem(&self, problem: &Problem) {
-            let _entered = self.turn.enter();
-            match problem {
-                Problem::Server(_) => warn!("the server reported an error inside the answer"),
-                Problem::UncleanEnd(end) => warn!("the answer is complete, but {end}"),
-                Problem::Unreadable(chunk) => {
-                    let position = chunk.position();
-                    warn!(position, "a chunk of the answer is not JSON and was skipped");
-                }
-                _ => {}
-            }
-        }
-
-        pub(super) fn refused(&self, refusal: &AgentEvent) {
-            let _entered = self.turn.enter();
-            match refusal {
-                AgentEvent::FormatRefused(_) => {
-                    warn!("the server rejected the response format: using a weaker one");
-                }
-                AgentEvent::ToolsRefused(_) => {
-                    warn!("the model does not support tools: calls are made in text");
-                }
-                _ => {}
-            }
-        }
-
-        pub(super) fn failed(&mut self, error: &Error) {
-            let kind = display(format_args!("{:?}", error.kind())).to_string();
-            self.chat.record("error.type", &*kind);
-            self.turn.record("error.type", &*kind);
-            self.chat = Span::none();
-        }
-
-        pub(super) fn tool(&mut self, event: &ToolEvent) {
-            match event {
-                ToolEvent::CallStart(call) => {
-                    let span = info_span!(
-                        parent: &self.turn,
-                        "execute_tool",
-                        gen_ai.operation.name = "execute_tool",
-                        gen_ai.tool.name = self.secrets.excerpt(&call.tool_name, WORD),
-                        gen_ai.tool.call.id = self.secrets.excerpt(&call.call_id, WORD),
-                        error.type = Empty,
-                    );
-                    if !span.is_disabled() {
-                        self.tools.insert(call.call_id.clone(), span);
-                    }
-                }
-                ToolEvent::CallComplete(result) => {
-                    let span = self.tools.remove(&result.call_id);
-                    if let Some(span) = span.filter(|_| result.is_error()) {
-                        span.record("error.type", result.outcome.as_str());
-                    }
-                }
-                _ => {}
-            }
-        }
-
-        pub(super) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
-            let Some(reason) = reason else { return };
-            let said = self.secrets.excerpt(reason.as_str(), WORD);
-            self.turn.record("gen_ai.response.finish_reasons", &*said);
-            if reason.is_limit() {
-                let _entered = self.turn.enter();
-                warn!(reason = &*said, rounds, "a limit ended the turn");
-            }
-        }
-    }
-
-    fn record_usage(span: &Span, usage: &Usage) {
-        if let Some(tokens) = usage.prompt_tokens {
-            span.record("gen_ai.usage.input_tokens", tokens);
-        }
-        if let Some(tokens) = usage.completion_tokens {
-            span.record("gen_ai.usage.output_tokens", tokens);
-        }
+    if let Some(tokens) = usage.completion_tokens {
+        span.record("gen_ai.usage.output_tokens", tokens);
     }
 }

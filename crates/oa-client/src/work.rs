@@ -78,6 +78,7 @@ impl Work {
 
     /// Waits for anything but the pieces of an answer; `None` when nothing is in progress.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
+        // `poll_delta` has returned `None`, so the answer has ended.
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(Some(Done::Answer(answer)));
         }
@@ -94,6 +95,8 @@ impl Work {
         if self.is_waiting() {
             return Poll::Pending;
         }
+        // Only the end of a body is left, which is short and bounded by a timer. Waiting for it here lets a
+        // caller that reads to `None` and sends the next prompt reuse the connection.
         if poll_slot(&mut self.closing, cx).is_some() || self.closing.is_none() {
             return Poll::Ready(None);
         }

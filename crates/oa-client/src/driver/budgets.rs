@@ -19,6 +19,7 @@ impl Driver {
 
     #[inline(never)]
     fn share(&mut self, nested: Spent) {
+        // Sub-agents have charged the agents above for `nested` themselves, so `report` leaves it out.
         self.turn.charge(nested);
         if let Some(outer) = &self.settings.config.outer {
             let left = outer.report(self.turn.spent(), nested);

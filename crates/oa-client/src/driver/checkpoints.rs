@@ -15,7 +15,8 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Checkpoint>>> {
-        // Set earlier events aside: events that a step adds follow the one that it returns, and a failure drops them.
+        // Set earlier events aside: events that a step adds follow the one that it returns, and a failure drops
+        // them.
         let mut events = mem::take(&mut self.events);
         if mem::take(&mut self.began) {
             events.push_back(AgentEvent::AnswerStart);
@@ -42,6 +43,7 @@ impl Driver {
         let Some(checkpoints) = self.checkpoints.as_mut().filter(|them| them.stops) else {
             return false;
         };
+        // Each checkpoint is reported once, also if the caller polls again before the turn moves on.
         let checkpoint = self.turn.checkpoint().filter(|it| checkpoints.last != Some(*it));
         if checkpoint.is_some() {
             (checkpoints.reached, checkpoints.last) = (checkpoint, checkpoint);

@@ -280,6 +280,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
 
 impl<T> Drop for StructuredStream<'_, T> {
     fn drop(&mut self) {
+        // The turn ends first, because invalid answers are removed from an idle turn only.
         if self.is_begun {
             self.driver.abandon();
         }
