@@ -1,7 +1,6 @@
 //! The beginning of a turn: the hooks of the prompt, and the wait for an answer.
 
 use std::future::poll_fn;
-use std::ops::{Deref, DerefMut};
 
 use oa_events::AgentEvent;
 use oa_hooks::HookOutcome;
@@ -26,16 +25,16 @@ impl Driver {
         if self.turn.is_retry(&prompt) {
             // The prompt is in history, as the hooks have left it. They do not see it again.
             self.turn.retry(&prompt).map_err(error::turn)?;
-            return self.begun_again().await;
+            return SubmitGuard::new(self).begun().await;
         }
-        let mut this = SubmitGuard::new(self);
-        if this.settings.config.hooks.has_user_prompt_submit() {
-            this.turn.prompt(prompt).map_err(error::turn)?;
+        let guard = SubmitGuard::new(self);
+        let Self { settings, turn, .. } = &mut *guard.driver;
+        if settings.config.hooks.has_user_prompt_submit() {
+            turn.prompt(prompt).map_err(error::turn)?;
         } else {
-            this.turn.submit(prompt).map_err(error::turn)?;
+            turn.submit(prompt).map_err(error::turn)?;
         }
-        poll_fn(|cx| this.poll_answer(cx)).await?;
-        this.begun()
+        guard.begun().await
     }
 
     /// Continues the conversation and waits for the answer to begin.
@@ -52,7 +51,7 @@ impl Driver {
             self.begin_run();
             return Ok(());
         }
-        self.begun_again().await
+        SubmitGuard::new(self).begun().await
     }
 
     /// Like [`go_on`](Self::go_on), but while calls are open it only records the request.
@@ -63,7 +62,7 @@ impl Driver {
         self.settings.check_usable()?;
         self.settle();
         if self.turn.continue_when_answered().map_err(error::turn)? {
-            self.begun_again().await?;
+            SubmitGuard::new(self).begun().await?;
         }
         Ok(())
     }
@@ -83,13 +82,6 @@ impl Driver {
             self.begin_run();
         }
         Ok(())
-    }
-
-    /// Waits for the answer of a continued turn to begin.
-    async fn begun_again(&mut self) -> Result<()> {
-        let mut this = SubmitGuard::new(self);
-        poll_fn(|cx| this.poll_answer(cx)).await?;
-        this.begun()
     }
 
     /// Runs the hooks on a prompt of the turn, or on a steered message. Returns an event if the message entered at
@@ -156,7 +148,9 @@ impl<'a> SubmitGuard<'a> {
         Self { driver, has_begun: false }
     }
 
-    fn begun(mut self) -> Result<()> {
+    /// Waits for the answer to begin.
+    async fn begun(mut self) -> Result<()> {
+        poll_fn(|cx| self.driver.poll_answer(cx)).await?;
         self.has_begun = true;
         Ok(())
     }
@@ -167,19 +161,5 @@ impl Drop for SubmitGuard<'_> {
         if !self.has_begun {
             self.driver.abort();
         }
-    }
-}
-
-impl Deref for SubmitGuard<'_> {
-    type Target = Driver;
-
-    fn deref(&self) -> &Driver {
-        self.driver
-    }
-}
-
-impl DerefMut for SubmitGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Driver {
-        self.driver
     }
 }
