@@ -54,6 +54,7 @@ impl Connector {
         let give_up = Instant::now().checked_add(self.options.limits.timeout);
         loop {
             let time = self.options.connect_timeout;
+            // A dropped attempt leaves nothing behind: without its client, the task of the connection ends.
             let failure = match timeout(time, self.establish()).await {
                 Ok(Ok(client)) => return Ok(client),
                 Ok(Err(failure)) => failure,
@@ -91,6 +92,7 @@ impl Connector {
         let millis = |time: Duration| time.as_millis().clamp(1, i32::MAX as u128).to_string();
         let (schema, answer) = (&self.options.schema, millis(self.options.answer_timeout));
         let lock = millis(self.options.limits.timeout);
+        // One round trip for all settings and the encoding.
         let row = client
             .query_typed_one(
                 SETTINGS,
@@ -134,6 +136,7 @@ impl Connector {
             Failure::Server(error) => {
                 Error::new(kind, format!("{servers}: {}", words(&error))).with_source(error)
             }
+            // `Stage::Read`, because nothing was to be changed yet.
             other => other.into_error(Stage::Read).located(servers),
         }
     }

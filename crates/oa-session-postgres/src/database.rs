@@ -78,6 +78,7 @@ pub(crate) async fn load(
     limits: &Limits,
     id: &SessionId,
 ) -> Result<Stored, Failure> {
+    // Without `FOR UPDATE`: a reader has a snapshot, and neither waits for writers nor makes them wait.
     let sql = format!("SELECT {COLUMNS}, pending FROM sessions WHERE id = $1");
     let row = one(client, &sql, &[(&id.as_str(), Type::TEXT)]).await?;
     let row = row.ok_or_else(|| Error::not_found(id))?;
@@ -189,6 +190,8 @@ pub(crate) async fn set_pending(
 pub(crate) fn list_sql(list: &List) -> String {
     let place = match list.after {
         None => "",
+        // The first condition follows from the second, but only it lets the server search the index from
+        // there.
         Some(_) => "WHERE updated_at <= $2 AND (updated_at < $2 OR id > $3)",
     };
     format!("SELECT {COLUMNS} FROM sessions {place} ORDER BY updated_at DESC, id LIMIT $1")
@@ -221,6 +224,8 @@ async fn insert(client: &Client, session: NewSession) -> Result<Found, Failure> 
     let metadata = json_of(&session.metadata);
     let parameters: &[Parameter<'_>] =
         &[(&id, Type::TEXT), (&at, Type::INT8), (&metadata, Type::TEXT)];
+    // If another transaction is inserting the same id, the server waits for it, and returns no row once it is
+    // committed.
     let Some(row) = one(client, sql, parameters).await? else {
         return Err(Error::already_exists(&session.id).into());
     };
@@ -292,6 +297,7 @@ async fn read_messages(
     let sql = "SELECT place, body FROM messages WHERE session = $1 ORDER BY place";
     let parameters: [Parameter<'_>; 1] = [(&found.number, Type::INT8)];
     let rows = client.query_typed_raw(sql, parameters).await?;
+    // Row by row, so that a session beyond the limits is given up before all of it is in memory.
     let mut rows = pin!(rows);
     let mut messages: Vec<String> = Vec::new();
     let mut bytes = 0;

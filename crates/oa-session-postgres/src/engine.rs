@@ -35,6 +35,8 @@ impl Engine {
         let thread = thread::Builder::new().name(NAME.to_owned());
         let run = move || {
             runtime.block_on(async {
+                // Ends with an error when the sender is dropped. Until then, this thread drives all spawned
+                // tasks: the runtime has no other.
                 let _ = ended.await;
                 closing.close().await;
             });
@@ -57,7 +59,7 @@ impl Engine {
     ///
     /// # Cancel safety
     ///
-    /// A job whose future is dropped before it has a connection does not run; one that has started continues.
+    /// A job whose future is dropped while all connections are in use does not run; one that has started continues.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         access: Access,

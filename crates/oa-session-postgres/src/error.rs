@@ -43,6 +43,7 @@ impl Failure {
     /// Returns true if the connection cannot be used again.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
+            // An error that did not come from the server is one of the socket or of the protocol.
             Self::Server(error) => error.as_db_error().is_none_or(ends_connection),
             Self::Silent(_) => true,
             Self::Store(_) => false,
@@ -70,6 +71,7 @@ impl Failure {
         let is_lost = self.is_lost();
         match self {
             Self::Store(error) => error,
+            // Answered by the server, so the outcome is known: the transaction failed.
             Self::Server(error) if !is_lost => failed(error),
             lost => {
                 let error = Error::new(ErrorKind::Io, what + consequence(stage));

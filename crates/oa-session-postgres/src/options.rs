@@ -62,6 +62,8 @@ impl PostgresOptions {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(invalid("the connection string names no host"));
         }
+        // The driver's default, which would fall back to plain text if a server refuses encryption. An
+        // explicit mode stays.
         if config.get_ssl_mode() == SslMode::Prefer {
             config.ssl_mode(match is_local(&config) {
                 true => SslMode::Disable,

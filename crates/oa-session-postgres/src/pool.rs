@@ -31,6 +31,8 @@ impl Access {
     fn begin(self) -> &'static str {
         match self {
             Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            // After waiting for a lock, a statement at this level reads the row anew. With `REPEATABLE READ`,
+            // it would fail instead of finding the other writer's revision.
             Self::Write => "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
         }
     }
@@ -78,6 +80,8 @@ impl Pool {
         let place = |error: Error| error.located(format_args!("schema {schema}"));
         let prepared = self.bounded(schema::prepare(&client, schema)).await;
         prepared.map_err(|failure| place(failure.into_error(Stage::Change)))?;
+        // Without a permit, because nobody else knows the pool yet. A later connection is opened only when
+        // none is idle, so idle and leased ones together never exceed the permits.
         self.idle().push(client);
         Ok(())
     }
@@ -96,6 +100,7 @@ impl Pool {
             let message = "all connections of the store are in use";
             return Err(Error::new(ErrorKind::Busy, message));
         };
+        // Asked only here: from now on the operation is completed, even if its caller leaves.
         if !is_wanted() {
             return Err(Error::new(ErrorKind::Closed, "the caller has dropped the operation"));
         }
@@ -104,12 +109,15 @@ impl Pool {
         let stage = access.stage();
         match self.bounded(job(&lease.client)).await {
             Ok(value) => {
+                // The stage changes with this statement: before it, a lost connection means that nothing was
+                // changed, from here on the outcome may be unknown.
                 let committed = self.run(&lease.client, "COMMIT").await;
                 committed.map_err(|failure| failure.into_error(access.last_stage()))?;
                 lease.give_back();
                 Ok(value)
             }
             Err(failure) => {
+                // A lost connection is closed with its lease, and the server rolls back when it notices.
                 if !failure.is_lost() && self.run(&lease.client, "ROLLBACK").await.is_ok() {
                     lease.give_back();
                 }
@@ -125,6 +133,8 @@ impl Pool {
             let idle = self.idle().pop();
             let Some(client) = idle else {
                 let client = self.connector.connect().await?;
+                // Only for a new connection, not for each operation: a store that keeps its connections does
+                // not notice a migration.
                 let version = self.bounded(schema::check_version(&client)).await;
                 version.map_err(|failure| failure.into_error(access.stage()))?;
                 let began = self.run(&client, access.begin()).await;
@@ -179,6 +189,8 @@ impl Pool {
 struct Lease<'p> {
     pool: &'p Pool,
     client: Client,
+    // Fields are dropped in this order, and `give_back` moves only the client: in both cases the connection
+    // is idle or closed before another operation gets the permit.
     _permit: SemaphorePermit<'p>,
 }
 

@@ -55,6 +55,7 @@ pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<(), Failure
     for probe in PROBES {
         client.query_typed(probe, &[]).await?;
     }
+    // The probes do not name an index, and without it lists would be correct but slow.
     let index = "SELECT 1 FROM pg_catalog.pg_indexes \
                  WHERE schemaname = $1 AND tablename = 'sessions' AND indexname = 'sessions_by_time'";
     match client.query_typed_opt(index, &[(&schema, Type::TEXT)]).await? {
@@ -101,6 +102,8 @@ async fn migrate(client: &Client, schema: &str, migrations: &[&str]) -> Result<(
 
 /// Returns the version of the schema: 0 if it is empty, `None` if it does not exist. Fails if it is not ours.
 async fn inspect(client: &Client, schema: &str, newest: usize) -> Result<Option<usize>, Failure> {
+    // With the outer join, an empty schema is one row with a count of 0, and a missing one is no row. A
+    // schema that has other relations but not our table is another program's.
     let sql = "SELECT count(relname), coalesce(bool_or(relname = $2), false) \
                FROM pg_catalog.pg_namespace LEFT JOIN pg_catalog.pg_class ON relnamespace = pg_namespace.oid \
                WHERE nspname = $1 GROUP BY nspname";

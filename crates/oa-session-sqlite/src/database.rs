@@ -73,9 +73,12 @@ impl Database {
             let mut found = find_at(transaction, id, revision)?;
             let count = found.info.message_count;
             let keep = keep.unwrap_or(count);
+            // Only the first removed message matters: the conversation may end before it unless it is a
+            // result.
             check_keep(keep, count, role_at(transaction, &found, keep)?)?;
             let gone = bytes_from(transaction, found.number, keep)?;
             let new: u64 = json.iter().map(|json| json.len() as u64).sum();
+            // The stored sum may be wrong in a damaged database, so it is not relied upon to be large enough.
             found.bytes = found.bytes.saturating_sub(gone).saturating_add(new);
             found.info.message_count = keep + messages.len();
             check_size(found.info.message_count, found.bytes, limits)?;
@@ -94,6 +97,7 @@ impl Database {
         // One transaction, so that both statements see the same state.
         let transaction = self.connection.transaction().map_err(failed)?;
         let found = find(&transaction, id)?;
+        // Before any message is read, so that a session beyond the limits costs no memory.
         check_size(found.info.message_count, found.bytes, &self.limits).map_err(broken)?;
         let messages = read_messages(&transaction, &found).map_err(broken)?;
         let pending = "SELECT pending FROM sessions WHERE number = ?";
@@ -130,6 +134,8 @@ impl Database {
             }
             last = Some(cursor);
         }
+        // The row behind the page is stepped to, but not read: it may be unreadable, and is reported on its
+        // own page.
         page.next = last.filter(|_| matches!(rows.next(), Ok(Some(_))));
         Ok(page)
     }
@@ -218,6 +224,8 @@ impl Database {
 fn list_sql(list: &List) -> String {
     let place = match list.after {
         None => "",
+        // The first condition follows from the second, but only it lets SQLite search the index from there.
+        // Row values, `(updated_at, id) < (..)`, do not help: the two columns have opposite directions.
         Some(_) => "WHERE updated_at <= ?2 AND (updated_at < ?2 OR id > ?3)",
     };
     format!("SELECT {COLUMNS} FROM sessions {place} ORDER BY updated_at DESC, id LIMIT ?1")
@@ -308,6 +316,7 @@ fn role_at(
     }
     let sql = "SELECT role FROM messages WHERE session = ? AND place = ?";
     let role = transaction.query_row(sql, (found.number, place), |row| row.get::<_, String>(0));
+    // The count says that there is a message, so a missing row is damage and not the end.
     let role = role.optional().map_err(failed)?.map(Value::String);
     let role = role.and_then(|role| serde_json::from_value(role).ok());
     role.map(Some).ok_or_else(|| corrupt(format!("message {place} is missing or has no role")))

@@ -46,6 +46,8 @@ const PROBES: [&str; 3] = [
 
 /// Checks that the database is ours and migrates it; anything else is left unchanged.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
+    // Before anything that writes: the journal mode is part of the file, and a database of another program is
+    // left unchanged.
     version(connection)?;
     let mode: String =
         connection.query_row("PRAGMA journal_mode", (), |row| row.get(0)).map_err(failed)?;
@@ -55,10 +57,13 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
         set.map_err(failed)?;
     }
     connection
+        // Settings of the connection, not of the file. `foreign_keys` would be ignored within a transaction;
+        // deleting a session relies on it to delete the messages.
         .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
         .map_err(failed)?;
     migrate(connection, MIGRATIONS)?;
     for probe in PROBES {
+        // Compiling is enough to check the names of tables, columns and index; nothing is read.
         connection.prepare(probe).map_err(|error| {
             corrupt("the tables are not those of a session store").with_source(error)
         })?;
@@ -78,6 +83,7 @@ fn inspect(connection: &Connection) -> Result<usize, Error> {
     let application = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    // An empty file. Tables alone make it another program's: most programs set no application id.
     if (application, version, tables) == (0, 0, 0) {
         return Ok(0);
     }
@@ -99,6 +105,8 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), Error
     if version(connection)? == migrations.len() {
         return Ok(());
     }
+    // For writing from the start, so that two processes that open an old database migrate one after the
+    // other.
     let immediate = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(immediate).map_err(failed)?;
     // Another process may have migrated it first.
@@ -106,6 +114,8 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), Error
     for migration in migrations.iter().skip(version) {
         transaction.execute_batch(migration).map_err(failed)?;
     }
+    // Both are in the header of the file and part of the transaction, so a killed migration leaves the old
+    // version.
     transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed)?;
     transaction.pragma_update(None, "user_version", migrations.len()).map_err(failed)?;
     transaction.commit().map_err(failed)

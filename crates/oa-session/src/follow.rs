@@ -138,6 +138,8 @@ impl<C: Follow> Following<'_, C> {
     pub async fn next_event(&mut self) -> Result<Option<C::Event>, FollowError<C::Error>> {
         loop {
             if self.is_due {
+                // If this future is dropped here, the save is still due and the next call repeats it. After
+                // an error it is not: the error is reported once, and the next checkpoint saves everything.
                 let saving = self.saved.save_waiting_now(self.conversation.messages()).await;
                 self.is_due = false;
                 saving.map_err(FollowError::Store)?;

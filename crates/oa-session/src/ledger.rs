@@ -42,6 +42,7 @@ impl Ledger {
         at: Timestamp,
         revision: Revision,
     ) {
+        // `bytes` is the sum of all entries, so this cannot underflow.
         let gone = self.entries.drain(keep.min(self.entries.len())..);
         self.bytes -= gone.map(|entry| entry.bytes).sum::<u64>();
         for entry in entries {

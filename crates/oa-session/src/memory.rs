@@ -97,6 +97,7 @@ impl SessionStore for MemoryStore {
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
         self.change(move |limits, contents| {
             let json = check_messages(&append.messages, limits)?;
+            // Also used up if the append is rejected: a revision only must not repeat.
             let revision = contents.next_revision();
             let stored = contents.get(id)?;
             let ledger = &mut stored.ledger;
@@ -148,6 +149,7 @@ impl SessionStore for MemoryStore {
             ledger.check_keep(keep)?;
             let metadata = ledger.info.metadata.clone();
             fork.metadata = merge_metadata(metadata, fork.metadata, limits)?;
+            // `check_keep` has made sure that there are this many.
             let entries = ledger.entries()[..keep].to_vec();
             let messages = messages[..keep].to_vec();
             let at = fork.at;

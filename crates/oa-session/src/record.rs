@@ -80,6 +80,8 @@ struct StateMembers {
 impl<'a> Record<'a> {
     /// Parses a line of any version.
     pub(crate) fn read(line: &'a str) -> Result<Self, Error> {
+        // The version comes first, because a newer one may have other members and operations: it must be
+        // reported as newer, not as damaged. Only a bare message (version 0) has a role at the top level.
         let Head { v, op, role } = parse(line)?;
         match (v, op.as_deref()) {
             (Some(found), _) if found > VERSION => Err(Error::new(
@@ -184,6 +186,7 @@ impl Draft {
     /// `pending` is JSON.
     pub(crate) fn state(at: Timestamp, revision: Revision, pending: Option<&str>) -> Self {
         let mut draft = Self::new("state", at);
+        // As text: a number of 64 bits loses digits in readers that parse numbers as floats.
         draft.member("revision", format_args!("\"{revision}\""));
         draft.member("pending", pending.unwrap_or("null"));
         draft
@@ -194,6 +197,7 @@ impl Draft {
         &self.0
     }
 
+    /// Starts a record. The version and the operation are the first members of every line.
     fn new(op: &str, at: Timestamp) -> Self {
         let at = at.as_millis();
         Self(format!("{{\"v\":{VERSION},\"op\":\"{op}\",\"at\":{at}"))

@@ -54,6 +54,7 @@ pub fn check_pending(pending: &Pending, limits: &Limits) -> Result<String, Error
     pending.turn.iter().try_for_each(check_depth)?;
     let call = &pending.call;
     let members = call.extra.values().chain(pending.extra.values());
+    // The call is stored twice, here and in the turn, and each copy is parsed on its own.
     members.chain([&call.input]).try_for_each(check_value)?;
     let json = to_json(pending)?;
     check_record(json.len(), limits)?;
@@ -138,6 +139,7 @@ pub fn open_calls(messages: &[Message]) -> Result<BTreeSet<&str>, Error> {
                 let message = format!("message {place} has the role tool but no result");
                 return Err(Error::invalid_input(message));
             }
+            // `remove` also rejects a second result for the same call.
             if let Some(id) = results.find(|id| !open.remove(id)) {
                 let id = excerpt(id);
                 let message = format!("the result {id} in message {place} matches no open call");
@@ -145,6 +147,8 @@ pub fn open_calls(messages: &[Message]) -> Result<BTreeSet<&str>, Error> {
             }
             continue;
         }
+        // Results follow directly after their calls, so nothing else may come while a call is open. Callers
+        // rely on it: open calls are always those of the last assistant message.
         if !open.is_empty() {
             return Err(unanswered(&open));
         }

@@ -145,6 +145,8 @@ impl SavedSession {
 
     /// Finds out whether a write whose outcome is not known was stored.
     async fn settle(&mut self) -> Result<(), Error> {
+        // Without an answer from the store, the session may be at the revision before the attempt or at a
+        // later one. Its content tells which. If the load fails, the attempt is kept for the next call.
         let Some(Attempt { keep, messages, pending }) = &self.attempt else { return Ok(()) };
         let Session { info, messages: known, .. } = &self.session;
         let stored = self.store.load(&info.id).await?;
@@ -154,6 +156,8 @@ impl SavedSession {
         if is_stored {
             self.session = stored;
         }
+        // If it was not stored, the next write is based on the known revision. If others have written since, that
+        // write is a conflict.
         self.attempt = None;
         Ok(())
     }
@@ -165,18 +169,26 @@ impl SavedSession {
         // A result is always written together with its call.
         let is_result =
             |place: usize| saved.get(place).is_some_and(|m| m.role == MessageRole::Tool);
+        // Goes back from the first difference to a place where a store may cut. Here one message is kept and
+        // three are written:
+        //
+        //     saved:    user | call, result "a"             keep = 1
+        //     history:  user | call, result "b", answer     same = 2
         let keep = (0..=same).rev().find(|place| !is_result(*place)).unwrap_or_default();
         let new = history[keep..].to_vec();
         let mut append = Append::new(info.revision, new.clone(), at);
         if keep < saved.len() {
             append = append.keeping(keep);
         }
+        // Before the write begins: if this future is dropped during it, the next call settles the attempt.
         self.attempt = Some(Attempt { keep, messages: new, pending: None });
         match self.store.append(&info.id, append).await {
             Ok(info) => self.succeed(info),
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 // The conflict may be with someone who has written the same.
                 let stored = self.store.load(&info.id).await?;
+                // The attempt stays, although it was refused: the next call settles it, and gets the same
+                // conflict.
                 if stored.messages != history || stored.pending.is_some() {
                     return Err(error);
                 }
@@ -243,8 +255,14 @@ impl SavedSession {
         // A result may differ from the saved one. It stays with its call.
         let is_result = |place: &usize| history[*place].role == MessageRole::Tool;
         let same = (same..answer).find(|place| !is_result(place)).unwrap_or(answer);
+        // Two writes: complete messages are appended, then the rest becomes the pending turn. At least the
+        // last prompt and everything after it waits, unless it was saved before as part of a complete step.
+        // The split is at most the answer with the open call, because nothing but results may follow an open
+        // call.
         let split = prompt.unwrap_or_default().max(same);
         let (complete, turn) = history.split_at(split);
+        // This write also clears an older pending call. Between the two, the store has a valid conversation
+        // without the waiting turn.
         if self.session.messages != complete {
             self.append(complete, at).await?;
         }

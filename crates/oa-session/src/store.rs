@@ -73,12 +73,15 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         append: Append,
     ) -> StoreFuture<'a, SessionInfo> {
         Box::pin(async move {
+            // The place where the appended messages begin, whether or not the first attempt was stored.
             let (first, messages) = (append.keep.unwrap_or(message_count), append.messages.clone());
             let conflict = match self.append(id, append).await {
                 Err(error) if error.kind() == ErrorKind::Conflict => error,
                 result => return result,
             };
             let session = self.load(id).await?;
+            // `get(first..)` has no end, so messages that someone added behind the appended ones are a
+            // conflict, too: whoever repeats an append must not miss them.
             let is_done = session.pending.is_none()
                 && session.messages.get(first..).is_some_and(|tail| tail == messages);
             if is_done { Ok(session.info) } else { Err(conflict) }

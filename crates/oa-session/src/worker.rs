@@ -99,11 +99,14 @@ impl<T> Future for Job<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // Sent on the first poll and not by `run`, so that a future that is never polled does nothing.
         if let Some(start) = self.start.take()
             && !start()
         {
             return Poll::Ready(Err(closed()));
         }
+        // The thread may have finished the job already. It sets the state under this lock, so either the
+        // result is seen here, or the waker is seen there.
         let mut state = self.slot.lock();
         match &mut *state {
             State::Waiting(waker) | State::Running(waker) => {
@@ -119,6 +122,7 @@ impl<T> Future for Job<T> {
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
         let mut state = self.slot.lock();
+        // A running job keeps its state: its changes are made, only its result is dropped with the slot.
         if matches!(*state, State::Waiting(_)) {
             *state = State::Abandoned;
         }
@@ -145,6 +149,7 @@ impl<T> Slot<T> {
             let State::Waiting(waker) = &mut *state else {
                 return;
             };
+            // From here on, dropping the future no longer prevents the job.
             *state = State::Running(waker.take());
         }
         let result = match owned {
@@ -154,6 +159,8 @@ impl<T> Slot<T> {
                 Err(closed())
             }),
         };
+        // The lock is released before the waker runs: it is foreign code, and may poll this very future at
+        // once.
         let before = std::mem::replace(&mut *self.lock(), State::Done(Some(result)));
         if let State::Running(Some(waker)) = before {
             waker.wake();

@@ -8,6 +8,12 @@ use crate::record::Draft;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Chain(u64);
 
+// A line, and the part of it that its checksum covers, together with all lines before it:
+//
+//     {"v":1,"op":"pending","at":0,"pending":null,"sum":"0123456789abcdef"}\n
+//     ^------------------------------------------^
+//
+// The checksum of the next line continues behind the newline, so it covers this one's `sum` as well.
 const OPEN: &str = ",\"sum\":\"";
 const DIGITS: usize = 16;
 const CLOSE: &str = "\"}";

@@ -31,6 +31,8 @@ impl End {
 
     /// Returns a record as the next line with its checksum, and advances past it.
     pub(crate) fn seal(&mut self, draft: &Draft) -> (String, u64) {
+        // The last line may be complete except for its newline. It was applied when it was read, so the next
+        // record goes behind it and brings the missing newline.
         let newline = if self.is_terminated { "" } else { "\n" };
         self.pass(newline.as_bytes());
         let (line, sum) = self.chain.seal(draft);
@@ -47,6 +49,7 @@ impl End {
     pub(crate) fn write(&mut self, file: &mut File, draft: &Draft) -> io::Result<u64> {
         let start = self.len;
         let (text, sum) = self.seal(draft);
+        // Without this, a record shorter than the incomplete one would leave the rest of that behind it.
         if file.metadata()?.len() != start {
             file.set_len(start)?;
         }
@@ -60,11 +63,13 @@ impl End {
 
     /// Returns true if the file still starts with the bytes that were read.
     pub(crate) fn is_in(&self, file: &mut File) -> io::Result<bool> {
+        // Lines of version 0 have no checksum, and a line without a newline may have grown since.
         let Some(sum) = self.sum.filter(|_| self.is_terminated) else {
             return Ok(false);
         };
         // The checksum of the last line covers everything before it.
         let expected = Chain::closing(sum);
+        // One more for the newline.
         let Some(start) = self.len.checked_sub(expected.len() as u64 + 1) else {
             return Ok(false);
         };

@@ -63,6 +63,8 @@ impl Folder {
         let Append { revision, messages, at, keep } = append;
         let json = check_messages(&messages, &self.limits)?;
         self.change(id, |log, limits| {
+            // The caller's revision is checked before anything else about the conversation: for an outdated
+            // writer, `keep` refers to messages that may be gone.
             let ledger = log.ledger()?;
             ledger.check_revision(revision)?;
             let kept = keep.unwrap_or(ledger.info.message_count);
@@ -142,6 +144,7 @@ impl Folder {
             }
         }
         let mut page = SessionPage::of(list, sessions);
+        // These have no time to be ordered by, so all of them are on the first page.
         if list.after.is_none() {
             unreadable.sort_by(|a, b| a.name.cmp(&b.name));
             page.unreadable = unreadable;
@@ -176,6 +179,7 @@ impl Folder {
         let path = free_path(folder, &fork.id)?;
         let mut fresh = Fresh::create(&path)?;
         let at = fork.at;
+        // The revision is that of the last line, as a reader of the file computes it.
         let mut revision = fresh.write(&Draft::create(&fork.id, at, &fork.metadata))?;
         for batch in contents.batches(source, keep, limits)? {
             revision = fresh.write(&Draft::append(at, None, batch))?;
@@ -195,6 +199,8 @@ impl Folder {
         let _held = lock.hold(Access::Change)?;
         let path = folder.join(file_name(id));
         let mut file = open(&path, id, Access::Change)?;
+        // From here on, the log is in nobody's cache. Only a refused draft puts it back: after a failed
+        // write, the end of the file is unknown, and the next operation reads the file from its beginning.
         let mut log = logs.take(&mut file, &path, id, limits)?;
         let (draft, apply) = match draft(&log, limits) {
             Ok(draft) => draft,
@@ -221,6 +227,7 @@ impl Folder {
 /// The parts of files already read, so that only new lines need to be.
 #[derive(Debug, Default)]
 struct Logs {
+    /// Logs are only put in and taken out: a change in place would make `size` wrong.
     logs: HashMap<SessionId, Log>,
     /// The sum of their sizes in memory.
     size: usize,
@@ -246,6 +253,7 @@ impl Logs {
     fn put(&mut self, log: Log) -> Result<&Ledger, Error> {
         let id = log.ledger()?.info.id.clone();
         self.remove(&id);
+        // Counted before there is room, so a log that is larger than the whole cache leaves only itself.
         self.size += log.size();
         // Evicts arbitrary sessions. With the oldest first, a list of more sessions than fit would evict each of them
         // before the next list needs it.
@@ -308,6 +316,12 @@ fn free_path(folder: &Path, id: &SessionId) -> Result<PathBuf, Error> {
 fn write_anew(path: &Path, id: &SessionId, limits: &Limits) -> Result<End, Error> {
     let (log, contents) = read_whole(path, id, limits)?;
     let ledger = log.ledger()?;
+    // The new lines have other checksums than the old ones, and a revision is a checksum. The `state` record
+    // at the end restores the current revision; otherwise compaction would be a conflict for every writer.
+    // For example, five lines become three:
+    //
+    //     create, append A, append B keep 0, pending, append C keep 0
+    //     create, append C, state (revision, no pending call)
     let SessionInfo { created_at, updated_at, metadata, revision, .. } = &ledger.info;
     let pending = contents.pending.as_deref();
     let pending = pending.map(|pending| check_pending(pending, limits)).transpose()?;

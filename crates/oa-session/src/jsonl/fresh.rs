@@ -42,6 +42,8 @@ impl Fresh {
     }
 
     fn place(&mut self) -> io::Result<()> {
+        // In this order, a crash leaves the old file or the whole new one: the content is on disk before the
+        // name refers to it. Syncing the folder then makes the name durable.
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
         fs::rename(&self.draft, &self.path)?;

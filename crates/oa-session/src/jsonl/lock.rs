@@ -40,6 +40,8 @@ impl Lock {
 
     /// Waits for the lock.
     pub(crate) fn hold(&mut self, access: Access) -> Result<LockGuard<'_>, Error> {
+        // A lock belongs to the file, not to its name. Two stores with different files at this path would
+        // both hold "the" lock, so whoever gets it checks that the file is still the one that others find.
         lock(&self.file, "the folder", access, self.timeout)?;
         for _ in 0..REOPENED {
             if !is_removed(&self.file) {
@@ -84,8 +86,10 @@ pub(crate) fn lock(
     const LONGEST: Duration = Duration::from_millis(4);
 
     let mut pause = Duration::from_micros(50);
+    // The sum of the pauses: no store reads a clock, and the wait only has to end.
     let mut waited = Duration::ZERO;
     loop {
+        // Tried again and again, because a blocking lock has no timeout.
         let tried = match access {
             Access::Change => FileExt::try_lock(file),
             Access::Read => FileExt::try_lock_shared(file),

@@ -40,6 +40,7 @@ impl LockedFile {
     /// as a link or a FIFO, and for failures of the file system.
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let unwritable = |error| Error::unwritable(path, error);
+        // Two openers may both see it as new; then both sync, which is harmless.
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).read(true);

@@ -108,6 +108,8 @@ impl Log {
             };
             let sum = match read {
                 Ok(sum) => sum,
+                // Only the last record can be incomplete, because each one is synced before the next is
+                // written. A damaged line anywhere else was once acknowledged, so it is an error.
                 // After a power failure, a file system may leave zero bytes, which JSON never contains.
                 Err(error)
                     if is_last
@@ -118,6 +120,8 @@ impl Log {
                 }
                 Err(error) => return Err(error.at(path, number)),
             };
+            // Only after the line was applied. When the loop breaks, the end is that of the last good line,
+            // and the next record overwrites the incomplete one.
             self.end.pass(line);
             self.end.sum = sum;
             self.end.lines = number;
@@ -146,6 +150,8 @@ impl Log {
             self.read_old(json, id, limits)?;
             return Ok(None);
         }
+        // The checksum is also the session's revision: it depends on all lines so far, so it changes with
+        // each of them and differs between two files with different pasts.
         let sum = self.end.chain.check(line)?;
         self.apply(record, id, Revision::from_bits(sum), limits)?;
         Ok(Some(sum))
@@ -153,9 +159,11 @@ impl Log {
 
     /// Applies a message of version 0, which has no time or checksum.
     fn read_old(&mut self, json: &str, id: &SessionId, limits: &Limits) -> Result<(), Error> {
+        // Bare messages are only at the beginning: a file of version 0 is continued with records.
         if self.end.sum.is_some() {
             return Err(Error::corrupt("a bare message must not follow a record"));
         }
+        // A copy: `read_on` passes the line later, and would count it twice.
         let mut chain = self.end.chain;
         chain.update(json.as_bytes());
         let revision = Revision::from_bits(chain.value());
@@ -197,6 +205,7 @@ impl Log {
                 self.ledger = Some(Ledger::new(SessionInfo::new(session, revision)));
             }
             Record::Message(_) => return Err(Error::corrupt("a bare message has a checksum")),
+            // Metadata does not change the revision, although the line has a checksum of its own.
             Record::Metadata { at, metadata } => {
                 let info = &mut self.ledger_mut()?.info;
                 info.metadata = metadata;
@@ -225,6 +234,7 @@ impl Log {
         let line = self.end.lines + 1;
         let ledger = self.ledger_mut()?;
         let keep = keep.unwrap_or(ledger.info.message_count);
+        // A record that no store would have written. The same check is `InvalidInput` for a caller.
         ledger.check_keep(keep).map_err(|error| Error::corrupt(error.to_string()))?;
         let entries = messages.iter().map(|message| {
             let json = message.get();
@@ -250,6 +260,7 @@ impl Log {
 
     /// Returns the session with these contents.
     pub(crate) fn session(&self, contents: &Contents, path: &Path) -> Result<Session, Error> {
+        // Parsed here and not while lines are read, because later lines may have replaced messages.
         let messages = contents.messages.iter().map(|(json, line)| {
             serde_json::from_str::<Message>(json).map_err(|error| {
                 let message = "a message is damaged";
@@ -283,6 +294,7 @@ impl Contents {
         let kept: Vec<(&str, &Entry)> = messages.zip(ledger.entries()).take(keep).collect();
         let mut batches = Vec::new();
         let (mut batch, mut size) = (Vec::new(), 0);
+        // A unit is a message with the results that follow it. Each message has a separator.
         for unit in kept.chunk_by(|_, (_, next)| next.role == MessageRole::Tool) {
             let bytes: usize = unit.iter().map(|(json, _)| json.len() + 1).sum();
             check_record(bytes, limits)?;

@@ -36,6 +36,8 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
 
         use rustix::fs::OFlags;
 
+        // `NONBLOCK` has no effect on regular files. It lets the opening of a FIFO return at once, and
+        // `NOCTTY` keeps a terminal device from becoming the terminal of this process.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         options.mode(0o600).custom_flags(flags.bits().cast_signed());
     }
@@ -52,6 +54,7 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
         }
         Err(error) => return Err(error),
     };
+    // Of the open file, not of its path, which may name something else by now.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other(NotRegular));
@@ -102,6 +105,7 @@ fn tighten(metadata: &Metadata, most: u32, set: impl FnOnce(fs::Permissions) -> 
     if is_loose(metadata) {
         use std::os::unix::fs::PermissionsExt;
 
+        // Only takes permissions away: a file that its owner made read-only stays so.
         let mode = metadata.permissions().mode() & most;
         let _ = set(fs::Permissions::from_mode(mode));
     }
