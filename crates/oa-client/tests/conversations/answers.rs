@@ -25,7 +25,7 @@ async fn asked(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn the_caller_answers_each_call_and_goes_on() {
+async fn caller_results_are_sent_in_call_order() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     asked(&mut client).await;
@@ -52,7 +52,7 @@ async fn the_caller_answers_each_call_and_goes_on() {
 }
 
 #[tokio::test]
-async fn the_answer_stands_in_history_when_its_stream_has_ended() {
+async fn history_has_the_answer_at_stream_end() {
     let server = strict([two_calls()]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
@@ -63,7 +63,7 @@ async fn the_answer_stands_in_history_when_its_stream_has_ended() {
 }
 
 #[tokio::test]
-async fn an_empty_send_in_the_middle_of_calls_goes_on_once_the_last_is_answered() {
+async fn empty_send_waits_for_the_last_result() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
@@ -82,7 +82,7 @@ async fn an_empty_send_in_the_middle_of_calls_goes_on_once_the_last_is_answered(
 }
 
 #[tokio::test]
-async fn an_empty_send_in_the_middle_waits_for_an_answer_given_after_the_blocks() {
+async fn empty_send_waits_beyond_the_block_stream() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
@@ -101,7 +101,7 @@ async fn an_empty_send_in_the_middle_waits_for_an_answer_given_after_the_blocks(
 }
 
 #[tokio::test]
-async fn what_the_last_answer_sets_going_can_be_interrupted_before_anybody_waits_for_it() {
+async fn a_pending_continuation_is_interruptible() {
     let server = strict([two_calls(), Reply::text("Well.")]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
@@ -119,7 +119,7 @@ async fn what_the_last_answer_sets_going_can_be_interrupted_before_anybody_waits
 }
 
 #[tokio::test]
-async fn who_wished_to_go_on_may_say_so_once_more() {
+async fn continuing_twice_is_accepted() {
     for by_name in [false, true] {
         let server = strict([two_calls(), Reply::text("Done.")]);
         let mut client = client(manual(&server).tool(adder()));
@@ -138,7 +138,7 @@ async fn who_wished_to_go_on_may_say_so_once_more() {
 }
 
 #[tokio::test]
-async fn an_empty_send_with_nothing_to_continue_is_refused() {
+async fn empty_send_needs_something_to_continue() {
     let server = strict([Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     let error = client.send("").await.unwrap_err();
@@ -151,7 +151,7 @@ async fn an_empty_send_with_nothing_to_continue_is_refused() {
 }
 
 #[tokio::test]
-async fn going_on_while_calls_are_open_names_them() {
+async fn continuing_names_the_open_calls() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     asked(&mut client).await;
@@ -168,7 +168,7 @@ async fn going_on_while_calls_are_open_names_them() {
 }
 
 #[tokio::test]
-async fn an_unknown_id_and_a_second_answer_are_refused() {
+async fn results_need_an_open_call() {
     let server = strict([two_calls()]);
     let mut client = client(manual(&server).tool(adder()));
     let kind = |result: oa_client::Result<()>| result.unwrap_err().kind();
@@ -184,7 +184,7 @@ async fn an_unknown_id_and_a_second_answer_are_refused() {
 }
 
 #[tokio::test]
-async fn in_auto_mode_the_caller_answers_nothing() {
+async fn auto_mode_rejects_caller_results() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()).auto_execute_tools(true));
     client.send("Add.").await.unwrap();
@@ -198,7 +198,7 @@ async fn in_auto_mode_the_caller_answers_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_prompt_answers_open_calls_with_not_run() {
+async fn new_prompts_close_open_calls_as_not_run() {
     let server = strict([two_calls(), Reply::text("All right.")]);
     let mut client = client(manual(&server).tool(adder()));
     asked(&mut client).await;
@@ -209,8 +209,9 @@ async fn a_new_prompt_answers_open_calls_with_not_run() {
     assert_eq!(told[3..5], ["tool: 2=7", "user: Forget it."]);
 }
 
+/// A prompt that fails has already closed them.
 #[tokio::test]
-async fn a_blocked_prompt_leaves_calls_open_and_one_that_fails_has_answered_them() {
+async fn blocked_prompts_leave_calls_open() {
     let server = strict([two_calls(), Reply::error(400, "no"), Reply::text("Done.")]);
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
         event.prompt.contains("secret").then(|| HookDecision::block("no secrets"))
@@ -229,7 +230,7 @@ async fn a_blocked_prompt_leaves_calls_open_and_one_that_fails_has_answered_them
 }
 
 #[tokio::test]
-async fn a_new_prompt_while_blocks_are_unread_ends_that_stream_and_records_what_had_arrived() {
+async fn new_prompts_interrupt_unread_streams() {
     let script = Script::from([stalling(&["One,", " two"]), Reply::text("Sorry.")]);
     let server = SocketServer::start(script.strict()).await.unwrap();
     let options = AgentOptions::builder().model("any").base_url(server.base_url());
@@ -248,7 +249,7 @@ async fn a_new_prompt_while_blocks_are_unread_ends_that_stream_and_records_what_
 }
 
 #[tokio::test]
-async fn what_had_arrived_is_recorded_though_it_was_not_received() {
+async fn unread_text_is_recorded() {
     let server = strict([stalling(&["One,", " two"]).cut(Cut::Whole), Reply::text("Sorry.")]);
     let mut client = client(manual(&server));
     client.send("Count.").await.unwrap();
@@ -258,7 +259,7 @@ async fn what_had_arrived_is_recorded_though_it_was_not_received() {
 }
 
 #[tokio::test]
-async fn a_new_prompt_while_calls_are_unread_answers_them() {
+async fn new_prompts_close_unread_calls() {
     let server = strict([two_calls(), Reply::text("All right.")]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
@@ -268,7 +269,7 @@ async fn a_new_prompt_while_calls_are_unread_answers_them() {
 }
 
 #[tokio::test]
-async fn a_malformed_call_is_shown_and_left_out_of_history() {
+async fn malformed_calls_stay_out_of_history() {
     let broken = |reply: Reply| reply.call_with_id("1", "add", r#"{"a": "#);
     let server = strict([
         broken(Reply::text("Hm.")).call_with_id("2", "add", json!({"a": 1, "b": 2})),
@@ -289,8 +290,9 @@ async fn a_malformed_call_is_shown_and_left_out_of_history() {
     assert_eq!(talk(&mut client, "Go on.").await, ["Done."]);
 }
 
+/// A call that a hook changed reaches the caller with its new input.
 #[tokio::test]
-async fn a_blocked_call_is_answered_already_and_a_changed_one_is_seen_changed() {
+async fn blocked_calls_need_no_result() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let hooks = Hooks::new().add_pre_tool_use(|event| async move {
         Some(match &*event.tool_use_id {
@@ -320,7 +322,7 @@ async fn a_blocked_call_is_answered_already_and_a_changed_one_is_seen_changed() 
 }
 
 #[tokio::test]
-async fn when_all_calls_are_blocked_the_turn_can_go_on_at_once() {
+async fn turns_continue_if_all_calls_are_blocked() {
     let server = strict([two_calls(), Reply::text("Pity.")]);
     let hooks = Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::block("not today")) });
     let mut client = client(manual(&server).tool(adder()).hooks(hooks));
@@ -343,7 +345,7 @@ async fn tools_are_found_by_name_and_run_alone() {
 }
 
 #[tokio::test]
-async fn an_error_in_a_later_round_leaves_the_results_and_going_on_works() {
+async fn turns_continue_after_a_failed_round() {
     let server = strict([two_calls(), Reply::error(400, "broken"), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     asked(&mut client).await;

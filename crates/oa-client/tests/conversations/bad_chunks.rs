@@ -24,7 +24,7 @@ fn broken() -> Reply {
 }
 
 #[tokio::test]
-async fn a_bad_chunk_is_reported_and_passed_over_by_default() {
+async fn bad_chunks_are_reported_and_skipped() {
     let log = Lines::default();
     let listening = log.listen();
     let mut client = client(manual(&strict([broken()])));
@@ -60,7 +60,7 @@ async fn a_bad_chunk_can_fail_the_answer() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_not_json_fails_too() {
+async fn unstreamed_answers_must_be_json() {
     let server = strict([Reply::body(200, "application/json", "{\"choices\": [")]);
     let mut client = client(manual(&server).on_bad_chunk(OnBadChunk::Fail));
     let error = client.ask("Go.").await.unwrap_err();
@@ -76,7 +76,7 @@ fn errors(blocks: &[ContentBlock]) -> Vec<&ToolUseError> {
 }
 
 #[tokio::test]
-async fn a_call_that_was_lost_is_told_to_the_model_in_auto_mode() {
+async fn lost_calls_are_reported_to_the_model() {
     let call = Reply::new().call_with_id("c", "add", json!({"a": 1, "b": 2}));
     let server = strict([Reply::sse(LOST), call, Reply::text("It is 3.")]);
     let mut client = client(auto(&server).tool(adder()));
@@ -96,7 +96,7 @@ async fn a_call_that_was_lost_is_told_to_the_model_in_auto_mode() {
 }
 
 #[tokio::test]
-async fn a_server_that_loses_every_call_meets_the_limit_of_rounds() {
+async fn lost_calls_count_toward_the_round_limit() {
     let server = strict([Reply::sse(LOST), Reply::sse(LOST), Reply::sse(LOST), Reply::text("Hi.")]);
     let mut client = client(auto(&server).tool(adder()).max_tool_iterations(2));
     let reply = client.ask("What is 1 + 2?").await.unwrap();
@@ -106,7 +106,7 @@ async fn a_server_that_loses_every_call_meets_the_limit_of_rounds() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_lost_is_told_to_the_caller_in_manual_mode() {
+async fn lost_calls_are_shown_in_manual_mode() {
     let server = strict([Reply::sse(LOST), Reply::text("Hi.")]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("What is 1 + 2?").await.unwrap();
@@ -120,7 +120,7 @@ async fn a_call_that_was_lost_is_told_to_the_caller_in_manual_mode() {
 
 /// The chunk is the server's and may repeat what it was sent.
 #[tokio::test]
-async fn a_lost_call_quotes_no_key() {
+async fn lost_calls_mask_the_api_key() {
     let chunk = r#"{"choices":[{"delta":{"tool_calls":[{"id":"sk-12345678","function":"#;
     let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
     let reply = Reply::sse(format!("data: {chunk}\n\ndata: {finish}\n\ndata: [DONE]\n\n"));

@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(cases(1_500))]
 
     #[test]
-    fn strict_servers_take_every_history_that_a_caller_brings(
+    fn strict_servers_accept_any_history(
         messages in histories(),
         way in prop::sample::select(vec![Way::Change, Way::Resume, Way::With]),
         provider in prop::sample::select(
@@ -113,7 +113,7 @@ fn last(server: &MemoryServer) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn system_messages_are_folded_into_the_first_place() {
+async fn system_messages_merge_at_the_front() {
     let server = strict([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
     let history = vec![
         Message::user("Hi."),
@@ -156,7 +156,7 @@ async fn system_messages_are_folded_into_the_first_place() {
 }
 
 #[tokio::test]
-async fn images_in_system_messages_are_refused_by_name() {
+async fn images_in_system_messages_are_rejected() {
     let server = strict([Reply::text("One.")]);
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
     let system =
@@ -180,7 +180,7 @@ async fn images_in_system_messages_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_leading_answer_is_sent_as_the_provider_allows() {
+async fn leading_answers_are_bridged_per_provider() {
     let history = vec![said("How can I help?"), Message::user("Hi.")];
     let roles = async |provider: Provider| {
         let server = MemoryServer::new(Reply::text("One."));
@@ -198,7 +198,7 @@ async fn a_leading_answer_is_sent_as_the_provider_allows() {
 }
 
 #[tokio::test]
-async fn a_name_that_contradicts_its_call_is_corrected() {
+async fn wrong_result_names_are_corrected() {
     let server = strict([Reply::text("One.")]);
     let mut result = ToolResultBlock::new("c", json!(1));
     result.name = Some("other".into());
@@ -226,7 +226,7 @@ async fn fail(client: &mut Client, prompt: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_same_prompt_after_a_broken_answer_stands_once() {
+async fn retried_prompts_appear_once() {
     let script =
         Script::from([breaking(), breaking(), Reply::error(400, "no"), Reply::text("Done.")]);
     let server = MemoryServer::new(script.strict());
@@ -248,7 +248,7 @@ async fn the_same_prompt_after_a_broken_answer_stands_once() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_was_answered_may_be_sent_again() {
+async fn answered_prompts_can_be_repeated() {
     let server = strict([breaking(), Reply::text("Done."), Reply::text("Again.")]);
     let mut client = client(manual(&server));
     fail(&mut client, "Count.").await;
@@ -259,7 +259,7 @@ async fn a_prompt_that_was_answered_may_be_sent_again() {
 }
 
 #[tokio::test]
-async fn a_different_prompt_follows_the_broken_answer() {
+async fn new_prompts_keep_the_broken_answer() {
     let script = Script::from([breaking(), Reply::error(400, "no"), Reply::text("Done.")]);
     let server = MemoryServer::new(script.strict());
     let mut client = client(manual(&server));
@@ -290,7 +290,7 @@ async fn equal_blocks_are_the_same_prompt() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_a_hook_changed_is_not_hooked_again() {
+async fn retried_prompts_skip_the_prompt_hook() {
     let server = strict([breaking(), Reply::text("Done."), Reply::text("New.")]);
     let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&count);
@@ -309,7 +309,7 @@ async fn a_prompt_that_a_hook_changed_is_not_hooked_again() {
 }
 
 #[tokio::test]
-async fn the_same_prompt_continues_a_turn_that_broke_in_a_later_round() {
+async fn a_retried_prompt_resumes_a_later_round() {
     let call = || Reply::new().call_with_id("c", "echo", json!({"say": "x"}));
     let server = strict([call(), breaking(), Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(echo()));

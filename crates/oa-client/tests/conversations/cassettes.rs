@@ -65,7 +65,7 @@ fn conversation() -> Script {
 }
 
 #[tokio::test]
-async fn a_conversation_with_tools_is_the_same_without_its_server() {
+async fn replay_equals_the_recorded_conversation() {
     let path = path("conversation.json");
     let server = SocketServer::start(conversation()).await.unwrap();
     let recorded = converse(over(&tape(&path, CassetteMode::Auto), &server.base_url())).await;
@@ -89,7 +89,7 @@ async fn a_conversation_with_tools_is_the_same_without_its_server() {
 }
 
 #[tokio::test]
-async fn calls_without_an_id_are_replayed_though_ids_are_made_up_anew() {
+async fn generated_ids_do_not_break_replay() {
     let path = path("made_up.json");
     let calls = json!([
         { "index": 0, "function": { "name": "echo", "arguments": "{\"say\": \"a\"}" } },
@@ -139,7 +139,7 @@ async fn a_miss_is_not_retried() {
 }
 
 #[tokio::test]
-async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
+async fn changed_prompts_fail_with_a_diff() {
     let path = path("changed.json");
     let server = MemoryServer::new(Reply::text("Blue."));
     let over_memory = |tape: &Cassette| {
@@ -180,7 +180,7 @@ async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
 }
 
 #[tokio::test]
-async fn statuses_and_retries_are_the_same_again() {
+async fn statuses_and_retries_are_replayed() {
     let path = path("statuses.json");
     let script = Script::new()
         .reply(Reply::error(503, "Loading model"))
@@ -206,7 +206,7 @@ async fn statuses_and_retries_are_the_same_again() {
 }
 
 #[tokio::test]
-async fn an_interrupted_answer_is_recorded_up_to_there() {
+async fn interrupted_answers_are_recorded() {
     let path = path("interrupted.json");
     let server = SocketServer::start(Script::from([
         Reply::text("one two three four").stall_after(700),
@@ -245,7 +245,7 @@ async fn an_interrupted_answer_is_recorded_up_to_there() {
 }
 
 #[tokio::test]
-async fn agents_at_the_same_time_get_their_own_answers() {
+async fn concurrent_agents_get_their_own_answers() {
     let path = path("at_once.json");
     let echo = Reply::by(|request| Reply::text(request.messages()[0]["content"].to_string()));
     let server = SocketServer::start(Script::new().otherwise(echo)).await.unwrap();

@@ -44,7 +44,7 @@ async fn paved_path(base_url: String) -> Result<String, Box<dyn std::error::Erro
 }
 
 #[tokio::test]
-async fn the_paved_path_works_as_written() {
+async fn the_paved_path_example_runs() {
     let script = Script::from([
         Reply::text("I add. ").call("add", json!({"a": 25, "b": 17})),
         Reply::text("It is 42."),
@@ -60,7 +60,7 @@ async fn the_paved_path_works_as_written() {
 }
 
 #[tokio::test]
-async fn history_is_prompt_call_result_and_answer_without_the_system_prompt() {
+async fn history_omits_the_system_prompt() {
     let server = strict([
         Reply::text("I add.").call_with_id("c", "add", json!({"a": 25, "b": 17})),
         Reply::text("It is 42."),
@@ -143,7 +143,7 @@ async fn every_event_of_a_turn_comes_in_order() {
 }
 
 #[tokio::test]
-async fn the_events_of_an_interrupted_turn_end_with_its_reason() {
+async fn interrupted_turns_end_with_their_reason() {
     let server = strict([Reply::silence()]);
     let mut client = client(manual(&server));
     suite::talk::interrupt_after(&client, Duration::ZERO);
@@ -185,7 +185,7 @@ async fn ask_sends_and_collects() {
 }
 
 #[tokio::test]
-async fn metadata_tells_of_turns_rounds_usage_and_reason() {
+async fn metadata_counts_turns_rounds_and_usage() {
     let server = strict([
         Reply::new().call("add", json!({"a": 1, "b": 2})).usage(5, 6),
         Reply::text("It is 3.").usage(7, 9),
@@ -216,7 +216,7 @@ async fn metadata_tells_of_turns_rounds_usage_and_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_tells_how_long_the_first_token_took_and_how_fast_the_others_came() {
+async fn usage_measures_first_token_and_speed() {
     let paced = Reply::text("One two three.").usage(5, 12).comment_every(1);
     let paced = paced.delay_first(Duration::from_secs(2)).delay(Duration::from_secs(1));
     let server = strict([paced, Reply::text("At once.").without_usage()]);
@@ -235,7 +235,7 @@ async fn usage_tells_how_long_the_first_token_took_and_how_fast_the_others_came(
 }
 
 #[tokio::test]
-async fn a_message_with_pictures_is_sent_as_parts_and_stands_in_history() {
+async fn images_are_sent_as_content_parts() {
     let server = strict([Reply::text("Two cats.")]);
     let mut client = client(manual(&server));
     let picture = |data: &str| ImageBlock::from_base64(data, "image/png").unwrap();
@@ -258,7 +258,7 @@ async fn a_message_with_pictures_is_sent_as_parts_and_stands_in_history() {
 }
 
 #[tokio::test]
-async fn history_may_be_changed_and_is_made_valid_again() {
+async fn edited_history_is_repaired() {
     let server = strict([Reply::new().call_with_id("c", "echo", json!({})), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(echo()));
     talk(&mut client, "Go.").await;
@@ -293,7 +293,7 @@ async fn history_may_be_changed_and_is_made_valid_again() {
 }
 
 #[tokio::test]
-async fn messages_that_say_nothing_go_when_history_was_changed() {
+async fn edited_history_loses_empty_messages() {
     let server = strict([Reply::text("Done.")]);
     let mut client = client(manual(&server));
     {
@@ -323,7 +323,7 @@ async fn changing_history_ends_a_turn_in_progress() {
 }
 
 #[tokio::test]
-async fn a_client_goes_on_with_another_history_or_with_none() {
+async fn history_can_be_supplied_and_cleared() {
     let server = strict([Reply::text("Bob."), Reply::text("I don't know.")]);
     let earlier = vec![
         Message::user("I am Bob."),
@@ -342,7 +342,7 @@ async fn a_client_goes_on_with_another_history_or_with_none() {
 }
 
 #[tokio::test]
-async fn model_system_prompt_and_tools_change_from_the_next_request_on() {
+async fn setters_apply_from_the_next_request() {
     let script = Script::from([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]);
     let server = MemoryServer::new(script.strict());
     let mut client = client(auto(&server).system_prompt("Be brief.").tool(adder()));
@@ -374,8 +374,9 @@ async fn model_system_prompt_and_tools_change_from_the_next_request_on() {
     assert_eq!((client.options().model(), client.options().tools().len()), ("other", 0));
 }
 
+/// Setting it has no effect while no turn runs.
 #[tokio::test]
-async fn the_handle_is_told_like_a_flag_and_an_idle_client_does_not_mind() {
+async fn interrupt_handle_stores_like_a_flag() {
     let server = strict([Reply::text("Hello."), Reply::silence()]);
     let mut client = client(manual(&server));
     let handle = client.interrupt_handle();
@@ -394,7 +395,7 @@ async fn the_handle_is_told_like_a_flag_and_an_idle_client_does_not_mind() {
 }
 
 #[tokio::test]
-async fn a_transport_of_ones_own_and_options_without_a_model() {
+async fn a_missing_model_fails_at_the_first_send() {
     let server = strict([Reply::text("Hello.")]);
     let options = AgentOptions::builder().model("any").build().unwrap();
     let mut client = Client::with_transport(options, server.clone()).unwrap();
@@ -415,7 +416,7 @@ async fn a_transport_of_ones_own_and_options_without_a_model() {
 }
 
 #[test]
-fn options_that_act_only_in_auto_mode_are_refused_in_manual_mode() {
+fn options_of_auto_mode_require_it() {
     type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
     let options: [(&str, Set); 9] = [
         ("max_tool_calls_per_minute", |options| options.max_tool_calls_per_minute(3)),
@@ -438,7 +439,7 @@ fn options_that_act_only_in_auto_mode_are_refused_in_manual_mode() {
 }
 
 #[test]
-fn each_option_can_be_asked_for() {
+fn getters_return_what_was_set() {
     let options = AgentOptions::builder()
         .model("any")
         .auto_execute_tools(true)
@@ -469,7 +470,7 @@ fn each_option_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_prints_itself_without_its_key() {
+async fn debug_of_a_client_hides_its_key() {
     let server = strict([Reply::text("Hello.")]);
     let mut client = client(manual(&server).api_key("sk-secret"));
     client.send("Hi.").await.unwrap();

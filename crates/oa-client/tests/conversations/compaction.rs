@@ -38,8 +38,9 @@ async fn grown(client: &mut Client, turns: usize) -> usize {
     client.history().len()
 }
 
+/// Without a call of `compact`, nothing is dropped either.
 #[tokio::test]
-async fn nothing_goes_unless_it_is_asked_for_and_too_much() {
+async fn short_conversations_are_kept() {
     let server = server();
     let mut client = client(manual(&server));
     assert_eq!(grown(&mut client, 10).await, 20);
@@ -48,8 +49,9 @@ async fn nothing_goes_unless_it_is_asked_for_and_too_much() {
     assert_eq!((client.history().len(), server.requests().len()), (20, 10));
 }
 
+/// The system prompt counts against the limit.
 #[tokio::test]
-async fn the_oldest_exchanges_go_and_the_system_prompt_counts() {
+async fn the_oldest_exchanges_are_dropped() {
     for (prompt, left) in [("Be brief.", 6), (&*"Be brief. ".repeat(100), 4)] {
         let server = server();
         let mut client = client(manual(&server).system_prompt(prompt));
@@ -64,7 +66,7 @@ async fn the_oldest_exchanges_go_and_the_system_prompt_counts() {
 }
 
 #[tokio::test]
-async fn a_summary_takes_the_place_of_what_goes() {
+async fn summaries_replace_dropped_messages() {
     let server = server();
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
         event.prompt.starts_with("Summarize").then(|| HookDecision::block("no"))
@@ -95,7 +97,7 @@ async fn a_summary_takes_the_place_of_what_goes() {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_leaves_history_as_it_was() {
+async fn failed_summaries_leave_history_unchanged() {
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     for (reply, kind) in [
         (Reply::error(500, "out of memory"), ErrorKind::Api),
@@ -118,7 +120,7 @@ async fn a_summary_that_fails_leaves_history_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_max_run_time_has_cut_leaves_history_as_it_was() {
+async fn summaries_cut_by_run_time_are_discarded() {
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let cut = Reply::text("They spoke of bees.").stall_after(300);
     let replies = [long(1), long(2), long(3), long(4), long(5), long(6), cut, long(7)];
@@ -132,7 +134,7 @@ async fn a_summary_that_max_run_time_has_cut_leaves_history_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_and_a_drop_leave_history_as_it_was() {
+async fn interrupts_and_drops_keep_history() {
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let stalled = || Reply::text("They spoke of bees.").stall_after(300);
     let replies =
@@ -157,7 +159,7 @@ async fn an_interrupt_and_a_drop_leave_history_as_it_was() {
 }
 
 #[tokio::test]
-async fn while_something_is_open_nothing_goes() {
+async fn open_turns_and_calls_forbid_compaction() {
     let policy = ContextPolicy::new(10);
     let server = strict([
         Reply::new().call_with_id("call_1", "add", json!({"a": 1, "b": 2})),
@@ -183,7 +185,7 @@ async fn while_something_is_open_nothing_goes() {
 }
 
 #[tokio::test]
-async fn another_counter_decides_otherwise() {
+async fn a_custom_counter_is_used() {
     let mut client = client(manual(&server()));
     grown(&mut client, 3).await;
     let policy = ContextPolicy::new(1_000);
@@ -198,7 +200,7 @@ proptest! {
 
     /// Any conversation, with calls, shortened either way.
     #[test]
-    fn what_is_left_is_taken_by_the_strictest_server(
+    fn compacted_history_stays_valid(
         rounds in vec((0..4_usize, 0..200_usize), 1..12),
         limit in 50..2_000_usize,
         summarizes in any::<bool>(),
@@ -258,7 +260,7 @@ fn slow_to_close() -> MemoryServer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_between_two_answers_of_a_summary_counts_and_one_after_it_does_not() {
+async fn interrupts_count_only_during_compaction() {
     let server = slow_to_close();
     let mut client = client(manual(&server));
     grown(&mut client, 30).await;

@@ -125,7 +125,7 @@ fn story(words: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_that_was_cut_is_told_of_once_for_each_answer() {
+async fn cut_prompts_are_reported_once_per_answer() {
     let cutting = Counting { context: 2_048, ..HONEST };
     let model = server(cutting, vec![Reply::text("A fox.")]);
     let mut client = client(manual(&model));
@@ -143,7 +143,7 @@ async fn a_prompt_that_was_cut_is_told_of_once_for_each_answer() {
 }
 
 #[tokio::test]
-async fn a_query_also_tells_of_a_prompt_that_was_cut() {
+async fn queries_report_cut_prompts() {
     let cutting = Counting { context: 2_048, ..HONEST };
     for (words, is_cut) in [(8_000, true), (1_500, false)] {
         let options = manual(&server(cutting, vec![Reply::text("A fox.")])).build().unwrap();
@@ -155,7 +155,7 @@ async fn a_query_also_tells_of_a_prompt_that_was_cut() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_outgrows_the_context_is_told_of_from_then_on() {
+async fn outgrown_contexts_stay_reported() {
     let page = story(600);
     let read = tool("read", "Read a page").param("page", "integer").build(move |_| {
         let page = page.clone();
@@ -174,7 +174,7 @@ async fn a_conversation_that_outgrows_the_context_is_told_of_from_then_on() {
 }
 
 #[tokio::test]
-async fn tools_that_the_model_never_saw_are_told_of() {
+async fn cut_tool_definitions_are_reported() {
     let described = |number: usize| {
         let name = format!("tool_{number}");
         tool(name, story(400)).param("path", "string").build(|_| async { Ok(json!(null)) })
@@ -186,7 +186,7 @@ async fn tools_that_the_model_never_saw_are_told_of() {
 }
 
 #[tokio::test]
-async fn images_are_no_reason_to_tell() {
+async fn images_alone_are_not_reported() {
     let data = "iVBORw0KGgo".repeat(20_000);
     for image in [64, 256, 3_000] {
         let model = server(Counting { image, ..HONEST }, vec![Reply::text("A fox.")]);
@@ -206,7 +206,7 @@ async fn images_are_no_reason_to_tell() {
 }
 
 #[tokio::test]
-async fn another_model_begins_anew() {
+async fn a_new_model_resets_the_detector() {
     let cutting = Counting { context: 2_048, cache: Cache::LeftOut, ..HONEST };
     let model = server(cutting, vec![Reply::text("A fox.")]);
     let mut client = client(manual(&model));
@@ -218,7 +218,7 @@ async fn another_model_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_line_in_the_log_tells_of_it() {
+async fn cut_prompts_are_logged() {
     let lines = Lines::default();
     let _listening = lines.listen();
     let cutting = Counting { context: 1_000, ..HONEST };
@@ -228,7 +228,7 @@ async fn a_line_in_the_log_tells_of_it() {
 }
 
 #[tokio::test]
-async fn an_overflow_that_the_server_tells_of_has_its_numbers() {
+async fn overflow_errors_have_the_reported_sizes() {
     let body = json!({ "error": {
         "code": 400,
         "message": "request (19185 tokens) exceeds the available context size (16384 tokens)",
@@ -308,7 +308,7 @@ proptest! {
 
     /// Any earlier conversation, any vocabulary, and any report about the cache.
     #[test]
-    fn of_a_server_that_reads_all_nothing_is_told(
+    fn untruncated_prompts_are_not_reported(
         history in vec(message(), 0..8),
         asked in vec(words(), 1..6),
         system in words(),

@@ -55,7 +55,7 @@ fn shape(history: &[Message]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_same_conversation_gives_the_same_history_in_every_mode() {
+async fn every_mode_gives_the_same_history() {
     let add = |a: i64, b: i64| ("add", json!({"a": a, "b": b}));
     let native = server([
         Reply::new().say("I add.").call("add", json!({"a": 1, "b": 2})),
@@ -102,7 +102,7 @@ async fn the_same_conversation_gives_the_same_history_in_every_mode() {
 }
 
 #[tokio::test]
-async fn in_a_dialect_calls_and_results_look_like_this_on_the_wire() {
+async fn calls_and_results_are_text_on_the_wire() {
     let mut seen = Vec::new();
     for (mode, dialect) in modes().into_iter().take(3) {
         let server = server([
@@ -137,8 +137,9 @@ const REFUSALS: [(u16, &str); 3] = [
     ),
 ];
 
+/// The rejection is reported once, and remembered by all clients with the same options.
 #[tokio::test]
-async fn a_refusal_of_tools_is_told_remembered_and_got_round() {
+async fn rejected_tools_fall_back_to_text() {
     for (status, words) in REFUSALS {
         let spoken = TaggedJson::new();
         let server = server([
@@ -168,7 +169,7 @@ async fn a_refusal_of_tools_is_told_remembered_and_got_round() {
 }
 
 #[tokio::test]
-async fn a_conversation_with_calls_goes_on_with_a_model_that_has_none_and_back() {
+async fn native_and_text_models_share_a_history() {
     let spoken = TaggedJson::new();
     let server = server([
         Reply::new().call("add", json!({"a": 1, "b": 2})),
@@ -206,7 +207,7 @@ async fn a_conversation_with_calls_goes_on_with_a_model_that_has_none_and_back()
 }
 
 #[tokio::test]
-async fn without_leave_to_fall_back_a_refusal_is_an_error() {
+async fn native_mode_fails_if_tools_are_rejected() {
     let (status, words) = REFUSALS[0];
     let server = server([Reply::error(status, words)]);
     let options = auto(&server).tool(adder()).tool_mode(ToolMode::Native);
@@ -216,7 +217,7 @@ async fn without_leave_to_fall_back_a_refusal_is_an_error() {
 }
 
 #[tokio::test]
-async fn what_a_model_makes_up_behind_its_call_is_cut_and_the_server_stops() {
+async fn invented_results_end_the_stream() {
     let said =
         ["Thought: I look.\nAction: echo(say=\"x\")\n", "Observation: it says y\n", "So it is y."];
     let server = server([stalling(&said), Reply::text("Final Answer: x")]);
@@ -230,7 +231,7 @@ async fn what_a_model_makes_up_behind_its_call_is_cut_and_the_server_stops() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_off_by_the_limit_is_not_run() {
+async fn calls_cut_by_max_tokens_do_not_run() {
     let server = server([
         Reply::text("I look.\n<tool_call>{\"name\": \"echo\", \"argum").finish("length"),
         Reply::text("Sorry."),
@@ -243,7 +244,7 @@ async fn a_call_that_is_cut_off_by_the_limit_is_not_run() {
 }
 
 #[tokio::test]
-async fn a_malformed_call_is_told_to_the_model() {
+async fn malformed_calls_reach_the_model() {
     let server = server([
         Reply::text("Action: add(a=1, b=)\n"),
         Reply::text("Action: add(a=1, b=2)\n"),
@@ -259,7 +260,7 @@ async fn a_malformed_call_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn in_manual_mode_and_in_a_query_calls_are_blocks_like_any_other() {
+async fn manual_mode_and_query_get_call_blocks() {
     let dialect = Markers::new();
     let call = || says(&dialect, "I look.", &[("echo", json!({"say": "x"}))]);
     let options = |server: &MemoryServer| -> AgentOptionsBuilder {
@@ -290,7 +291,7 @@ async fn in_manual_mode_and_in_a_query_calls_are_blocks_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_interrupt_keeps_the_prose_and_nothing_of_a_call() {
+async fn interrupts_keep_prose_but_no_partial_call() {
     let server =
         server([stalling(&["I look.", "\n<tool_call>{\"name\": \"echo\""]), Reply::text("Yes?")]);
     let mut client = client(auto(&server).tool(echo()).tool_mode(ToolMode::TaggedJson));
@@ -303,7 +304,7 @@ async fn an_interrupt_keeps_the_prose_and_nothing_of_a_call() {
 }
 
 #[tokio::test]
-async fn calls_that_the_server_left_in_the_text_are_recognized_when_asked() {
+async fn recognize_calls_reads_calls_in_text() {
     let text = "<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}\n</tool_call>";
     let first = server([Reply::text(text), Reply::text("Done.")]);
     let mut recognizing = client(auto(&first).tool(echo()).recognize_calls(true));
@@ -315,7 +316,7 @@ async fn calls_that_the_server_left_in_the_text_are_recognized_when_asked() {
 }
 
 #[tokio::test]
-async fn without_a_system_role_the_instructions_begin_the_first_message() {
+async fn instructions_need_no_system_role() {
     let server = server([Reply::text("Hello.")]);
     let options = auto(&server).tool(echo()).tool_mode(ToolMode::React);
     let options = options.system_prompt("Be brief.").system_role(SystemRole::User);
@@ -327,7 +328,7 @@ async fn without_a_system_role_the_instructions_begin_the_first_message() {
 }
 
 #[tokio::test]
-async fn the_last_answer_without_tools_is_not_told_of_them() {
+async fn the_last_answer_gets_no_tool_prompt() {
     let dialect = TaggedJson::new();
     let call = || says(&dialect, "", &[("echo", json!({"say": "x"}))]);
     let server = server([call(), call(), Reply::text("Enough.")]);
@@ -359,7 +360,7 @@ async fn calls_in_text_have_the_limits_of_calls() {
 }
 
 #[tokio::test]
-async fn calls_stay_text_for_a_model_that_has_none_when_the_tools_are_gone() {
+async fn calls_stay_text_after_tools_are_removed() {
     let spoken = TaggedJson::new();
     let marked = "As before: <tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
     let server = server([

@@ -16,7 +16,7 @@ use suite::talk::{adder, auto, client, manual, read, strict};
 /// A call with its finish reason, but neither usage nor `[DONE]`.
 const CALL: &str = include_str!("../../../../tests/fixtures/own/relay-never-closes.sse");
 
-/// Returns the text of a turn, its problems, and its duration.
+/// Returns the blocks of a turn, its problems, and its duration.
 async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration) {
     let began = Instant::now();
     client.send("Go.").await.expect("nothing fails here");
@@ -32,7 +32,7 @@ async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_behind_a_finish_reason_is_waited_for_five_seconds() {
+async fn silence_after_a_finish_reason_is_bounded() {
     let server = strict([Reply::sse(CALL).stall_after(CALL.len()), Reply::text("It is 3.")]);
     let mut client = client(auto(&server).tool(adder()));
     let (blocks, problems, took) = turn(&mut client).await;
@@ -41,11 +41,11 @@ async fn silence_behind_a_finish_reason_is_waited_for_five_seconds() {
     assert_eq!(problems, [Problem::UncleanEnd(UncleanEnd::Silent)]);
     assert_eq!(took, Duration::from_secs(5));
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
-    assert!(server.requests()[0].aborted(), "the server learns that nobody listens");
+    assert!(server.requests()[0].aborted(), "the server's connection is closed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_behind_a_finish_reason_leaves_the_answer_whole() {
+async fn breaks_after_a_finish_lose_nothing() {
     for broken in
         [Reply::sse(CALL).reset_after(CALL.len()), Reply::sse(CALL).close_after(CALL.len())]
     {
@@ -58,7 +58,7 @@ async fn a_broken_connection_behind_a_finish_reason_leaves_the_answer_whole() {
 }
 
 #[tokio::test]
-async fn so_it_is_over_a_real_socket() {
+async fn socket_breaks_after_finish_lose_nothing() {
     for broken in
         [Reply::sse(CALL).reset_after(CALL.len()), Reply::sse(CALL).close_after(CALL.len())]
     {
@@ -73,7 +73,7 @@ async fn so_it_is_over_a_real_socket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_a_finish_reason_it_is_an_error_as_ever() {
+async fn breaks_before_a_finish_reason_are_errors() {
     let end = CALL.rfind("data: ").unwrap();
     for (broken, kind) in [
         (Reply::sse(CALL).reset_after(end), ErrorKind::Stream),
@@ -85,7 +85,7 @@ async fn before_a_finish_reason_it_is_an_error_as_ever() {
     }
 }
 
-/// Words, a finish reason, and then an empty payload at intervals for an hour.
+/// A server that sends a word and a finish reason, and then 3,600 heartbeats at intervals.
 fn heartbeats(every: Duration, beat: &str) -> MemoryServer {
     let words = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}}]});
     let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
@@ -94,7 +94,7 @@ fn heartbeats(every: Duration, beat: &str) -> MemoryServer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_on_without_saying_anything_is_not_waited_for() {
+async fn heartbeats_do_not_extend_the_answer() {
     for beat in [": ping\n\n", "data: {\"choices\":[]}\n\n", "data: oops\n\n"] {
         let mut client = client(manual(&heartbeats(Duration::from_secs(1), beat)));
         let (blocks, problems, took) = turn(&mut client).await;
@@ -105,7 +105,7 @@ async fn a_server_that_goes_on_without_saying_anything_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_in_time_is_taken() {
+async fn usage_after_the_finish_reason_is_read() {
     let words = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}}]});
     let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}});
@@ -118,7 +118,7 @@ async fn what_follows_in_time_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shorter_timeout_of_the_caller_counts_and_fails_nothing() {
+async fn a_shorter_idle_timeout_is_not_an_error() {
     let server = strict([Reply::sse(CALL).stall_after(CALL.len())]);
     let mut client = client(manual(&server).tool(adder()).idle_timeout(2));
     let (blocks, problems, took) = turn(&mut client).await;
@@ -127,7 +127,7 @@ async fn a_shorter_timeout_of_the_caller_counts_and_fails_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_body_that_drips_ends_with_the_idle_timeout_and_tells_what_came() {
+async fn slow_error_bodies_are_cut_and_quoted() {
     let dripping = |status| {
         Reply::body(status, "text/plain", "out of memory, ".repeat(10_000))
             .cut(oa_testkit::Cut::Every(15))
@@ -142,7 +142,7 @@ async fn an_error_body_that_drips_ends_with_the_idle_timeout_and_tells_what_came
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_that_the_server_had_told_is_known_of_an_interrupted_answer() {
+async fn interrupted_answers_keep_reported_usage() {
     let piece = json!({
         "choices": [{"index": 0, "delta": {"content": "one "}}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 1},

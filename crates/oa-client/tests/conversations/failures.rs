@@ -25,7 +25,7 @@ use suite::talk::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn a_failed_send_takes_its_prompt_back_and_the_same_send_is_a_clean_retry() {
+async fn failed_sends_take_their_prompt_back() {
     let failures = [
         Reply::error(400, "no such model"),
         Reply::error(401, "no key"),
@@ -47,7 +47,7 @@ async fn a_failed_send_takes_its_prompt_back_and_the_same_send_is_a_clean_retry(
 }
 
 #[tokio::test]
-async fn a_prompt_whose_answer_breaks_before_its_first_word_is_taken_back() {
+async fn unanswered_prompts_are_taken_back() {
     let role = json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]});
     let error = json!({"error": {"message": "out of memory"}});
     let failures = [
@@ -69,7 +69,7 @@ async fn a_prompt_whose_answer_breaks_before_its_first_word_is_taken_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_leaves_its_prompt_and_can_be_asked_for_again() {
+async fn broken_answers_can_be_requested_again() {
     let broken = Reply::text("one two three").cut(Cut::Events).reset_after(700);
     let server = strict([broken, Reply::text("four")]);
     let mut client = client(manual(&server));
@@ -86,7 +86,7 @@ async fn an_answer_that_breaks_off_leaves_its_prompt_and_can_be_asked_for_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_more_after_an_error_is_not_waited_for() {
+async fn silence_after_an_error_is_not_awaited() {
     let piece = |word: &str| {
         let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
         format!("data: {chunk}\n\n")
@@ -106,7 +106,7 @@ async fn a_server_that_says_nothing_more_after_an_error_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_a_later_round_keeps_the_rounds_before_and_going_on_works() {
+async fn errors_keep_the_rounds_before_them() {
     for failure in [
         Reply::error(400, "broken"),
         Reply::hang_up(),
@@ -131,7 +131,7 @@ async fn an_error_in_a_later_round_keeps_the_rounds_before_and_going_on_works() 
 }
 
 #[tokio::test]
-async fn after_an_error_in_a_later_round_a_new_prompt_works_too() {
+async fn new_prompts_follow_a_failed_round() {
     let server = strict([
         Reply::new().call_with_id("c", "add", json!({"a": 1, "b": 2})),
         Reply::error(400, "broken"),
@@ -144,7 +144,7 @@ async fn after_an_error_in_a_later_round_a_new_prompt_works_too() {
 }
 
 #[tokio::test]
-async fn a_stream_without_finish_and_done_is_delivered_as_unspecified_and_ends_the_turn() {
+async fn streams_without_any_end_are_unspecified() {
     let server = strict([Reply::text("Hello").without_done().without_finish()]);
     let mut client = client(auto(&server));
     assert_eq!(talk(&mut client, "Hi.").await, ["Hello"]);
@@ -154,7 +154,7 @@ async fn a_stream_without_finish_and_done_is_delivered_as_unspecified_and_ends_t
 }
 
 #[tokio::test]
-async fn a_refusal_is_text_with_a_reason() {
+async fn refusals_are_text_with_a_finish_reason() {
     let server = strict([Reply::new().refuse("I will not.")]);
     let mut client = client(manual(&server));
     assert_eq!(talk(&mut client, "Do it.").await, ["I will not."]);
@@ -163,7 +163,7 @@ async fn a_refusal_is_text_with_a_reason() {
 }
 
 #[tokio::test]
-async fn an_unreadable_payload_among_good_ones_is_an_event() {
+async fn unreadable_payloads_are_events() {
     let piece = |word: &str| json!({"choices": [{"index": 0, "delta": {"content": word}}]});
     let body = format!("data: {}\n\ndata: {{oops\n\ndata: {}\n\n", piece("one"), piece(" two"));
     let server = strict([Reply::sse(body + "data: [DONE]\n\n")]);
@@ -181,7 +181,7 @@ async fn an_unreadable_payload_among_good_ones_is_an_event() {
 }
 
 #[tokio::test]
-async fn prompts_that_say_nothing_or_are_no_users_are_refused_and_change_nothing() {
+async fn prompts_must_be_nonempty_user_messages() {
     let server = strict([Reply::new().call_with_id("c", "echo", json!({})), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(echo()));
     talk(&mut client, "Go.").await;
@@ -206,7 +206,7 @@ async fn prompts_that_say_nothing_or_are_no_users_are_refused_and_change_nothing
 }
 
 #[tokio::test]
-async fn a_dropped_send_takes_its_prompt_back_whatever_it_waited_for() {
+async fn dropped_sends_take_their_prompt_back() {
     let waits: [fn() -> (Reply, Hooks); 2] = [
         || (Reply::silence(), Hooks::new()),
         || {
@@ -238,7 +238,7 @@ async fn a_dropped_send_takes_its_prompt_back_whatever_it_waited_for() {
 }
 
 #[tokio::test]
-async fn a_dropped_continuation_leaves_history_and_can_be_called_again() {
+async fn dropped_continuations_can_be_repeated() {
     let server = strict([
         Reply::new().call_with_id("c", "echo", json!({})),
         Reply::silence(),
@@ -271,7 +271,7 @@ async fn read_in_drops(client: &mut Client, times: usize) -> (Vec<String>, Vec<S
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_receive_loses_nothing_at_whatever_poll() {
+async fn dropped_receives_lose_nothing() {
     let ten = Duration::from_millis(10);
     let server = || {
         strict([
@@ -340,7 +340,7 @@ async fn a_dropped_client_cancels_its_tools() {
 }
 
 #[tokio::test]
-async fn whatever_failed_the_stream_of_blocks_ends_after_the_error() {
+async fn block_streams_end_after_an_error() {
     let server = strict([Reply::text("one two").reset_after(400), Reply::text("Good.")]);
     let mut client = client(manual(&server));
     client.send("Hi.").await.unwrap();
@@ -355,7 +355,7 @@ async fn whatever_failed_the_stream_of_blocks_ends_after_the_error() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_server_counts_however_much_else_could_not_be_read() {
+async fn errors_count_among_unreadable_payloads() {
     let text = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}}]});
     let error = json!({"error": {"message": "out of memory", "code": 500}});
     let pings = "data: ping\n\n".repeat(100);
@@ -366,7 +366,7 @@ async fn an_error_of_the_server_counts_however_much_else_could_not_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
+async fn unread_events_do_not_leak_into_next_turn() {
     let server = strict([Reply::silence(), Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     interrupt_after(&client, Duration::from_secs(1));
@@ -383,7 +383,7 @@ async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
 
 /// The server keeps sending after the end of the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
+async fn data_after_the_answer_is_not_read() {
     struct Endless(usize);
     impl Body for Endless {
         type Data = Bytes;
@@ -409,7 +409,7 @@ async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_tools_is_told_also_where_another_answer_had_broken_before() {
+async fn rejected_tools_are_reported_after_a_retry() {
     let refusal = Reply::error(400, "registry.ollama.ai/library/gemma:2b does not support tools");
     let server = strict([Reply::text("never").reset_after(0), refusal, Reply::text("Hello.")]);
     let options = auto(&server).retry(RetryConfig::new(2)).tool(echo());

@@ -40,7 +40,7 @@ fn without_ids(history: &[Message]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_result_takes_the_place_of_its_marker_without_a_second_request() {
+async fn results_replace_markers_in_one_request() {
     for cut in [Cut::Whole, Cut::Every(1), Cut::Random { seed: 3 }] {
         let server = strict([Reply::text(ANSWER).cut(cut), Reply::text("Hello.")]);
         let mut client = client(filling(&server));
@@ -83,7 +83,7 @@ async fn a_result_takes_the_place_of_its_marker_without_a_second_request() {
 }
 
 #[tokio::test]
-async fn text_is_shown_up_to_the_first_marker_and_the_call_before_its_tool_runs() {
+async fn text_is_held_back_from_the_first_marker() {
     let server = strict([Reply::text(ANSWER)]);
     let mut client = client(filling(&server));
     client.send("Calculate.").await.unwrap();
@@ -119,7 +119,7 @@ async fn text_is_shown_up_to_the_first_marker_and_the_call_before_its_tool_runs(
 }
 
 #[tokio::test]
-async fn after_a_failure_the_model_is_told_and_answers_anew() {
+async fn failed_calls_are_sent_to_the_model() {
     let server = strict([
         Reply::text("It says [TOOL:save], [TOOL:echo:say=x]. [TOOL:echo:say]"),
         Reply::text("It cannot be saved."),
@@ -139,7 +139,7 @@ async fn after_a_failure_the_model_is_told_and_answers_anew() {
 }
 
 #[tokio::test]
-async fn a_hook_sees_each_call_and_may_change_what_is_put_in() {
+async fn hooks_change_inserted_results() {
     let server = strict([Reply::text("[TOOL:echo:say=secret] is it.")]);
     let masks = Hooks::new().add_post_tool_use(|_: PostToolUseEvent| async {
         Some(HookDecision::modify_result(json!("****"), "a secret"))
@@ -150,7 +150,7 @@ async fn a_hook_sees_each_call_and_may_change_what_is_put_in() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_permission_is_filled_in_once_it_has_it() {
+async fn markers_wait_for_approval() {
     let server = strict([Reply::text("It is [TOOL:add:a=1, b=2]!")]);
     let options = filling(&server).permission_mode(PermissionMode::Ask);
     let mut first = client(options);
@@ -169,7 +169,7 @@ async fn a_call_that_waits_for_permission_is_filled_in_once_it_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_leaves_what_was_shown() {
+async fn interrupts_keep_the_text_shown() {
     let server = strict([Reply::text("It is [TOOL:nap]!"), Reply::text("Yes?")]);
     let mut first = client(filling(&server).tool(slow("nap", Duration::from_secs(60))));
     first.send("Nap.").await.unwrap();
@@ -190,7 +190,7 @@ async fn an_interrupt_leaves_what_was_shown() {
 }
 
 #[tokio::test]
-async fn the_mode_may_change_in_mid_conversation() {
+async fn inline_history_continues_in_native_mode() {
     let first = strict([Reply::text(ANSWER)]);
     let mut one = client(filling(&first));
     talk(&mut one, "Calculate.").await;
@@ -201,7 +201,7 @@ async fn the_mode_may_change_in_mid_conversation() {
 }
 
 #[tokio::test]
-async fn a_query_hands_out_markers_as_calls() {
+async fn queries_return_markers_as_calls() {
     let server = strict([Reply::text("It is [TOOL:add:a=1, b=2]!")]);
     let mut answer = query("Add.", &filling(&server).build().unwrap()).await.unwrap();
     let mut kinds = Vec::new();
@@ -215,7 +215,7 @@ async fn a_query_hands_out_markers_as_calls() {
 }
 
 #[test]
-fn it_is_refused_where_it_cannot_act() {
+fn inline_markers_require_auto_mode() {
     let server = strict([]);
     let error = manual(&server).tool_mode(ToolMode::MarkersInline).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -223,7 +223,7 @@ fn it_is_refused_where_it_cannot_act() {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_form_needs_another_mode() {
+async fn structured_output_needs_another_mode() {
     let server = strict([]);
     let form = ResponseFormat::new("any", json!({"type": "object"}));
     let mut client = client(filling(&server));
@@ -232,7 +232,7 @@ async fn an_answer_of_a_form_needs_another_mode() {
 }
 
 #[tokio::test]
-async fn a_tool_may_be_called_as_often_as_the_text_needs_it() {
+async fn repeated_markers_are_all_replaced() {
     let server = strict([Reply::text("[TOOL:clock] ".repeat(6))]);
     let clock = tool("clock", "The time").build(|_| async { Ok(json!("12:04")) });
     let mut client = client(auto(&server).tool(clock).tool_mode(ToolMode::MarkersInline));
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn what_is_shown_is_what_history_says_and_nothing_is_lost(
+    fn shown_text_equals_recorded_text(
         pieces in vec(0..PIECES.len(), 1..12),
         seed in any::<u64>(),
     ) {

@@ -133,7 +133,7 @@ async fn every_gate_sees_the_input_that_runs() {
 }
 
 #[tokio::test]
-async fn a_rule_about_a_default_holds_for_a_call_that_leaves_it_out() {
+async fn rules_match_defaulted_arguments() {
     let (server, log) = (calling(json!({})), Log::default());
     let root = ToolRule::deny("list").when(|input| input["path"] == "/");
     let mut client = client(auto(&server).tool(list(&log)).tool_rule(root));
@@ -144,7 +144,7 @@ async fn a_rule_about_a_default_holds_for_a_call_that_leaves_it_out() {
 }
 
 #[tokio::test]
-async fn in_manual_mode_and_in_a_query_the_hook_and_the_caller_see_it() {
+async fn manual_mode_and_query_complete_the_input() {
     let log = Log::default();
     let options = |server: MemoryServer| {
         let log = log.clone();
@@ -168,7 +168,7 @@ async fn in_manual_mode_and_in_a_query_the_hook_and_the_caller_see_it() {
 }
 
 #[tokio::test]
-async fn what_a_hook_or_an_answer_puts_in_place_is_completed_too() {
+async fn replaced_input_gets_its_defaults() {
     let (server, log) = (calling(json!({ "path": "a" })), Log::default());
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::modify_input(json!({}), "all of it")) });
@@ -183,7 +183,7 @@ async fn what_a_hook_or_an_answer_puts_in_place_is_completed_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_allows_something_else_is_held_to_rules_and_schema() {
+async fn allow_with_obeys_rules_and_schema() {
     let run = async |instead: Value| {
         let (server, log) = (calling(json!({ "path": "a" })), Log::default());
         let root = ToolRule::deny("list").when(|input| input["path"] == "/");
@@ -202,8 +202,9 @@ async fn an_answer_that_allows_something_else_is_held_to_rules_and_schema() {
     assert!(unfit.contains("invalid arguments") && unfit.contains("`path`"), "{unfit}");
 }
 
+/// A hook can repair the input first.
 #[tokio::test]
-async fn nobody_is_asked_about_a_call_that_cannot_run_but_a_hook_may_mend_it() {
+async fn approval_is_not_asked_for_invalid_input() {
     let run = async |hooks: Hooks, rule: Option<ToolRule>| {
         let (server, log) = (calling(json!({ "path": 5 })), Log::default());
         let asked = log.clone();
@@ -263,7 +264,7 @@ impl Tool for Wrapping {
 }
 
 #[tokio::test]
-async fn a_tool_that_prepares_differently_each_time_runs_with_what_was_seen() {
+async fn prepared_input_is_not_prepared_again() {
     let (server, log) = (calling(json!({})), Log::default());
     let tool = Wrapping(json!({ "type": "object" }), log.clone());
     let mut client = client(gated(auto(&server).tool(tool), &log));
@@ -338,7 +339,7 @@ async fn waiting(
 }
 
 #[tokio::test]
-async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
+async fn rules_and_mode_are_checked_after_approval() {
     let log = Log::default();
     let mut client = waiting(&log, &calling(json!({})), |options| options).await;
     assert_eq!(client.pending_approvals()[0].input.to_string(), EFFECTIVE);
@@ -366,8 +367,9 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     );
 }
 
+/// The first call is allowed, but does not start until the second one is approved.
 #[tokio::test]
-async fn a_call_that_was_allowed_beside_one_that_waits_is_held_to_the_mode_that_holds_then() {
+async fn allowed_calls_obey_a_later_mode_change() {
     let log = Log::default();
     let two = Reply::new().call_with_id("1", "list", json!({ "path": "a" })).call_with_id(
         "2",
@@ -389,7 +391,7 @@ async fn a_call_that_was_allowed_beside_one_that_waits_is_held_to_the_mode_that_
 }
 
 #[tokio::test]
-async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
+async fn resumed_approvals_obey_the_new_rules() {
     let log = Log::default();
     let mut first = waiting(&log, &calling_once(json!({ "path": "a" })), |options| options).await;
     first.approve_with("1", json!({ "path": "privileged" })).unwrap();
@@ -421,7 +423,7 @@ async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_the_place_of_another_gets_nothing_that_does_not_fit_it() {
+async fn replaced_tools_validate_approved_input() {
     let log = Log::default();
     let mut client = waiting(&log, &calling(json!({})), |options| options).await;
     client.approve("1").unwrap();
@@ -437,7 +439,7 @@ async fn a_tool_that_takes_the_place_of_another_gets_nothing_that_does_not_fit_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_are_asked_one_after_another_or_at_once() {
+async fn questions_run_in_turn_or_concurrently() {
     let three = || {
         let call = |reply: Reply, id| reply.call_with_id(id, "echo", json!({ "say": id }));
         strict([call(call(call(Reply::new(), "1"), "2"), "3"), Reply::text("Done.")])
@@ -497,7 +499,7 @@ async fn questions_are_asked_one_after_another_or_at_once() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_decides_about_does_not_hold_up_those_asked_at_once() {
+async fn unknown_tools_do_not_delay_questions() {
     let call = |reply: Reply, name| reply.call_with_id(name, name, json!({}));
     let names = ["none", "echo", "nothing", "nil", "list", "nobody"];
     let server = strict([names.into_iter().fold(Reply::new(), call), Reply::text("Done.")]);
@@ -511,7 +513,8 @@ async fn a_call_that_nobody_decides_about_does_not_hold_up_those_asked_at_once()
     }));
     talk(&mut client, "Go.").await;
     let results = &told(client.history())[2..];
-    let outcomes = ["no such tool", r#""reason":"no""#, "no such tool", "no such tool", "listed"];
+    let unknown = "no such tool";
+    let outcomes = [unknown, r#""reason":"no""#, unknown, unknown, "listed", unknown];
     for (result, outcome) in results.iter().zip(outcomes) {
         assert!(result.contains(outcome), "{results:?}");
     }

@@ -24,7 +24,7 @@ fn three_calls() -> Reply {
 }
 
 #[tokio::test]
-async fn a_prompt_is_hooked_once_and_a_continuation_never() {
+async fn prompt_hooks_skip_continuations() {
     let server =
         strict([one_call(), Reply::text("Done."), Reply::text("Again."), Reply::text("A cat.")]);
     let log = Log::default();
@@ -48,7 +48,7 @@ async fn a_prompt_is_hooked_once_and_a_continuation_never() {
 }
 
 #[tokio::test]
-async fn a_blocked_prompt_is_an_error_with_the_reason_and_history_is_untouched() {
+async fn blocked_prompts_leave_history_untouched() {
     let server = strict([Reply::text("Hello.")]);
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
         event.prompt.contains("secret").then(|| HookDecision::block("no secrets"))
@@ -65,7 +65,7 @@ async fn a_blocked_prompt_is_an_error_with_the_reason_and_history_is_untouched()
 }
 
 #[tokio::test]
-async fn a_changed_prompt_is_what_is_sent_and_recorded_and_its_pictures_stay() {
+async fn changed_prompts_keep_their_images() {
     let server = strict([Reply::text("A cat.")]);
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
         Some(HookDecision::modify_prompt(format!("{} Please.", event.prompt), "be polite"))
@@ -85,7 +85,7 @@ async fn a_changed_prompt_is_what_is_sent_and_recorded_and_its_pictures_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_hook_that_fails_panics_or_hangs_lets_nothing_pass() {
+async fn broken_prompt_hooks_reject_the_prompt() {
     let failing = Hooks::new()
         .try_add_user_prompt_submit(|_| async { Err(HookError::new("the list of words is gone")) });
     let panicking = Hooks::new().add_user_prompt_submit(|event| async move {
@@ -105,8 +105,9 @@ async fn a_prompt_hook_that_fails_panics_or_hangs_lets_nothing_pass() {
     }
 }
 
+/// Post hooks see results as they complete.
 #[tokio::test(start_paused = true)]
-async fn all_calls_are_decided_before_any_starts_and_results_are_seen_as_they_complete() {
+async fn pre_hooks_run_before_any_call_starts() {
     let log = Log::default();
     let (before, after) = (log.clone(), log.clone());
     let hooks = Hooks::new()
@@ -148,7 +149,7 @@ async fn all_calls_are_decided_before_any_starts_and_results_are_seen_as_they_co
 }
 
 #[tokio::test]
-async fn a_blocked_call_is_not_run_and_the_others_are() {
+async fn blocked_calls_do_not_stop_the_others() {
     let server = strict([
         Reply::new().call_with_id("1", "add", json!({"a": 1, "b": 2})).call_with_id(
             "2",
@@ -173,7 +174,7 @@ async fn a_blocked_call_is_not_run_and_the_others_are() {
 }
 
 #[tokio::test]
-async fn a_changed_input_runs_and_history_keeps_the_models_own() {
+async fn changed_input_runs_but_is_not_recorded() {
     let server = strict([one_call(), Reply::text("Done.")]);
     let log = Log::default();
     let noted = log.clone();
@@ -193,7 +194,7 @@ async fn a_changed_input_runs_and_history_keeps_the_models_own() {
 }
 
 #[tokio::test]
-async fn a_changed_result_is_what_the_caller_and_the_model_see() {
+async fn changed_results_reach_caller_and_model() {
     let server = strict([one_call(), Reply::text("Done.")]);
     let hooks = Hooks::new().add_post_tool_use(|_| async {
         Some(HookDecision::modify_result(json!("****"), "masked"))
@@ -203,8 +204,9 @@ async fn a_changed_result_is_what_the_caller_and_the_model_see() {
     assert_eq!(server.requests()[1].messages()[2]["content"], "****");
 }
 
+/// One that panics blocks the call instead.
 #[tokio::test]
-async fn a_pre_hook_that_fails_ends_the_turn_and_one_that_panics_blocks_the_call() {
+async fn failing_pre_hooks_end_the_turn() {
     let server = strict([one_call(), Reply::text("Done.")]);
     let failing = Hooks::new().try_add_pre_tool_use(|_| async { Err(HookError::new("no policy")) });
     let mut careful: Client = client(auto(&server).tool(adder()).hooks(failing));
@@ -228,8 +230,9 @@ async fn a_pre_hook_that_fails_ends_the_turn_and_one_that_panics_blocks_the_call
     assert_eq!(seen[3], "Pity.");
 }
 
+/// The result of the call is kept.
 #[tokio::test]
-async fn a_post_hook_that_fails_keeps_the_result_and_ends_the_turn() {
+async fn failing_post_hooks_end_the_turn() {
     let failing =
         Hooks::new().try_add_post_tool_use(|_| async { Err(HookError::new("the log is full")) });
     let panicking = Hooks::new().add_post_tool_use(|event| async move {
@@ -249,7 +252,7 @@ async fn a_post_hook_that_fails_keeps_the_result_and_ends_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_hook_that_hangs_ends_the_turn_when_its_time_is_up() {
+async fn tool_hooks_time_out() {
     let time = Duration::from_secs(5);
     let pre = Hooks::new().add_pre_tool_use(|_| async { std::future::pending().await });
     let post = Hooks::new().add_post_tool_use(|_| async { std::future::pending().await });
@@ -264,8 +267,9 @@ async fn a_tool_hook_that_hangs_ends_the_turn_when_its_time_is_up() {
     }
 }
 
+/// A hook that returns `continue_` leaves the decision to the next one.
 #[tokio::test]
-async fn the_first_decision_wins_and_one_that_decides_nothing_is_none() {
+async fn the_first_decision_wins() {
     let server = strict([one_call(), Reply::text("Done.")]);
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::continue_()) })
@@ -276,7 +280,7 @@ async fn the_first_decision_wins_and_one_that_decides_nothing_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_post_hook_sees_every_result_whatever_became_of_the_call() {
+async fn post_hooks_see_every_outcome() {
     let log = Log::default();
     let noted = log.clone();
     let hooks = Hooks::new()
@@ -324,8 +328,9 @@ async fn the_post_hook_sees_every_result_whatever_became_of_the_call() {
     assert_eq!(log.lines()[6..], ["slow cancelled"]);
 }
 
+/// They run when the turn continues, before its request.
 #[tokio::test]
-async fn in_manual_mode_results_are_looked_at_when_the_turn_goes_on_before_the_request() {
+async fn post_hooks_review_manual_results() {
     let log = Log::default();
     let noted = log.clone();
     let hooks = Hooks::new().add_post_tool_use(move |event| {
@@ -361,7 +366,7 @@ fn redacting() -> Hooks {
 }
 
 #[tokio::test]
-async fn no_change_of_the_conversation_takes_a_result_past_the_hooks() {
+async fn edited_history_does_not_bypass_hooks() {
     type Change = fn(&AgentOptions, Client) -> Client;
     let changes: [(&str, Change); 4] = [
         ("a message is changed", |_, mut client| {
@@ -405,7 +410,7 @@ async fn no_change_of_the_conversation_takes_a_result_past_the_hooks() {
 }
 
 #[tokio::test]
-async fn a_result_that_was_changed_by_hand_is_looked_at_as_it_reads_now() {
+async fn edited_results_are_reviewed() {
     let call = Reply::new().call_with_id("1", "echo", json!({"say": "a"}));
     let server = strict([call, Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(echo()).hooks(redacting()));

@@ -33,7 +33,7 @@ async fn interrupted(client: &mut Client) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_middle_of_text_what_was_received_stays_and_is_marked() {
+async fn received_text_stays_and_is_marked() {
     let server = strict([stalling(&["Hello, ", "wor"]), Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     assert_eq!(interrupted(&mut client).await, ["Hello, wor"]);
@@ -50,7 +50,7 @@ async fn in_the_middle_of_text_what_was_received_stays_and_is_marked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_answer_cost_is_not_told_of_an_interrupted_one() {
+async fn interrupted_answers_have_no_old_usage() {
     let server = strict([Reply::text("Hello.").usage(7, 3), stalling(&["Hel"])]);
     let mut client = client(manual(&server));
     talk(&mut client, "Hi.").await;
@@ -61,7 +61,7 @@ async fn what_an_earlier_answer_cost_is_not_told_of_an_interrupted_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_arrived_and_was_not_received_does_not_stand_in_history() {
+async fn unreceived_text_is_not_recorded() {
     let all = Reply::text("one two three four").cut(Cut::Whole);
     let server = strict([all, Reply::text("Done.")]);
     let mut client = client(manual(&server));
@@ -74,7 +74,7 @@ async fn text_that_arrived_and_was_not_received_does_not_stand_in_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_head_send_is_fine_there_is_nothing_to_receive_and_the_prompt_stays() {
+async fn interrupted_sends_keep_the_prompt() {
     let server = strict([Reply::silence(), Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     interrupt_after(&client, SECOND);
@@ -91,7 +91,7 @@ async fn before_the_head_send_is_fine_there_is_nothing_to_receive_and_the_prompt
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_interrupt_before_the_first_word_the_prompt_can_be_continued() {
+async fn unanswered_prompts_can_be_continued() {
     let server = strict([Reply::silence(), Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     assert!(interrupted(&mut client).await.is_empty());
@@ -100,7 +100,7 @@ async fn after_an_interrupt_before_the_first_word_the_prompt_can_be_continued() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_middle_of_thinking_or_of_arguments_nothing_is_recorded() {
+async fn partial_thinking_and_calls_are_dropped() {
     let chunk = |delta| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
     let call = |function| json!({"tool_calls": [{"index": 0, "id": "c", "function": function}]});
     let thinking = chunk(json!({"reasoning_content": "hm"}));
@@ -116,7 +116,7 @@ async fn in_the_middle_of_thinking_or_of_arguments_nothing_is_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_tool_is_told_and_dropped_and_its_call_is_answered_as_cancelled() {
+async fn running_tools_are_signaled_and_dropped() {
     let alive = Alive::default();
     let server = strict([
         Reply::new().call_with_id("1", "hangs", json!({})).call_with_id(
@@ -136,7 +136,7 @@ async fn a_running_tool_is_told_and_dropped_and_its_call_is_answered_as_cancelle
 }
 
 #[tokio::test]
-async fn a_tool_that_blocks_a_thread_is_told_and_not_waited_for() {
+async fn blocking_tools_are_not_awaited() {
     let (started, begun) = std::sync::mpsc::channel();
     let (ended, end) = std::sync::mpsc::channel();
     let blocking = tool("blocks", "Blocks").build_blocking_with_context(move |_, context| {
@@ -162,7 +162,7 @@ async fn a_tool_that_blocks_a_thread_is_told_and_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_tool_starts_after_it() {
+async fn no_tool_starts_after_an_interrupt() {
     // While the calls are shown, before any runs.
     let alive = Alive::default();
     let calls =
@@ -187,7 +187,7 @@ async fn no_tool_starts_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_is_dropped_wherever_it_is() {
+async fn running_hooks_are_dropped() {
     type Add = fn(Hooks, Alive) -> Hooks;
     let places: [(&str, Add); 3] = [
         ("prompt", |hooks, alive| hooks.add_user_prompt_submit(move |_| hang_once(&alive))),
@@ -226,7 +226,7 @@ fn hang_once<T: Send>(alive: &Alive) -> impl Future<Output = Option<T>> + Send +
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_whose_review_was_interrupted_is_reviewed_before_the_next_request() {
+async fn interrupted_reviews_are_repeated() {
     let (alive, log) = (Alive::default(), Log::default());
     let (hangs, noted) = (alive.clone(), log.clone());
     let hooks = Hooks::new().add_post_tool_use(move |event| {
@@ -247,7 +247,7 @@ async fn a_result_whose_review_was_interrupted_is_reviewed_before_the_next_reque
 }
 
 #[tokio::test(start_paused = true)]
-async fn between_rounds_and_in_a_later_round() {
+async fn later_rounds_can_be_interrupted() {
     let call = |id| Reply::new().call_with_id(id, "add", json!({"a": 1, "b": 2}));
     // The second request is not answered.
     let server = strict([call("c"), Reply::silence(), Reply::text("Hello.")]);
@@ -269,7 +269,7 @@ async fn between_rounds_and_in_a_later_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_that_nobody_waited_for_is_acted_upon_by_whatever_comes_next() {
+async fn pending_interrupts_act_at_the_next_send() {
     let stalled = stalling(&["Hel", "lo"]).cut(Cut::Whole);
     let server = strict([stalled, Reply::text("Hello."), Reply::text("Done.")]);
     let mut client = client(manual(&server));
@@ -284,7 +284,7 @@ async fn an_interrupt_that_nobody_waited_for_is_acted_upon_by_whatever_comes_nex
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_manual_mode_the_open_calls_are_the_callers_once_they_are_seen() {
+async fn open_calls_are_canceled_in_manual_mode() {
     let calls =
         Reply::new().call_with_id("1", "echo", json!({})).call_with_id("2", "echo", json!({}));
     let server = strict([calls, Reply::text("Done.")]);
@@ -301,7 +301,7 @@ async fn in_manual_mode_the_open_calls_are_the_callers_once_they_are_seen() {
 }
 
 #[tokio::test]
-async fn a_tool_or_a_hook_may_interrupt_its_own_run() {
+async fn tools_and_hooks_can_interrupt() {
     let given: Arc<OnceLock<InterruptHandle>> = Arc::default();
     let handle = Arc::clone(&given);
     let quitter = tool("quit", "Quits").build(move |_| {
@@ -331,7 +331,7 @@ async fn a_tool_or_a_hook_may_interrupt_its_own_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_final_text_only_nothing_was_received_and_nothing_is_recorded() {
+async fn final_text_only_records_no_partial_text() {
     let server = strict([stalling(&["Hel"]), Reply::text("Hello.")]);
     let mut client = client(auto(&server).tool(echo()).final_text_only(true));
     assert!(interrupted(&mut client).await.is_empty());
@@ -340,7 +340,7 @@ async fn with_final_text_only_nothing_was_received_and_nothing_is_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_tool_leaves_no_event_behind() {
+async fn interrupted_tools_leave_no_events() {
     let server =
         strict([Reply::new().call("slow", json!({})), Reply::text("Hello."), Reply::text("On.")]);
     let mut client = client(auto(&server).tool(slow("slow", SECOND * 60)));
@@ -375,7 +375,7 @@ async fn time_to_end<T>(
 }
 
 #[tokio::test]
-async fn over_a_socket_a_silent_server_is_left_at_once_and_sees_the_connection_close() {
+async fn interrupts_close_the_connection() {
     let script = Script::from([stalling(&["Hello, "]), Reply::silence(), Reply::text("Hello.")]);
     let server = SocketServer::start(script.strict()).await.unwrap();
     let options = AgentOptions::builder().model("any").base_url(server.base_url()).timeout(60);
@@ -410,7 +410,7 @@ async fn over_a_socket_a_silent_server_is_left_at_once_and_sees_the_connection_c
 }
 
 #[tokio::test]
-async fn over_a_socket_a_sleeping_tool_is_left_at_once() {
+async fn sleeping_tools_do_not_delay_interrupts() {
     let alive = Alive::default();
     let script = Script::from([Reply::new().call("hangs", json!({})), Reply::text("Hello.")]);
     let server = SocketServer::start(script.strict()).await.unwrap();

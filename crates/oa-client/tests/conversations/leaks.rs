@@ -144,13 +144,13 @@ impl Trap {
         self.set("");
         assert_eq!(talk(client, "Fine?").await, ["Fine."], "after {place}");
         client.clear_history();
-        // An unnecessary wait.
+        // Removes the notification that nobody waited for, if there is one.
         let _ = tokio::time::timeout(Duration::ZERO, self.reached.notified()).await;
     }
 }
 
 #[tokio::test]
-async fn a_thousand_interrupts_over_sockets_leave_no_task_and_no_socket() {
+async fn interrupts_leak_no_tasks_or_sockets() {
     let trap = Trap::default();
     let server = SocketServer::start(model(&trap.reached)).await.unwrap();
     let tasks = || Handle::current().metrics().num_alive_tasks();
@@ -180,7 +180,7 @@ async fn a_thousand_interrupts_over_sockets_leave_no_task_and_no_socket() {
 }
 
 #[test]
-fn a_thousand_interrupts_leave_no_memory() {
+fn interrupts_leak_no_memory() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let trap = Trap::default();
     let script = model(&trap.reached);
@@ -204,7 +204,7 @@ fn a_thousand_interrupts_leave_no_memory() {
 }
 
 #[tokio::test]
-async fn a_client_dropped_at_random_moments_leaves_no_task_and_no_socket() {
+async fn dropped_clients_leak_no_tasks_or_sockets() {
     let trap = Trap::default();
     let server = SocketServer::start(model(&trap.reached)).await.unwrap();
     let before = Handle::current().metrics().num_alive_tasks();
@@ -237,7 +237,7 @@ async fn a_client_dropped_at_random_moments_leaves_no_task_and_no_socket() {
 }
 
 #[tokio::test]
-async fn an_interrupted_client_reads_on_in_another_task() {
+async fn interrupted_clients_can_change_tasks() {
     let trap = Trap::default();
     let server = MemoryServer::new(model(&trap.reached));
     let mut client = trap.client(oa_client::AgentOptions::builder().transport(server));

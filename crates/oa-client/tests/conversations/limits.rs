@@ -34,7 +34,7 @@ fn ends_with(client: &Client, line: &str) {
 }
 
 #[tokio::test]
-async fn after_the_last_round_calls_are_seen_and_not_run() {
+async fn calls_after_the_last_round_do_not_run() {
     let server = insatiable();
     let mut client = client(auto(&server).tool(echo()).max_tool_iterations(2));
     let seen = talk(&mut client, "Go.").await;
@@ -59,7 +59,7 @@ async fn after_the_last_round_calls_are_seen_and_not_run() {
 }
 
 #[tokio::test]
-async fn five_rounds_are_the_default_for_each_prompt() {
+async fn each_prompt_has_five_rounds_by_default() {
     let server = insatiable();
     let mut client = client(auto(&server).tool(echo()));
     for prompts in 1..=2 {
@@ -70,7 +70,7 @@ async fn five_rounds_are_the_default_for_each_prompt() {
 }
 
 #[tokio::test]
-async fn one_last_answer_without_tools_may_follow_a_limit() {
+async fn a_last_answer_can_follow_a_limit() {
     let server = insatiable();
     let options = auto(&server).tool(echo()).max_tool_iterations(1);
     let mut client = client(options.last_answer_without_tools(true));
@@ -86,7 +86,7 @@ async fn one_last_answer_without_tools_may_follow_a_limit() {
 }
 
 #[tokio::test]
-async fn a_last_answer_that_calls_all_the_same_is_the_last() {
+async fn calls_in_the_last_answer_do_not_run() {
     let server = strict([round(1), round(2), round(3)]);
     let options = auto(&server).tool(echo()).max_tool_iterations(1);
     let mut client = client(options.last_answer_without_tools(true));
@@ -95,8 +95,9 @@ async fn a_last_answer_that_calls_all_the_same_is_the_last() {
     ends_with(&client, r#"tool: c3!{"error":"not run: this was the last answer","tool":"echo"}"#);
 }
 
+/// The third equal call gets a note, and the fourth ends the turn.
 #[tokio::test]
-async fn the_same_call_with_the_same_result_is_told_on_the_third_and_ended_on_the_fourth() {
+async fn repeated_calls_get_a_note_then_end() {
     let same =
         |place: u32| Reply::new().call_with_id(format!("c{place}"), "add", json!({"a": 1, "b": 2}));
     let server = strict([same(1), same(2), same(3), same(4)]);
@@ -108,8 +109,9 @@ async fn the_same_call_with_the_same_result_is_told_on_the_third_and_ended_on_th
     ends_with(&client, "tool: c4=3.0");
 }
 
+/// So does another prompt.
 #[tokio::test]
-async fn the_guard_counts_within_one_prompt_and_starts_anew_after_another_call() {
+async fn other_calls_reset_the_repeat_guard() {
     let same =
         |place: u32| Reply::new().call_with_id(format!("c{place}"), "add", json!({"a": 1, "b": 2}));
     let server = strict([
@@ -129,10 +131,10 @@ async fn the_guard_counts_within_one_prompt_and_starts_anew_after_another_call()
 }
 
 #[tokio::test]
-async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
+async fn the_repeat_guard_covers_parallel_calls() {
     let say = |place: u32, word: &str| (format!("{word}{place}"), json!({"say": word}));
     let pair = |place: u32| {
-        // Other lines and their order do not matter.
+        // Neither the order of the calls nor another call beside them matters.
         let words = if place.is_multiple_of(2) { ["a", "b"] } else { ["b", "a"] };
         let other = (format!("x{place}"), json!({"say": place.to_string()}));
         let calls = words.map(|word| say(place, word)).into_iter().chain([other]);
@@ -152,7 +154,7 @@ async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
 }
 
 #[tokio::test]
-async fn a_result_that_has_a_note_of_its_own_does_not_keep_the_model_from_being_told() {
+async fn results_with_their_own_note_are_wrapped() {
     let same = |place: u32| Reply::new().call_with_id(format!("c{place}"), "look", json!({}));
     let look = tool("look", "Looks").build(|_| async { Ok(json!({"note": "all is well"})) });
     let server = strict([same(1), same(2), same(3), same(4)]);
@@ -165,7 +167,7 @@ async fn a_result_that_has_a_note_of_its_own_does_not_keep_the_model_from_being_
 }
 
 #[tokio::test]
-async fn without_the_guard_only_the_rounds_end_it() {
+async fn without_guard_the_round_limit_applies() {
     let server = MemoryServer::new(
         Script::new().otherwise(Reply::new().call("add", json!({"a": 1, "b": 2}))),
     );
@@ -176,7 +178,7 @@ async fn without_the_guard_only_the_rounds_end_it() {
 }
 
 #[tokio::test]
-async fn max_tool_calls_ends_the_turn_before_one_more_runs() {
+async fn max_tool_calls_stops_further_calls() {
     let pair = |place: u32| {
         let say = json!({"say": place.to_string()});
         Reply::new().call_with_id(format!("a{place}"), "echo", say.clone()).call_with_id(
@@ -193,7 +195,7 @@ async fn max_tool_calls_ends_the_turn_before_one_more_runs() {
 }
 
 #[tokio::test]
-async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
+async fn max_run_tokens_ends_the_turn() {
     let server = strict([round(1).usage(40, 10), round(2).usage(60, 10), Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(echo()).max_run_tokens(100));
     talk(&mut client, "Go.").await;
@@ -204,7 +206,7 @@ async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
 }
 
 #[tokio::test]
-async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
+async fn max_run_cost_ends_the_turn() {
     let server = strict([
         round(1).usage(4_000, 1_000),
         round(2).usage(8_000, 1_000),
@@ -224,7 +226,7 @@ async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
 }
 
 #[tokio::test]
-async fn answers_have_a_cost_if_there_is_a_price_and_tokens_are_counted() {
+async fn cost_needs_a_price_and_token_counts() {
     let asked = async |reply: Reply, is_priced: bool| {
         let server = strict([reply]);
         let options = manual(&server);
@@ -239,8 +241,9 @@ async fn answers_have_a_cost_if_there_is_a_price_and_tokens_are_counted() {
     assert_eq!(asked(Reply::text("Hi.").without_usage(), true).await, None);
 }
 
+/// An interrupt ends the wait.
 #[tokio::test(start_paused = true)]
-async fn calls_beyond_the_rate_wait_and_an_interrupt_ends_the_wait() {
+async fn calls_beyond_the_rate_wait() {
     let pair = |place: u32| {
         let call = |id: String| (id, "echo", json!({"say": place.to_string()}));
         let [(a, name, input), (b, _, other)] = ["a", "b"].map(|it| call(format!("{it}{place}")));
@@ -269,7 +272,7 @@ async fn calls_beyond_the_rate_wait_and_an_interrupt_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn max_run_time_ends_the_turn_in_the_middle_of_a_tool_or_a_word() {
+async fn max_run_time_ends_tools_and_answers() {
     let alive = Alive::default();
     let server = strict([
         Reply::text("Well").call_with_id("c", "hangs", json!({})),
@@ -294,7 +297,7 @@ async fn max_run_time_ends_the_turn_in_the_middle_of_a_tool_or_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_question_that_max_run_time_has_cut_says_so() {
+async fn max_run_time_ends_a_query() {
     let server = strict([
         stalling(&["one ", "two"]),
         Reply::text("one").finish("length"),
@@ -319,7 +322,7 @@ async fn a_single_question_that_max_run_time_has_cut_says_so() {
 }
 
 #[tokio::test]
-async fn max_turns_counts_prompts_that_were_answered() {
+async fn max_turns_counts_answered_prompts() {
     let server = strict([
         Reply::error(400, "no"),
         Reply::text("One."),
@@ -353,7 +356,7 @@ async fn at_most_eight_tools_run_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_final_text_only_nothing_but_the_last_text_is_received_in_one_piece() {
+async fn final_text_only_shows_the_last_text() {
     let server = strict([
         Reply::text("I look.").call_with_id("c", "echo", json!({"say": "x"})),
         Reply::text("It is done.").delay(Duration::from_secs(1)),

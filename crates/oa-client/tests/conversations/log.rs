@@ -93,7 +93,7 @@ impl Subscriber for Lines {
 }
 
 #[tokio::test]
-async fn a_turn_that_a_limit_ends_is_one_warning() {
+async fn limits_log_one_warning() {
     let lines = Lines::default();
     let _guard = lines.listen();
     let again = || Reply::new().call("look", json!({}));
@@ -113,7 +113,7 @@ async fn a_turn_that_a_limit_ends_is_one_warning() {
 }
 
 #[tokio::test]
-async fn a_turn_a_request_and_a_call_are_spans_with_the_usual_names_and_nothing_that_was_said() {
+async fn spans_contain_no_conversation_text() {
     let lines = Lines::default();
     let _guard = lines.listen();
     let fails = || async { Err(ToolError::new("secret words")) };

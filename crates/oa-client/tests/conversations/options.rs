@@ -26,7 +26,7 @@ fn refused(builder: AgentOptionsBuilder) -> String {
 }
 
 #[test]
-fn numbers_that_let_nothing_happen_are_refused() {
+fn zero_limits_are_rejected() {
     let numbers: [(&str, Set, Set); 7] = [
         (
             "max_tool_calls_per_minute",
@@ -108,7 +108,7 @@ fn numbers_that_let_nothing_happen_are_refused() {
 }
 
 #[test]
-fn a_tool_that_must_be_called_is_one_that_is_offered() {
+fn tool_choice_must_name_an_offered_tool() {
     let options = |name: &str| {
         let choice = ToolChoice::Tool(name.to_owned());
         AgentOptions::builder().model("any").tool(echo()).tool(adder()).tool_choice(choice)
@@ -122,7 +122,7 @@ fn a_tool_that_must_be_called_is_one_that_is_offered() {
 }
 
 #[tokio::test]
-async fn what_acts_on_the_built_in_transport_alone_is_refused_beside_another() {
+async fn connect_timeout_needs_our_transport() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
     let options = || AgentOptions::builder().model("any");
     let waits = || options().connect_timeout(1);
@@ -134,14 +134,14 @@ async fn what_acts_on_the_built_in_transport_alone_is_refused_beside_another() {
 }
 
 #[test]
-fn how_much_to_think_is_refused_where_nobody_can_be_told() {
+fn thinking_requires_a_supporting_provider() {
     let options = || AgentOptions::builder().model("any").thinking(true);
     assert_snapshot!(refused(options()), @"thinking requires a provider: each has its own parameter");
     assert_snapshot!(refused(options().provider(Provider::Groq)), @"Groq does not support thinking On");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_may_have_as_long_as_he_likes() {
+async fn can_use_tool_timeout_can_be_removed() {
     let server =
         MemoryServer::new([Reply::new().call("echo", json!({"say": "x"})), Reply::text("Done.")]);
     let asked = |_| async {
@@ -158,7 +158,7 @@ async fn who_is_asked_may_have_as_long_as_he_likes() {
 }
 
 #[test]
-fn what_holds_for_calls_that_no_rule_is_about_can_be_asked_for() {
+fn permission_mode_can_be_read() {
     let options = || AgentOptions::builder().model("any").tool(echo()).auto_execute_tools(true);
     let mode = |options: AgentOptionsBuilder| options.build().unwrap().permission_mode();
     assert_eq!(mode(options()), PermissionMode::AllowAll);
@@ -171,7 +171,7 @@ fn what_holds_for_calls_that_no_rule_is_about_can_be_asked_for() {
 }
 
 #[test]
-fn silence_is_bounded_by_either_name() {
+fn timeout_is_a_name_for_idle_timeout() {
     let options = || AgentOptions::builder().model("any");
     let bound = |options: AgentOptionsBuilder| {
         let options = options.build().unwrap();
@@ -195,7 +195,7 @@ fn pieces(pieces: &[(u64, &str)]) -> MemoryServer {
 }
 
 #[tokio::test]
-async fn what_no_bytes_can_tell_of_a_server_can_be_said() {
+async fn quirks_set_choice_and_text_modes() {
     let numbered = pieces(&[(1, "One"), (2, " two"), (3, " three")]);
     let repeated = pieces(&[(0, "One"), (0, "One two")]);
     let (mut any, mut cumulative) = (Quirks::default(), Quirks::default());
@@ -218,7 +218,7 @@ async fn what_no_bytes_can_tell_of_a_server_can_be_said() {
 }
 
 #[test]
-fn what_has_an_option_of_its_own_wins_over_quirks_and_they_over_the_provider() {
+fn precedence_is_option_quirks_provider() {
     let mut quirks = Quirks::default();
     quirks.think_tags = ThinkTags::StartsInThinking;
     quirks.repair = ArgumentRepair::On;
@@ -237,7 +237,7 @@ fn what_has_an_option_of_its_own_wins_over_quirks_and_they_over_the_provider() {
 }
 
 #[test]
-fn providers_are_found_by_their_names() {
+fn providers_parse_from_their_names() {
     for provider in Provider::ALL {
         assert_eq!(provider.to_string().parse::<Provider>().unwrap(), *provider);
         assert_eq!(provider.name().to_uppercase().parse::<Provider>().unwrap(), *provider);
@@ -281,7 +281,7 @@ fn come_to() -> String {
 /// Returns the output of [`come_to`] in a child process with these variables.
 fn come_to_with(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this process has a file"));
-    let test = concat!(module_path!(), "::the_environment_counts_where_nothing_is_named");
+    let test = concat!(module_path!(), "::environment_fills_in_unset_options");
     let (_, test) = test.split_once("::").expect("a test is in a crate");
     child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
     child.env_remove("OPEN_AGENT_MODEL").env_remove("OPEN_AGENT_BASE_URL");
@@ -292,7 +292,7 @@ fn come_to_with(variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_environment_counts_where_nothing_is_named() {
+fn environment_fills_in_unset_options() {
     if std::env::var_os(CHILD).is_some() {
         return println!("<told>{}</told>", come_to());
     }
@@ -328,7 +328,7 @@ fn the_environment_counts_where_nothing_is_named() {
 }
 
 #[test]
-fn rates_and_prices_that_cannot_act_are_refused() {
+fn useless_rates_and_prices_are_rejected() {
     let options = || AgentOptions::builder().model("any").tool(echo()).auto_execute_tools(true);
     let executor = ExecutorOptions::new().rate(CallRate::per_minute(3));
     assert_snapshot!(refused(options().max_run_cost(0.5)), @"max_run_cost has no effect without a price");
@@ -347,7 +347,7 @@ fn rates_and_prices_that_cannot_act_are_refused() {
 }
 
 #[test]
-fn who_may_use_which_tool_can_be_asked_for() {
+fn permissions_can_be_read() {
     let bare = AgentOptions::builder().model("any").build().unwrap();
     assert_eq!((bare.allowed_tools(), bare.disallowed_tools()), (None, Vec::new()));
     assert!(!bare.can_use_tool());
@@ -359,7 +359,7 @@ fn who_may_use_which_tool_can_be_asked_for() {
 }
 
 #[test]
-fn the_choice_of_tools_may_be_a_word() {
+fn tool_choice_accepts_words() {
     let options = |choice: &str| {
         AgentOptions::builder().model("any").tool(echo()).tool_choice(choice).build()
     };

@@ -71,7 +71,7 @@ async fn tools_keep_the_order_of_their_parameters() {
 }
 
 #[tokio::test]
-async fn tools_in_words_keep_it_too() {
+async fn text_tools_keep_parameter_order() {
     let server = MemoryServer::new(Reply::text("Hi."));
     let built = FIELDS.iter().fold(tool("t", "T"), |tool, name| tool.param(name, "string"));
     let options = manual(&server).tool_mode(ToolMode::React);
@@ -83,7 +83,7 @@ async fn tools_in_words_keep_it_too() {
 }
 
 #[tokio::test]
-async fn structured_output_keeps_the_order_of_the_type() {
+async fn output_types_keep_their_field_order() {
     let server = strict([Reply::text(ANSWER)]);
     client(manual(&server)).send_for::<Review>("How is it?").await.unwrap();
     let request = &server.requests()[0];
@@ -94,7 +94,7 @@ async fn structured_output_keeps_the_order_of_the_type() {
 }
 
 #[tokio::test]
-async fn structured_output_keeps_the_order_of_a_schema() {
+async fn output_schemas_keep_their_member_order() {
     let format = || ResponseFormat::new("review", schema());
     for output in [OutputMode::Format, OutputMode::Prompt] {
         let server =
@@ -108,7 +108,7 @@ async fn structured_output_keeps_the_order_of_a_schema() {
 }
 
 #[tokio::test]
-async fn the_output_tool_keeps_the_order_of_the_type() {
+async fn the_output_tool_keeps_field_order() {
     let server = strict([Reply::new().call("final_answer", ANSWER)]);
     client(manual(&server).tool(adder())).send_for::<Review>("How is it?").await.unwrap();
     in_order(
@@ -119,7 +119,7 @@ async fn the_output_tool_keeps_the_order_of_the_type() {
 }
 
 #[tokio::test]
-async fn arguments_go_back_to_the_model_as_it_wrote_them() {
+async fn arguments_return_in_the_models_order() {
     let server = strict([
         Reply::new().call_with_id("c1", "echo", r#"{"say": "x", "at": 1, "by": 2}"#),
         Reply::text("Done."),

@@ -58,7 +58,7 @@ fn result(server: &MemoryServer, request: usize, call: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_allowed_is_not_offered_and_does_not_run() {
+async fn disallowed_tools_are_not_offered_or_run() {
     type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
     let sets: [Set; 3] = [
         |options| options.allowed_tools(["read_*"]),
@@ -80,7 +80,7 @@ async fn a_tool_that_is_not_allowed_is_not_offered_and_does_not_run() {
     talk(&mut client(options(&server, &log).disallowed_tools(["write_file"])), "Go.").await;
     let unknown = result(&server, 1, "x");
     assert!(unknown.contains("read_file") && !unknown.contains("write_file"), "{unknown}");
-    // In manual mode too, and in a later set of tools.
+    // The same holds in manual mode, and for tools that are set later.
     let server =
         strict([Reply::new().call_with_id("w", "write_file", json!({})), Reply::text("Done.")]);
     let tools = [noting("read_file", None, &log), noting("write_file", None, &log)];
@@ -94,7 +94,7 @@ async fn a_tool_that_is_not_allowed_is_not_offered_and_does_not_run() {
 }
 
 #[tokio::test]
-async fn modes_say_what_holds_for_the_rest() {
+async fn modes_decide_which_calls_are_asked_about() {
     let asked = |log: &Log| {
         let log = log.clone();
         move |request: PermissionRequest| {
@@ -120,7 +120,7 @@ async fn modes_say_what_holds_for_the_rest() {
 }
 
 #[tokio::test]
-async fn rules_are_about_any_category_of_tools() {
+async fn rules_match_tool_categories() {
     let (server, log) = (reader_and_writer(), Log::default());
     let tools = [noting("read_file", Some("read"), &log), noting("write_file", Some("disk"), &log)];
     let ruled = || auto(&server).tools(tools.clone());
@@ -143,7 +143,7 @@ async fn rules_are_about_any_category_of_tools() {
 }
 
 #[tokio::test]
-async fn a_plan_is_made_first_and_carried_out_when_the_mode_changes() {
+async fn plan_mode_runs_no_tools() {
     let write = || Reply::new().call_with_id("w", "write_file", json!({"path": "b"}));
     let server = strict([write(), Reply::text("I would write b."), write(), Reply::text("Done.")]);
     let log = Log::default();
@@ -157,7 +157,7 @@ async fn a_plan_is_made_first_and_carried_out_when_the_mode_changes() {
 }
 
 #[tokio::test]
-async fn rules_look_at_arguments_and_the_strictest_counts() {
+async fn the_strictest_matching_rule_wins() {
     let secret = |input: &serde_json::Value| input["path"] == "b";
     let (server, log) = (reader_and_writer(), Log::default());
     let ruled = options(&server, &log)
@@ -181,8 +181,9 @@ async fn rules_look_at_arguments_and_the_strictest_counts() {
     assert!(log.lines().is_empty());
 }
 
+/// The callback may also allow, change or deny a call.
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_may_allow_deny_change_panic_or_take_too_long() {
+async fn callback_panics_and_timeouts_deny_calls() {
     let (server, log) = (reader_and_writer(), Log::default());
     let asked = options(&server, &log).can_use_tool(|request| async move {
         assert_eq!(request.history.len(), 2, "it ends with the answer that has the call");
@@ -213,7 +214,7 @@ async fn who_is_asked_may_allow_deny_change_panic_or_take_too_long() {
 }
 
 #[tokio::test]
-async fn hooks_come_first_and_what_they_change_is_what_is_asked_about() {
+async fn hooks_run_before_the_callback() {
     let (server, log) = (reader_and_writer(), Log::default());
     let hooks = Hooks::new().add_pre_tool_use(|event| async move {
         Some(match &*event.tool_name {
@@ -234,7 +235,7 @@ async fn hooks_come_first_and_what_they_change_is_what_is_asked_about() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_the_asking() {
+async fn interrupts_end_the_callback() {
     let (server, log) = (reader_and_writer(), Log::default());
     let mut client = client(options(&server, &log).can_use_tool(|_| std::future::pending()));
     client.send("Go.").await.unwrap();
@@ -248,7 +249,7 @@ async fn an_interrupt_ends_the_asking() {
 }
 
 #[tokio::test]
-async fn calls_wait_for_approval_and_the_turn_goes_on_with_what_was_said() {
+async fn turns_continue_after_approvals() {
     let (server, log) = (reader_and_writer(), Log::default());
     let mut client = client(options(&server, &log).permission_mode(PermissionMode::AllowReads));
     talk(&mut client, "Go.").await;
@@ -283,7 +284,7 @@ async fn calls_wait_for_approval_and_the_turn_goes_on_with_what_was_said() {
 }
 
 #[tokio::test]
-async fn approvals_that_never_come_are_answered_by_the_next_prompt() {
+async fn new_prompts_close_waiting_calls() {
     let (server, log) = (reader_and_writer(), Log::default());
     let mut client = client(options(&server, &log).permission_mode(PermissionMode::Ask));
     talk(&mut client, "Go.").await;
@@ -315,12 +316,12 @@ async fn approved(server: &MemoryServer, log: &Log) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn approved_calls_run_while_the_caller_receives_and_a_dropped_continuation_loses_none() {
+async fn approved_calls_run_during_receive() {
     let server = strict([Reply::new().call("slow", json!({})), Reply::text("Done.")]);
     let log = Log::default();
     let mut client = approved(&server, &log).await;
     let begin = Instant::now();
-    // Nobody needs to wait for it, so nobody cancels it midway.
+    // It returns at once, so that dropping it cannot cancel a call.
     client.continue_turn().await.unwrap();
     assert_eq!((begin.elapsed(), log.lines().len()), (Duration::ZERO, 0));
     let mut times = Vec::new();
@@ -335,7 +336,7 @@ async fn approved_calls_run_while_the_caller_receives_and_a_dropped_continuation
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_approved_call_came_to_is_shown_though_the_server_fails_then() {
+async fn results_are_shown_before_a_server_error() {
     let down = Reply::error(503, "down");
     let server = strict([Reply::new().call("slow", json!({})), down, Reply::text("Done.")]);
     let mut client = approved(&server, &Log::default()).await;
@@ -348,7 +349,7 @@ async fn what_an_approved_call_came_to_is_shown_though_the_server_fails_then() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_waits_goes_on_in_another_program() {
+async fn waiting_calls_can_resume_elsewhere() {
     let log = Log::default();
     let saved = {
         let server = strict([Reply::new().call_with_id("w", "write_file", json!({"path": "b"}))]);
@@ -371,7 +372,7 @@ async fn a_conversation_that_waits_goes_on_in_another_program() {
 }
 
 #[test]
-fn what_cannot_act_is_refused() {
+fn ineffective_permissions_are_rejected() {
     let server = MemoryServer::new(Script::new());
     let auto = || auto(&server).tool(echo());
     let allow = |_: PermissionRequest| async { Permission::Allow };
@@ -405,7 +406,7 @@ impl Write for Screen {
 }
 
 #[tokio::test]
-async fn a_person_at_a_terminal_is_asked_call_by_call() {
+async fn terminal_prompt_asks_about_each_call() {
     let screen = Screen::default();
     let lines = "y\nno too dangerous\n\nALWAYS\n";
     let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());
@@ -444,7 +445,7 @@ async fn asked(lines: &'static str, tool: &str, input: serde_json::Value) -> (St
 }
 
 #[tokio::test]
-async fn nothing_in_a_question_is_invisible_or_moves_the_cursor() {
+async fn terminal_questions_are_escaped() {
     let command =
         "ls\u{a0}\u{1b}[2K\r\n\u{9b}A\u{200b}\u{e0041}\u{2028}\u{fe0f}\u{3164}\u{2800}\u{34f}#";
     let (shown, _) = asked("y\n", "sh\u{202e}\x1b[1mell", json!({"command": command})).await;
@@ -453,7 +454,7 @@ async fn nothing_in_a_question_is_invisible_or_moves_the_cursor() {
 }
 
 #[tokio::test]
-async fn a_long_call_is_cut_in_the_middle_and_shown_whole_on_demand() {
+async fn long_calls_are_shown_whole_on_demand() {
     let command = format!("echo {} && rm -r /", "é".repeat(5_000));
     let input = json!({"command": command});
     let whole = format!("shell({input})? [y]es, [n]o, [a]lways: ");

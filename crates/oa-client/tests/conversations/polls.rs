@@ -149,7 +149,7 @@ fn frame_of(words: &str, bytes: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_that_says_nothing_is_taken_in_parts() {
+async fn empty_floods_are_read_in_parts() {
     let text = || chunk(json!({"content": "Hello"}));
     for (name, flood) in empty_floods() {
         for size in [0, 8 << 10, 40 << 10] {
@@ -165,7 +165,7 @@ async fn a_flood_that_says_nothing_is_taken_in_parts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_in_one_frame_is_read_in_parts() {
+async fn a_large_frame_is_read_in_parts() {
     let page = frame_of(": ping\n\n", 8 << 20);
     let flood = Flood::new([(page.into_bytes(), 1), (finish("stop").into_bytes(), 1)]);
     let mut client = client(flood.options());
@@ -194,7 +194,7 @@ fn telling_floods() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_an_answer_is_taken_in_parts_in_every_mode() {
+async fn content_floods_are_read_in_parts() {
     for (name, flood) in telling_floods() {
         for mode in [ToolMode::Native, ToolMode::TaggedJson, ToolMode::React, ToolMode::Markers] {
             let frame = frame_of(&flood, 8 << 10);
@@ -217,7 +217,7 @@ async fn a_flood_of_an_answer_is_taken_in_parts_in_every_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn documents_errors_and_lists_are_taken_in_parts() {
+async fn other_bodies_are_read_in_parts() {
     for size in [0, 1, 8 << 10] {
         let times = (1 << 20) / size.max(256);
         let flood = |status, words: &str| {
@@ -245,7 +245,7 @@ async fn documents_errors_and_lists_are_taken_in_parts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_reported_before_a_flood_ends_the_answer() {
+async fn errors_end_the_answer_before_a_flood() {
     let error = format!("data: {}\n\n", json!({"error": {"message": "the GPU fell off"}}));
     for (name, flood) in empty_floods() {
         let frame = frame_of(&flood, 8 << 10);
@@ -256,9 +256,9 @@ async fn an_error_reported_before_a_flood_ends_the_answer() {
     }
 }
 
-/// Timers run while a server floods, because its output counts as nothing, however much it is.
+/// Empty output does not restart a timer, however much of it arrives.
 #[tokio::test]
-async fn timeouts_and_interrupts_do_not_wait_for_the_end_of_a_flood() {
+async fn floods_delay_no_timeout_or_interrupt() {
     const ENDLESS: usize = usize::MAX;
     let wait = Duration::from_millis(50);
     for (name, flood) in empty_floods() {
@@ -312,7 +312,7 @@ fn serve(flood: String) -> (String, mpsc::Sender<()>) {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_acted_upon_under_any_flood_from_a_socket() {
+async fn socket_floods_do_not_delay_interrupts() {
     let floods = empty_floods().into_iter().chain(telling_floods());
     for (name, flood) in floods {
         let text = chunk(json!({"content": "Hello"}));

@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(suite::talk::cases(400))]
 
     #[test]
-    fn a_request_is_what_a_client_would_send_that_meets_the_conversation_for_the_first_time(
+    fn cached_requests_equal_fresh_ones(
         steps in vec((step(), any::<bool>()), 1..14),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn every_conversation_is_taken_by_every_provider(exchanges in exchanges(), system in any::<bool>()) {
+    fn every_provider_accepts_every_history(exchanges in exchanges(), system in any::<bool>()) {
         for &provider in Provider::ALL {
             let script = Script::new()
                 .expect("what this provider wants", move |request| is_as_wanted(provider, request))
@@ -120,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn a_provider_without_an_address_wants_one() {
+fn azure_requires_a_base_url() {
     let error = AgentOptions::builder().provider(Provider::Azure).model("any").build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert_eq!(error.to_string(), "Azure OpenAI has no default address: set base_url");
@@ -134,7 +134,7 @@ fn a_provider_without_an_address_wants_one() {
 }
 
 #[test]
-fn think_tags_are_split_where_they_are_known_to_be_and_as_one_says() {
+fn think_tags_default_by_provider() {
     use oa_aggregate::ThinkTags;
     let build = |provider| AgentOptions::builder().provider(provider).model("any");
     assert_eq!(build(Provider::LmStudio).build().unwrap().think_tags(), ThinkTags::Split);
@@ -144,7 +144,7 @@ fn think_tags_are_split_where_they_are_known_to_be_and_as_one_says() {
 }
 
 #[test]
-fn each_provider_is_told_in_its_own_way_how_much_to_think() {
+fn each_provider_has_its_thinking_parameter() {
     let said = |provider, thinking: Thinking, extra: Value| {
         let server = MemoryServer::new(Reply::text("Hm."));
         let options = AgentOptions::builder().provider(provider).base_url("http://localhost:1/v1");

@@ -15,7 +15,7 @@ use suite::talk::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn text_comes_as_it_is_generated_in_every_round() {
+async fn text_streams_in_every_round() {
     let second = Duration::from_secs(1);
     let server = strict([
         Reply::text("one two").call_with_id("c", "echo", json!({"say": "x"})).delay(second),
@@ -37,7 +37,7 @@ async fn text_comes_as_it_is_generated_in_every_round() {
 }
 
 #[tokio::test]
-async fn text_is_received_while_the_server_has_not_sent_the_rest() {
+async fn text_arrives_before_the_stream_ends() {
     let script = Script::from([
         Reply::new().call("echo", json!({"say": "x"})),
         stalling(&["Hello, ", "world"]),
@@ -59,7 +59,7 @@ async fn text_is_received_while_the_server_has_not_sent_the_rest() {
 }
 
 #[tokio::test]
-async fn neighboring_deltas_are_one_block_in_history_joined_with_nothing() {
+async fn deltas_join_into_one_block() {
     let server = strict([Reply::new().think("hm, well").say("It is  so.\n")]);
     let mut client = client(auto(&server).tool(echo()));
     talk(&mut client, "Why?").await;
@@ -67,7 +67,7 @@ async fn neighboring_deltas_are_one_block_in_history_joined_with_nothing() {
 }
 
 #[tokio::test]
-async fn calls_are_received_whole_after_their_stream_and_before_any_of_them_runs() {
+async fn calls_are_shown_before_any_of_them_runs() {
     let log = Log::default();
     let noted = |name: &str| {
         let (log, says) = (log.clone(), name.to_owned());
@@ -97,7 +97,7 @@ async fn calls_are_received_whole_after_their_stream_and_before_any_of_them_runs
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_answer_run_together_and_their_results_come_in_call_order() {
+async fn concurrent_results_keep_call_order() {
     let mut reply = Reply::new();
     let mut options = Vec::new();
     for place in 0..8_u32 {
@@ -121,7 +121,7 @@ async fn calls_of_one_answer_run_together_and_their_results_come_in_call_order()
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_with_a_call_the_caller_sees_it_and_the_loop_goes_on() {
+async fn failed_calls_reach_caller_and_model() {
     let panicking = tool("panics", "Panics").build(|args| async move {
         assert!(args.is_null(), "a bug in the tool");
         Ok(json!(null))
@@ -165,8 +165,9 @@ async fn whatever_goes_wrong_with_a_call_the_caller_sees_it_and_the_loop_goes_on
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
 }
 
+/// The event keeps the full result.
 #[tokio::test]
-async fn a_megabyte_is_truncated_for_the_model_and_kept_whole_in_the_record() {
+async fn long_results_are_cut_for_the_model() {
     let large =
         tool("large", "Returns a megabyte").build(|_| async { Ok(json!("ä".repeat(512 * 1024))) });
     let server =
@@ -188,7 +189,7 @@ async fn a_megabyte_is_truncated_for_the_model_and_kept_whole_in_the_record() {
 }
 
 #[tokio::test]
-async fn the_executor_option_says_how_much_of_a_result_is_sent() {
+async fn result_truncation_can_be_turned_off() {
     let server = strict([
         Reply::new().call_with_id("c", "echo", json!({"say": "x".repeat(20_000)})),
         Reply::text("Long."),
@@ -200,7 +201,7 @@ async fn the_executor_option_says_how_much_of_a_result_is_sent() {
 }
 
 #[tokio::test]
-async fn a_malformed_call_is_quoted_to_the_model_so_that_it_can_mend_it() {
+async fn malformed_calls_are_quoted_to_the_model() {
     let server = strict([
         Reply::text("Hm.").call_with_id("1", "add", r#"{"a": 1, "b""#).call_with_id(
             "2",
@@ -227,7 +228,7 @@ async fn a_malformed_call_is_quoted_to_the_model_so_that_it_can_mend_it() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_name_is_shown_and_the_model_is_told() {
+async fn nameless_calls_are_reported_to_the_model() {
     let nameless = Reply::text("Hm.").call_with_id("1", "", json!({"a": 1}));
     let server = strict([nameless, Reply::text("Sorry.")]);
     let mut client = client(auto(&server).tool(adder()));
@@ -240,7 +241,7 @@ async fn a_call_without_a_name_is_shown_and_the_model_is_told() {
 }
 
 #[tokio::test]
-async fn arguments_cut_off_by_the_limit_of_tokens_are_not_run() {
+async fn calls_cut_by_max_tokens_do_not_run() {
     let server = strict([
         Reply::new().call_with_id("1", "add", "").finish("length"),
         Reply::text("Too long."),
@@ -252,7 +253,7 @@ async fn arguments_cut_off_by_the_limit_of_tokens_are_not_run() {
 }
 
 #[tokio::test]
-async fn the_raw_text_of_a_malformed_call_is_bounded() {
+async fn raw_text_of_malformed_calls_is_bounded() {
     let broken = format!("{{\"a\": \"{}", "x".repeat(1024 * 1024));
     let server = strict([Reply::new().call_with_id("1", "add", broken), Reply::text("Sorry.")]);
     let mut client = client(auto(&server).tool(adder()));
@@ -265,8 +266,9 @@ async fn the_raw_text_of_a_malformed_call_is_bounded() {
     assert!(server.requests()[1].body().len() < 40 * 1024);
 }
 
+/// They have nine letters and digits, which Mistral's servers require.
 #[tokio::test]
-async fn a_call_without_an_id_gets_nine_letters_and_digits_which_stay() {
+async fn generated_call_ids_are_stable() {
     let chunk = |delta| json!({ "choices": [{ "index": 0, "delta": delta }] });
     let call = |index| {
         chunk(json!({ "tool_calls": [{
@@ -290,11 +292,12 @@ async fn a_call_without_an_id_gets_nine_letters_and_digits_which_stay() {
     let sent = server.requests()[2].clone();
     let sent = sent.messages().iter().flat_map(|message| message["tool_calls"].as_array());
     let sent: Vec<&str> = sent.flatten().filter_map(|call| call["id"].as_str()).collect();
-    assert_eq!(sent, seen, "four calls, four ids, the same ones each time");
+    assert_eq!(sent.len(), 4);
+    assert_eq!(sent, seen, "the same ids each time");
 }
 
 #[tokio::test]
-async fn a_server_that_numbers_calls_anew_in_each_answer_gets_distinct_ids_back() {
+async fn repeated_call_ids_are_made_distinct() {
     let call = |say: &str| Reply::new().call_with_id("call_0", "echo", json!({"say": say}));
     let server = strict([call("one"), call("two"), Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(echo()));
@@ -317,8 +320,9 @@ async fn a_server_that_numbers_calls_anew_in_each_answer_gets_distinct_ids_back(
     assert_eq!(sent, begun);
 }
 
+/// Thinking stays in history and is not sent.
 #[tokio::test]
-async fn thinking_is_kept_apart_and_what_only_the_server_knows_goes_back_to_it() {
+async fn thought_signatures_are_sent_back() {
     let call = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [{
         "index": 0, "id": "c", "type": "function",
         "function": { "name": "echo", "arguments": "{}" },
@@ -341,7 +345,7 @@ async fn thinking_is_kept_apart_and_what_only_the_server_knows_goes_back_to_it()
 }
 
 #[tokio::test]
-async fn tools_read_shared_state_by_its_type_and_tell_how_far_they_are() {
+async fn tools_read_state_and_emit_events() {
     struct Disk(&'static str);
     let reader = tool("read", "Reads").build_with_context(|_, context| async move {
         context.emit_progress((1, 2));
@@ -365,7 +369,7 @@ async fn tools_read_shared_state_by_its_type_and_tell_how_far_they_are() {
 }
 
 #[tokio::test]
-async fn a_client_without_tools_answers_calls_with_an_error_too() {
+async fn calls_without_any_tools_get_an_error() {
     let server =
         strict([Reply::new().call_with_id("c", "made_up", json!({})), Reply::text("Sorry.")]);
     let mut client: Client = client(auto(&server));

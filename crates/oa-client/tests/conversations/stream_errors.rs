@@ -15,8 +15,9 @@ async fn outcome(body: &str) -> (Vec<String>, Option<(ErrorKind, String)>) {
     (seen, error.map(|error| (error.kind(), error.to_string())))
 }
 
+/// The text that arrived before the error is delivered first.
 #[tokio::test]
-async fn every_spelling_is_an_api_error_behind_what_had_arrived() {
+async fn every_format_is_an_api_error() {
     let begin = json!({ "choices": [{ "index": 0, "delta": { "content": "So far" } }] });
     let words = r#"{"code":500,"message":"the mill stands still"}"#;
     let spellings = [
@@ -42,7 +43,7 @@ async fn every_spelling_is_an_api_error_behind_what_had_arrived() {
 }
 
 #[tokio::test]
-async fn a_finish_reason_that_says_error_is_one_by_itself() {
+async fn finish_reason_error_is_an_error() {
     let body = r#"data: {"choices":[{"delta":{"content":"So far"},"finish_reason":"error"}]}"#;
     for end in ["\n\n", "\n\ndata: [DONE]\n\n"] {
         let (seen, error) = outcome(&format!("{body}{end}")).await;
@@ -53,7 +54,7 @@ async fn a_finish_reason_that_says_error_is_one_by_itself() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_does_not_fit_is_recognized_in_a_field_of_the_stream() {
+async fn overflow_is_recognized_in_an_error_field() {
     let body = include_str!("../../../../tests/fixtures/own/llamacpp-error-field-overflow.sse");
     let (seen, error) = outcome(body).await;
     let (kind, words) = error.expect("an error");
@@ -61,7 +62,7 @@ async fn a_prompt_that_does_not_fit_is_recognized_in_a_field_of_the_stream() {
 }
 
 #[tokio::test]
-async fn a_field_that_only_sounds_like_an_error_is_ignored() {
+async fn similar_field_names_are_ignored() {
     let words =
         json!({ "choices": [{ "delta": { "content": "Well." }, "finish_reason": "stop" }] });
     let body = format!("errors: none\n\nerror\n\nerror:\n\nerror_rate: 0.1\n\ndata: {words}\n\n");

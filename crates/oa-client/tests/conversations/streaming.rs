@@ -13,7 +13,7 @@ fn options(server: MemoryServer) -> AgentOptions {
 }
 
 #[test]
-fn query_and_its_stream_can_move_between_threads() {
+fn query_and_its_stream_are_send() {
     fn is_send<T: Send>(_: &T) {}
     fn is_send_and_sync<T: Send + Sync>() {}
     fn stream_is_send(stream: &BlockStream) {
@@ -27,7 +27,7 @@ fn query_and_its_stream_can_move_between_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_comes_while_it_is_generated() {
+async fn text_arrives_as_it_is_generated() {
     let reply = Reply::text("one two three").delay(Duration::from_secs(1));
     let mut answer = query("Count.", &options(MemoryServer::new(reply))).await.unwrap();
     let start = Instant::now();
@@ -42,7 +42,7 @@ async fn text_comes_while_it_is_generated() {
 }
 
 #[tokio::test]
-async fn calls_come_whole_and_after_the_text() {
+async fn calls_arrive_complete_after_the_text() {
     let reply = Reply::new()
         .think("hm")
         .say("I'll look.")
@@ -80,7 +80,7 @@ async fn calls_come_whole_and_after_the_text() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_closes_the_connection_so_that_the_server_stops() {
+async fn dropping_the_stream_stops_the_server() {
     let server = SocketServer::start(Reply::text("one two three").stall_after(400)).await.unwrap();
     let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
     let mut answer = query("Count.", &options).await.unwrap();
@@ -121,7 +121,7 @@ async fn clones_of_options_share_their_connections() {
 }
 
 #[tokio::test]
-async fn a_server_that_closes_after_each_answer_is_no_trouble() {
+async fn closed_connections_are_replaced() {
     let script =
         (0..50).fold(Script::new(), |script, _| script.reply(Reply::text("ok").close_when_done()));
     let server = SocketServer::start(script).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_server_that_closes_after_each_answer_is_no_trouble() {
 }
 
 #[tokio::test]
-async fn a_stream_left_open_after_done_does_not_hang() {
+async fn done_ends_an_open_stream() {
     let body = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\ndata: [DONE]\n\n";
     let reply = Reply::sse(&body[..]).stall_after(body.len());
     let server = SocketServer::start(reply).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_stream_left_open_after_done_does_not_hang() {
 }
 
 #[tokio::test]
-async fn what_is_asked_is_what_the_options_say_and_nothing_else() {
+async fn requests_contain_only_what_options_set() {
     let script = Script::new().reply(Reply::text("ok")).reply(Reply::text("ok"));
     let server = MemoryServer::new(script);
     let plain = options(server.clone());
@@ -177,7 +177,7 @@ async fn what_is_asked_is_what_the_options_say_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_key_is_shown_nowhere() {
+async fn keys_are_masked_in_errors_and_debug() {
     const KEY: &str = "sk-very-secret-key";
     let server = SocketServer::start(Reply::error(401, "no")).await.unwrap();
     let builder = AgentOptions::builder().model("any").base_url(server.base_url());
