@@ -29,8 +29,9 @@ fn last(server: &MemoryServer) -> String {
     body(&server.requests().pop().expect("something was asked"))
 }
 
+/// Usage is always requested.
 #[tokio::test]
-async fn rows_74_to_76_usage_is_asked_for_and_nothing_that_was_not_set() {
+async fn rows_74_to_76_only_set_options_are_sent() {
     let server = strict([Reply::text("Hello.")]);
     talk(&mut client(manual(&server)), "Hi.").await;
     insta::assert_snapshot!(last(&server), @r#"
@@ -41,7 +42,7 @@ async fn rows_74_to_76_usage_is_asked_for_and_nothing_that_was_not_set() {
 }
 
 #[tokio::test]
-async fn row_77_the_limit_of_tokens_is_max_tokens_and_options_go_out_by_their_names() {
+async fn row_77_options_keep_their_standard_names() {
     let server = strict([Reply::text("Hello.")]);
     let options = manual(&server).max_tokens(100).temperature(0.5).top_p(0.75).stop("END").seed(7);
     let options = options.response_format(json!({"type": "json_object"}));
@@ -54,7 +55,7 @@ async fn row_77_the_limit_of_tokens_is_max_tokens_and_options_go_out_by_their_na
 }
 
 #[tokio::test]
-async fn rows_79_and_82_what_is_said_about_tools_is_said_in_plain_words_and_only_when_asked() {
+async fn rows_79_and_82_tool_choice_is_a_word() {
     let server = strict([Reply::text("Hello.")]);
     let options = manual(&server).tool(echo()).tool_choice(ToolChoice::Required);
     talk(&mut client(options.parallel_tool_calls(false)), "Hi.").await;
@@ -66,7 +67,7 @@ async fn rows_79_and_82_what_is_said_about_tools_is_said_in_plain_words_and_only
 }
 
 #[tokio::test]
-async fn row_80_without_tools_nothing_is_said_about_them() {
+async fn row_80_tool_options_need_tools() {
     let call = || Reply::new().call("echo", json!({"say": "x"}));
     let server = strict([call(), call(), Reply::text("Done.")]);
     let options = auto(&server).tool(echo()).tool_choice(ToolChoice::Auto);
@@ -80,7 +81,7 @@ async fn row_80_without_tools_nothing_is_said_about_them() {
 }
 
 #[tokio::test]
-async fn rows_83_84_92_and_93_a_round_of_calls_as_every_local_server_takes_it() {
+async fn rows_83_84_92_93_call_rounds_on_the_wire() {
     let server = strict([
         Reply::new()
             .call_with_id("call00001", "add", json!({"a": 1, "b": 2.5}))
@@ -101,7 +102,7 @@ async fn rows_83_84_92_and_93_a_round_of_calls_as_every_local_server_takes_it() 
 }
 
 #[tokio::test]
-async fn rows_85_and_86_messages_that_say_nothing_are_not_sent() {
+async fn rows_85_and_86_empty_messages_are_skipped() {
     let server = strict([Reply::text("Hello.")]);
     let options = manual(&server).system_prompt("").build().unwrap();
     let history = vec![
@@ -122,7 +123,7 @@ async fn rows_85_and_86_messages_that_say_nothing_are_not_sent() {
 }
 
 #[tokio::test]
-async fn row_87_the_last_message_is_never_the_assistants() {
+async fn row_87_the_assistant_is_never_last() {
     let server = strict([stalling(&["Hel"]), Reply::text("Hello.")]);
     let mut client = client(manual(&server));
     client.send("Hi.").await.unwrap();
@@ -140,7 +141,7 @@ async fn row_87_the_last_message_is_never_the_assistants() {
 }
 
 #[tokio::test]
-async fn row_88_neighboring_messages_of_the_user_are_one() {
+async fn row_88_adjacent_user_messages_are_joined() {
     let server = strict([Reply::text("Two."), Reply::text("Three.")]);
     let mut client = client(manual(&server));
     let picture = ImageBlock::from_url("http://localhost/cat.png").unwrap();
@@ -165,7 +166,7 @@ async fn row_88_neighboring_messages_of_the_user_are_one() {
 }
 
 #[tokio::test]
-async fn row_88_neighboring_answers_are_one_with_the_calls_of_the_last() {
+async fn row_88_adjacent_answers_are_joined() {
     let look = Reply::text("I look.").call_with_id("1", "echo", json!({}));
     let [one, two, three, done, again] =
         ["One.", "Two.", "Three.", "Done.", "Well."].map(Reply::text);
@@ -197,7 +198,7 @@ async fn row_88_neighboring_answers_are_one_with_the_calls_of_the_last() {
 }
 
 #[tokio::test]
-async fn row_90_every_call_has_its_result_right_behind_it_in_call_order() {
+async fn row_90_results_follow_calls_in_order() {
     let server = strict([
         Reply::text("I look.")
             .call_with_id("1", "echo", json!({}))
@@ -223,7 +224,7 @@ async fn row_90_every_call_has_its_result_right_behind_it_in_call_order() {
 }
 
 #[tokio::test]
-async fn row_91_ids_that_are_made_up_are_nine_letters_and_digits() {
+async fn row_91_generated_ids_are_nine_characters() {
     let call = json!({"index": 0, "function": {"name": "echo", "arguments": "{}"}});
     let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
     let script = Script::from([Reply::new().event(call), Reply::text("Done.")]);
@@ -247,7 +248,7 @@ async fn row_91_ids_that_are_made_up_are_nine_letters_and_digits() {
 }
 
 #[tokio::test]
-async fn row_94_thinking_stays_in_history_and_is_not_sent_back() {
+async fn row_94_thinking_is_not_sent_back() {
     let server = strict([
         Reply::new().think("hm").say("I look.").call_with_id("1", "echo", json!({})),
         Reply::new().think("aha").say("Done."),
@@ -271,7 +272,7 @@ async fn row_94_thinking_stays_in_history_and_is_not_sent_back() {
 }
 
 #[tokio::test]
-async fn row_96_and_97_instructions_are_of_the_system_and_content_is_plain_text() {
+async fn rows_96_and_97_content_is_plain_text() {
     let server = strict([Reply::text("A cat."), Reply::text("A dog.")]);
     let mut client = client(manual(&server).system_prompt("Be \"brief\"."));
     let words = vec![TextBlock::new("What").into(), TextBlock::new("is it?").into()];
@@ -291,7 +292,7 @@ async fn row_96_and_97_instructions_are_of_the_system_and_content_is_plain_text(
 }
 
 #[test]
-fn a_request_costs_no_more_after_four_hundred_messages_than_after_twenty() {
+fn request_cost_is_independent_of_history() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     // A server that reads nothing, so that only the client's memory is counted.
     let service = service_fn(|request: HttpRequest<RequestBody>| async move {
@@ -333,7 +334,7 @@ fn a_request_costs_no_more_after_four_hundred_messages_than_after_twenty() {
 }
 
 #[tokio::test]
-async fn a_name_that_a_model_made_up_is_sent_back_in_letters_that_every_server_takes() {
+async fn invented_tool_names_are_sanitized() {
     let made_up = "functions.read file";
     let server = strict([Reply::new().call(made_up, json!({})), Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(echo()));
@@ -346,7 +347,7 @@ async fn a_name_that_a_model_made_up_is_sent_back_in_letters_that_every_server_t
 }
 
 #[tokio::test]
-async fn row_78_a_server_that_ignores_tool_choice_is_believed() {
+async fn row_78_tool_choice_may_be_ignored() {
     let server = strict([Reply::text("I would rather talk.")]);
     let options = auto(&server).tool(echo()).tool_choice(ToolChoice::Required);
     let mut client = client(options);
@@ -354,8 +355,9 @@ async fn row_78_a_server_that_ignores_tool_choice_is_believed() {
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
 }
 
+/// If another model answers, the message has its name.
 #[tokio::test(start_paused = true)]
-async fn row_98_a_model_that_is_loaded_first_is_waited_for_and_another_one_is_told() {
+async fn row_98_model_loading_is_awaited() {
     let loaded = Reply::text("Awake.").delay_head(Duration::from_secs(280));
     let other = Reply::sse(
         "data: {\"model\":\"what-is-there\",\"choices\":[{\"delta\":{\"content\":\"Hello.\"}}]}\n\n",
@@ -369,7 +371,7 @@ async fn row_98_a_model_that_is_loaded_first_is_waited_for_and_another_one_is_to
 }
 
 #[tokio::test(start_paused = true)]
-async fn row_99_a_model_that_is_being_loaded_is_asked_again_though_nobody_says_when() {
+async fn row_99_loading_models_are_retried() {
     let loading = || Reply::error(503, json!({"message": "Loading model", "code": 503}));
     let server = strict([loading(), loading(), Reply::text("Here I am.")]);
     let options = manual(&server).retry(RetryConfig::new(2));

@@ -32,7 +32,7 @@ fn failing_then(reply: Reply) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again() {
+async fn transient_errors_are_retried() {
     for status in [408, 409, 425, 429, 500, 502, 503, 504, 529] {
         let (text, requests, time) = ask(failing_then(Reply::error(status, "busy"))).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{status}");
@@ -47,7 +47,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_breaks_is_tried_again_before_its_first_delta_and_never_after() {
+async fn retries_end_at_the_first_delta() {
     let head = Reply::text("Hello.").header("x-first", "1");
     let role_only = br#"data: {"choices":[{"delta":{"role":"assistant"}}]}"#;
     for reply in [head.clone().close_after(0), head.close_after(role_only.len() + 40)] {
@@ -65,7 +65,7 @@ async fn an_answer_that_breaks_is_tried_again_before_its_first_delta_and_never_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_will_be_the_same_next_time_is_not_tried_again() {
+async fn permanent_errors_are_not_retried() {
     let overflow = json!({"message": "too long", "code": "context_length_exceeded"});
     for reply in [
         Reply::error(400, "bad"),
@@ -85,7 +85,7 @@ async fn what_will_be_the_same_next_time_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_asks_to_wait_is_waited_up_to_the_cap() {
+async fn retry_after_is_honored_up_to_the_cap() {
     let date = "Sun, 06 Nov 1994 08:49:37 GMT";
     let later = "Sun, 06 Nov 1994 08:49:44 GMT";
     for (reply, wait) in [
@@ -115,7 +115,7 @@ async fn what_the_server_asks_to_wait_is_waited_up_to_the_cap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_for_a_request_is_for_all_its_tries() {
+async fn total_timeout_covers_all_attempts() {
     let patient = RetryConfig::new(9).initial_delay(Duration::ZERO);
     let limited = |server: &MemoryServer| {
         options(server).retry(patient.clone()).first_token_timeout(60).total_timeout(40)
@@ -150,7 +150,7 @@ async fn the_time_for_a_request_is_for_all_its_tries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_ends_the_wait() {
+async fn interrupts_end_the_retry_delay() {
     let server =
         MemoryServer::new(failing_then(Reply::error(503, "loading").header("retry-after", "50")));
     let mut client = Client::new(options(&server).build().unwrap()).unwrap();
@@ -171,7 +171,7 @@ async fn an_interrupt_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_rounds_are_tried_again_as_well() {
+async fn later_rounds_are_retried() {
     let tool = oa_tools::tool("look", "Looks").build(|_| async { Ok(json!("a cat")) });
     let server = MemoryServer::new(
         Script::from([
@@ -190,7 +190,7 @@ async fn later_rounds_are_tried_again_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again() {
+async fn rejected_usage_requests_are_remembered() {
     let refuses = |status| {
         Script::new().otherwise(Reply::by(move |request| {
             if request.json().get("stream_options").is_some() {
@@ -216,7 +216,7 @@ async fn a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_operation_can_be_tried_again() {
+async fn retry_with_backoff_takes_any_operation() {
     let tries = AtomicUsize::new(0);
     let server = MemoryServer::new(Script::new().otherwise(Reply::error(503, "down")));
     let options = options(&server).retry(RetryConfig::none()).build().unwrap();
@@ -229,7 +229,8 @@ async fn any_operation_can_be_tried_again() {
     assert_eq!(tries.into_inner(), 5);
 }
 
-/// A server that is down for a minute, and requests to it meanwhile.
+/// Lets clients ask a server that is down for a minute until they have an answer. Returns the numbers of requests
+/// and of questions, and how long after that minute the last answer was complete.
 async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) {
     let began = Instant::now();
     let up = Duration::from_secs(60);
@@ -266,7 +267,7 @@ async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_makes_no_more_than_the_budgeted_requests_and_passes() {
+async fn the_retry_budget_bounds_a_storm() {
     let (requests, asked, late) = storm(500, RetryConfig::new(10).budget(50)).await;
     println!(
         "500 clients asked {asked} times in {requests} requests; done {late:?} after the server"
@@ -275,8 +276,9 @@ async fn a_storm_makes_no_more_than_the_budgeted_requests_and_passes() {
     assert!(late < Duration::from_secs(15), "{late:?}");
 }
 
+/// The head of a response alone does not refill them.
 #[tokio::test(start_paused = true)]
-async fn a_retry_is_given_back_for_an_answer_that_begins_and_not_for_its_head() {
+async fn budgets_refill_when_an_answer_begins() {
     let lost = || Reply::text("Lost.").close_after(0);
     for failing in [Reply::error(503, "down"), lost()] {
         let server = MemoryServer::new(Script::new().otherwise(failing));
@@ -308,7 +310,7 @@ async fn a_retry_is_given_back_for_an_answer_that_begins_and_not_for_its_head() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_is_not_given_back_for_an_answer_that_is_given_up_before_it_begins() {
+async fn abandoned_answers_do_not_refill_budgets() {
     let lost = || Reply::text("Lost.").close_after(0);
     let late = Reply::text("Late.").delay_first(Duration::from_secs(60));
     let server = MemoryServer::new(Script::from([lost(), late, lost()]));
@@ -335,7 +337,7 @@ fn delays_are_those_of_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_send_takes_its_prompt_back_once_all_tries_are_used_up() {
+async fn exhausted_retries_take_the_prompt_back() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::error(503, "down")));
     let mut client = Client::new(options(&server).build().unwrap()).unwrap();
     let error: Error = client.send_message(Message::user("Go.")).await.unwrap_err();

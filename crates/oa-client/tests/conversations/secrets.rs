@@ -68,7 +68,7 @@ fn echoes() -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn a_key_is_not_shown_whatever_the_server_repeats() {
+async fn keys_echoed_by_servers_are_masked() {
     let lines = Lines::default();
     let _guard = lines.listen();
     let mut shown = Shown::default();
@@ -123,7 +123,7 @@ async fn a_key_is_not_shown_whatever_the_server_repeats() {
 }
 
 #[tokio::test]
-async fn a_key_is_not_shown_without_its_scheme_nor_if_it_is_short() {
+async fn keys_are_masked_with_or_without_a_scheme() {
     let said = |set: fn(AgentOptionsBuilder) -> AgentOptionsBuilder| {
         let words = "wrong: Bearer sk-12345, sk-12345, short, dXNlcjpwYXNz, client-0123456789, a plain word";
         let server = MemoryServer::new(Script::new().otherwise(Reply::error(401, words)));
@@ -156,7 +156,7 @@ async fn a_key_is_not_shown_without_its_scheme_nor_if_it_is_short() {
 }
 
 #[tokio::test]
-async fn a_key_is_not_shown_when_no_connection_comes_about_or_it_breaks() {
+async fn connection_errors_mask_keys() {
     let mut shown = Shown::default();
     let nobody = AgentOptions::builder().model("any").base_url("http://127.0.0.1:9/v1");
     let nobody = nobody.api_key(KEY).header("x-proxy", HEADER).retry(RetryConfig::none());
@@ -178,7 +178,7 @@ async fn a_key_is_not_shown_when_no_connection_comes_about_or_it_breaks() {
 }
 
 #[test]
-fn a_key_is_not_shown_by_what_refuses_it() {
+fn validation_errors_mask_keys() {
     let mut shown = Shown::default();
     let builder = || AgentOptions::builder().model("any");
     for refused in [

@@ -33,7 +33,7 @@ fn thinking(message: &Message) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn signed_blocks_of_litellm_go_back_whole() {
+async fn litellm_signed_blocks_are_sent_back() {
     let block = |thinking, signature: Option<&str>| json!([{ "type": "thinking", "thinking": thinking, "signature": signature }]);
     let deltas = [
         json!({ "reasoning_content": "One ", "thinking_blocks": block("One ", None) }),
@@ -52,7 +52,7 @@ async fn signed_blocks_of_litellm_go_back_whole() {
 }
 
 #[tokio::test]
-async fn the_opaque_signature_of_copilot_goes_back_with_the_text_it_signs() {
+async fn copilot_signatures_are_sent_back() {
     let deltas = [
         json!({ "content": null, "reasoning_text": "One " }),
         json!({ "content": null, "reasoning_text": "and one." }),
@@ -67,7 +67,7 @@ async fn the_opaque_signature_of_copilot_goes_back_with_the_text_it_signs() {
 }
 
 #[tokio::test]
-async fn thinking_without_a_signature_does_not_go_back() {
+async fn unsigned_thinking_is_not_sent_back() {
     let block = json!([{ "type": "thinking", "thinking": "One", "signature": null }]);
     let deltas = [json!({ "reasoning_text": "One", "thinking_blocks": block })];
     let (sent, kept) = sent_back(&deltas, &[]).await;

@@ -54,7 +54,7 @@ fn unfit(error: &Error) -> String {
 }
 
 #[tokio::test]
-async fn the_form_goes_out_with_the_prompt_and_with_no_other() {
+async fn response_format_is_sent_for_one_prompt() {
     let server = strict([Reply::text("Hi."), Reply::text(OSLO), Reply::text("Bye.")]);
     let mut client = client(manual(&server));
     talk(&mut client, "Hello.").await;
@@ -95,7 +95,7 @@ async fn the_form_goes_out_with_the_prompt_and_with_no_other() {
 }
 
 #[tokio::test]
-async fn words_fences_and_thinking_around_the_object_are_passed_over() {
+async fn text_around_the_object_is_skipped() {
     for around in
         ["```json\nOSLO\n```", "Here you are:\nOSLO\nAnything else?", "<think>{}</think>OSLO"]
     {
@@ -109,8 +109,9 @@ async fn words_fences_and_thinking_around_the_object_are_passed_over() {
     }
 }
 
+/// The model is sent the errors of each attempt.
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_told_why_and_leaves_no_trace() {
+async fn invalid_answers_leave_no_trace() {
     let server = strict([
         Reply::text(r#"{"city": 5, "people": null, "sights": []}"#),
         Reply::text("It is Oslo."),
@@ -139,8 +140,9 @@ async fn an_answer_that_does_not_fit_is_told_why_and_leaves_no_trace() {
     assert_eq!(server.requests()[3].messages().len(), 3);
 }
 
+/// The last answer stays in history.
 #[tokio::test]
-async fn tries_are_bounded_and_the_last_answer_stays() {
+async fn attempts_are_bounded() {
     let server = strict([
         Reply::text("One."),
         Reply::text("Two."),
@@ -170,7 +172,7 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
 }
 
 #[tokio::test]
-async fn who_refuses_is_not_asked_again() {
+async fn refusals_are_not_retried() {
     for (reply, why, said) in [
         (Reply::new().refuse("I will not."), "the model refused to answer", Some("I will not.")),
         (Reply::new().finish("content_filter"), "the model refused to answer", None),
@@ -185,7 +187,7 @@ async fn who_refuses_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_tried_once_more_with_a_hint() {
+async fn cut_answers_are_retried_once_with_a_hint() {
     let cut = || Reply::text(r#"{"city": "Os"#).finish("length");
     let server = strict([cut(), Reply::text(OSLO), Reply::text("Hi.")]);
     let mut client = client(manual(&server));
@@ -222,7 +224,7 @@ async fn a_cut_answer_is_tried_once_more_with_a_hint() {
 }
 
 #[tokio::test]
-async fn an_answer_of_nothing_and_a_stream_that_breaks_off_are_asked_for_again() {
+async fn empty_and_truncated_answers_are_retried() {
     let server = strict([
         Reply::new().think("Hm."),
         Reply::text(r#"{"city": "Os"#).without_finish().without_done(),
@@ -236,7 +238,7 @@ async fn an_answer_of_nothing_and_a_stream_that_breaks_off_are_asked_for_again()
 }
 
 #[tokio::test]
-async fn an_error_in_a_later_try_leaves_the_prompt_to_go_on_from() {
+async fn errors_in_later_attempts_keep_the_prompt() {
     let server = strict([Reply::text("Oslo."), Reply::error(400, "no"), Reply::text("Fine.")]);
     let mut client = client(manual(&server));
     let error = client.send_for::<Place>("Where?").await.unwrap_err();
@@ -252,7 +254,7 @@ async fn an_error_in_a_later_try_leaves_the_prompt_to_go_on_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_ends_all_tries_and_is_an_error_of_its_own() {
+async fn interrupts_end_all_attempts() {
     let server =
         strict([Reply::text("Oslo."), stalling(&["{\"city\"", ": \"Os"]), Reply::text("Hi.")]);
     let mut client = client(manual(&server));
@@ -274,7 +276,7 @@ async fn an_interrupt_ends_all_tries_and_is_an_error_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_for_a_prompt_is_for_all_its_tries() {
+async fn max_run_time_covers_all_attempts() {
     let slow = || Reply::text("Oslo.").delay_head(Duration::from_secs(4));
     let server = strict([slow(), slow(), slow(), Reply::text("Hi.")]);
     let mut client = client(manual(&server).max_run_time(Duration::from_secs(10)));
@@ -285,7 +287,7 @@ async fn the_time_for_a_prompt_is_for_all_its_tries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_at_any_moment_it_leaves_a_client_to_go_on_with() {
+async fn dropped_requests_leave_a_usable_client() {
     for moment in 0..60 {
         let slow = |text: &str| {
             let reply = Reply::text(text).delay(Duration::from_millis(100));
@@ -315,7 +317,7 @@ async fn dropped_at_any_moment_it_leaves_a_client_to_go_on_with() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_hooked_once() {
+async fn prompt_hooks_run_once() {
     let asked = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&asked);
     let hooks =
@@ -333,7 +335,7 @@ async fn a_prompt_is_hooked_once() {
 }
 
 #[tokio::test]
-async fn a_caller_can_demand_more_than_the_type() {
+async fn callers_can_add_checks() {
     let small = OSLO.replace("717710", "7");
     let server = strict([Reply::text(small), Reply::text(OSLO)]);
     let mut client = client(manual(&server));
@@ -347,7 +349,7 @@ async fn a_caller_can_demand_more_than_the_type() {
 }
 
 #[tokio::test]
-async fn what_a_type_says_of_itself_counts_and_is_bounded() {
+async fn deserialize_errors_are_sent_and_bounded() {
     #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
     struct Port {
         #[serde(deserialize_with = "even")]
@@ -367,7 +369,7 @@ async fn what_a_type_says_of_itself_counts_and_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_single_question_without_a_conversation() {
+async fn query_for_returns_a_typed_answer() {
     let server = strict([Reply::text(r#"{"value": ["a", "b"]}"#), Reply::text(r#"{"n": 1}"#)]);
     let options = manual(&server).build().unwrap();
     let answer = query_for::<Vec<String>>("Two letters?", &options).await.unwrap();
@@ -382,7 +384,7 @@ async fn a_single_question_without_a_conversation() {
 }
 
 #[tokio::test]
-async fn what_cannot_act_is_refused_before_anything_is_sent() {
+async fn invalid_options_fail_before_sending() {
     let server = strict([Reply::text("Hi.")]);
     let mut client =
         client(manual(&server).extra_body(json!({"response_format": {"type": "text"}})));

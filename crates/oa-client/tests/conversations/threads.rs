@@ -49,7 +49,7 @@ async fn the_futures_of_an_answer_are_send() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_lives_in_a_task_of_its_own() {
+async fn clients_can_live_in_their_own_task() {
     let script = Script::from([
         Reply::text("I add. ").call_with_id("c", "add", json!({"a": 1, "b": 2})),
         Reply::text("It is 3."),
@@ -106,7 +106,7 @@ async fn a_client_lives_in_a_task_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_clients_of_one_set_of_options_talk_at_once() {
+async fn clients_share_options_concurrently() {
     let echo = Reply::by(|request| {
         let said = request.messages().last().map(|message| message["content"].clone());
         Reply::text(said.as_ref().and_then(|said| said.as_str()).unwrap_or_default())
@@ -133,7 +133,7 @@ async fn many_clients_of_one_set_of_options_talk_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_of_blocks_moves_between_threads() {
+async fn clients_move_between_tasks_mid_stream() {
     let server = strict([Reply::text("one two three")]);
     let mut client = client(manual(&server));
     client.send("Count.").await.unwrap();

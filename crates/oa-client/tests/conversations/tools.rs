@@ -62,7 +62,7 @@ const FIRST: &str = r#"call_1 {"a":1,"b":2}"#;
 const SECOND: &str = r#"call_2 {"a":3,"b":4}"#;
 
 #[tokio::test]
-async fn tools_are_offered_and_calls_come_whole() {
+async fn tools_are_offered_and_calls_returned() {
     let server = MemoryServer::new(calling());
     let options = builder(&server).tool_choice(ToolChoice::Required).parallel_tool_calls(true);
     assert_eq!(calls(options).await.0, [FIRST, SECOND]);
@@ -86,7 +86,7 @@ async fn tools_are_offered_and_calls_come_whole() {
 }
 
 #[test]
-fn what_cannot_be_offered_is_refused_when_options_are_built() {
+fn invalid_tool_options_are_rejected() {
     let builder = || AgentOptions::builder().model("any");
     let refused = |builder: AgentOptionsBuilder| builder.build().unwrap_err().to_string();
     assert_eq!(refused(builder().tool(add()).tool(add())), "Duplicate tool name: add");
@@ -113,7 +113,7 @@ fn what_cannot_be_offered_is_refused_when_options_are_built() {
 }
 
 #[tokio::test]
-async fn a_prompt_hook_blocks_changes_or_fails_before_anything_is_sent() {
+async fn prompt_hooks_run_before_the_request() {
     let ask = async |hooks: Hooks, script: Script| {
         let server = MemoryServer::new(script);
         let (_, error) = calls(builder(&server).hooks(hooks)).await;
@@ -140,7 +140,7 @@ async fn a_prompt_hook_blocks_changes_or_fails_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_hook_blocks_is_an_error_and_the_others_pass() {
+async fn blocked_calls_become_errors() {
     let server = MemoryServer::new(calling());
     let hooks = Hooks::new().add_pre_tool_use(|event| async move {
         // The conversation ends with the model's message.
@@ -156,7 +156,7 @@ async fn a_call_that_a_hook_blocks_is_an_error_and_the_others_pass() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_hook_changes_comes_with_the_new_input() {
+async fn changed_calls_have_the_new_input() {
     let server = MemoryServer::new(calling());
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async {
@@ -174,8 +174,9 @@ async fn a_call_that_a_hook_changes_comes_with_the_new_input() {
     assert_eq!(calls(builder(&server).hooks(other)).await.0, [FIRST, SECOND]);
 }
 
+/// A hook that panics blocks only its call.
 #[tokio::test]
-async fn nothing_passes_a_hook_that_fails_and_a_panic_blocks_the_call() {
+async fn failing_hooks_return_no_calls() {
     let server = MemoryServer::new(calling());
     let failing = Hooks::new().try_add_pre_tool_use(|_| async { Err(HookError::new("no policy")) });
     let (seen, error) = calls(builder(&server).hooks(failing)).await;
@@ -193,7 +194,7 @@ async fn nothing_passes_a_hook_that_fails_and_a_panic_blocks_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_takes_too_long_fails() {
+async fn slow_hooks_time_out() {
     let server = MemoryServer::new(calling());
     let slow = Hooks::new()
         .add_pre_tool_use(|_| async {

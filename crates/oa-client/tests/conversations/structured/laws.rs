@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_model_does_the_conversation_is_valid_and_free_of_failures(
+    fn history_stays_valid_and_free_of_failures(
         turns in vec(turn(), 0..7),
         tries in 1_u32..4,
         by_tool in any::<bool>(),

@@ -11,7 +11,7 @@ use super::{OSLO, Place, oslo};
 use suite::talk::{adder, auto, client, echo, line, manual, stalling, strict, talk, told};
 
 #[tokio::test]
-async fn values_and_the_type_as_far_as_it_goes() {
+async fn partial_values_deserialize_early() {
     let text = r#"{"city": "Oslo is nice", "people": 717710, "sights": ["the opera house", "x"]}"#;
     let server = strict([Reply::text(format!("Sure! {text}"))]);
     let mut client = client(manual(&server));
@@ -38,7 +38,7 @@ async fn values_and_the_type_as_far_as_it_goes() {
 }
 
 #[tokio::test]
-async fn each_answer_begins_anew() {
+async fn each_attempt_starts_a_new_value() {
     let server = strict([Reply::text("{\"city\": \"a b"), Reply::text(OSLO)]);
     let mut client = client(manual(&server));
     let mut stream = client.send_for::<Place>("Where?").stream();
@@ -55,7 +55,7 @@ async fn each_answer_begins_anew() {
 }
 
 #[tokio::test]
-async fn of_an_output_tool_it_is_the_arguments() {
+async fn output_tool_arguments_are_streamed() {
     let arguments = json!({"city": "Oslo", "people": 717_710});
     let server = strict([
         Reply::new().say("{}").call("add", json!({"a": 1, "b": 2})),
@@ -120,7 +120,7 @@ async fn every_event_of_the_turn_can_be_seen() {
 }
 
 #[tokio::test]
-async fn a_list_is_seen_without_what_is_around_it() {
+async fn lists_are_streamed_without_their_wrapper() {
     let text = r#"{"value": [1, 2, 3]}"#;
     let server = strict([Reply::text(text).cut(Cut::Every(1))]);
     let mut client = client(manual(&server));
@@ -135,7 +135,7 @@ async fn a_list_is_seen_without_what_is_around_it() {
 }
 
 #[tokio::test]
-async fn final_text_only_shows_it_in_one_piece() {
+async fn final_text_only_yields_one_value() {
     let server = strict([Reply::text("Oslo."), Reply::text(OSLO)]);
     let mut client = client(auto(&server).final_text_only(true));
     let mut stream = client.send_for::<Place>("Where?").stream();
@@ -148,7 +148,7 @@ async fn final_text_only_shows_it_in_one_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stops_looking_ends_the_turn() {
+async fn dropping_the_stream_ends_the_turn() {
     let server = strict([stalling(&["{\"city\": \"Os"]), Reply::text("Hi.")]);
     let mut client = client(manual(&server));
     let mut stream = client.send_for::<Place>("Where?").stream();
@@ -169,7 +169,7 @@ async fn whoever_stops_looking_ends_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_answer_begins_the_prompt_is_sent_anew() {
+async fn unanswered_prompts_are_sent_again() {
     let slow = Reply::text(OSLO).delay_head(Duration::from_secs(2));
     let server = strict([slow, Reply::text(OSLO)]);
     let mut client = client(manual(&server));
@@ -180,7 +180,7 @@ async fn before_the_answer_begins_the_prompt_is_sent_anew() {
 }
 
 #[tokio::test]
-async fn the_end_tells_what_went_wrong() {
+async fn finish_returns_the_error() {
     let server = strict([Reply::error(400, "no")]);
     let mut client = client(manual(&server));
     let mut stream = client.send_for::<Place>("Where?").stream();

@@ -62,8 +62,9 @@ fn system_prompt(request: &Request) -> Option<String> {
     (first["role"] == "system").then(|| first["content"].as_str().expect("text").to_owned())
 }
 
+/// The rejection is reported once, and remembered by all clients with the same options.
 #[tokio::test]
-async fn a_server_without_schemas_is_asked_for_an_object_told_of_and_remembered() {
+async fn rejected_schemas_fall_back_to_an_object() {
     for (status, words) in REFUSALS {
         let server = picky(&["json_object"], status, words);
         let options = manual(&server).system_prompt("Be brief.").build().unwrap();
@@ -103,7 +104,7 @@ async fn a_server_without_schemas_is_asked_for_an_object_told_of_and_remembered(
 }
 
 #[tokio::test]
-async fn a_server_without_any_format_is_told_in_words() {
+async fn rejected_formats_fall_back_to_the_prompt() {
     for (status, words) in [
         (400, "'response_format.type' must be 'text'"),
         (405, "json_object response format is not supported for model: any"),
@@ -142,7 +143,7 @@ async fn a_server_without_any_format_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn in_words_an_answer_that_does_not_fit_is_corrected_as_any() {
+async fn corrections_follow_a_format_fallback() {
     let replies = [
         Reply::error(400, REFUSALS[0].1),
         Reply::text(r#"{"city": 5}"#),
@@ -167,7 +168,7 @@ async fn in_words_an_answer_that_does_not_fit_is_corrected_as_any() {
 }
 
 #[tokio::test]
-async fn what_the_caller_has_chosen_is_not_changed() {
+async fn chosen_output_modes_do_not_fall_back() {
     let refused = || picky(&["json_object"], REFUSALS[0].0, REFUSALS[0].1);
     let server = refused();
     let mut client = client(manual(&server));
@@ -194,7 +195,7 @@ async fn what_the_caller_has_chosen_is_not_changed() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_schema_is_told_to_the_caller() {
+async fn schema_errors_are_returned() {
     let words = "Invalid schema for response_format 'Place': 'additionalProperties' is required.";
     let server = MemoryServer::new(Reply::error(400, words));
     let mut client = client(manual(&server));
@@ -204,7 +205,7 @@ async fn what_is_wrong_with_a_schema_is_told_to_the_caller() {
 }
 
 #[tokio::test]
-async fn each_server_is_asked_in_its_own_way() {
+async fn fallbacks_are_remembered_per_server() {
     let (poor, rich) = (picky(&[], 400, "no response_format"), picky(&["json_schema"], 400, "no"));
     let endpoint = |server: &MemoryServer| {
         let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
@@ -224,7 +225,7 @@ async fn each_server_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_line_in_the_log_tells_of_it() {
+async fn fallbacks_are_logged_once() {
     let lines = Lines::default();
     let _listening = lines.listen();
     let server = picky(&["json_object"], REFUSALS[0].0, REFUSALS[0].1);

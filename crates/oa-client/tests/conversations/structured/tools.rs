@@ -25,7 +25,7 @@ fn calling(id: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn with_tools_the_answer_is_the_call_of_one_and_stands_as_text() {
+async fn output_tool_calls_become_text() {
     let server = strict([
         Reply::new().say("I'll add.").call_with_id("c1", "add", json!({"a": 1, "b": 2})),
         Reply::new().say("Here.").think("Done.").call("final_answer", input()),
@@ -52,7 +52,7 @@ async fn with_tools_the_answer_is_the_call_of_one_and_stands_as_text() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_the_result_of_the_call() {
+async fn argument_errors_are_call_results() {
     let server = strict([
         Reply::new().call_with_id("c1", "final_answer", json!({"city": 5})),
         calling("c2"),
@@ -81,7 +81,7 @@ async fn arguments_that_do_not_fit_are_the_result_of_the_call() {
 }
 
 #[tokio::test]
-async fn tries_are_bounded_and_the_last_stands_as_text() {
+async fn the_last_invalid_call_becomes_text() {
     let wrong = |id: &str| Reply::new().call_with_id(id, "final_answer", json!({"city": 5}));
     let server = strict([wrong("c1"), wrong("c2"), Reply::text("Bye.")]);
     let mut client = client(auto(&server).tool(adder()));
@@ -93,7 +93,7 @@ async fn tries_are_bounded_and_the_last_stands_as_text() {
 }
 
 #[tokio::test]
-async fn a_cut_call_is_tried_once_more_with_a_hint() {
+async fn cut_calls_are_retried_once_with_a_hint() {
     let cut = || Reply::new().call("final_answer", "{\"city\": \"Os").finish("length");
     for options in [auto, manual] {
         let fits = Reply::new().call("final_answer", OSLO);
@@ -117,7 +117,7 @@ async fn a_cut_call_is_tried_once_more_with_a_hint() {
 }
 
 #[tokio::test]
-async fn text_in_place_of_a_call_is_taken_if_it_fits() {
+async fn valid_text_replaces_a_call() {
     let server = strict([Reply::text("It is Oslo."), Reply::text(format!("So: {OSLO}"))]);
     let mut client = client(auto(&server).tool(adder()));
     let answer = client.send_for::<Place>("Where?").await.unwrap();
@@ -130,7 +130,7 @@ async fn text_in_place_of_a_call_is_taken_if_it_fits() {
 }
 
 #[tokio::test]
-async fn beside_other_calls_it_is_no_answer_yet() {
+async fn the_output_tool_must_be_called_alone() {
     let both = Reply::new().call_with_id("c1", "final_answer", json!({"city": "?"})).call_with_id(
         "c2",
         "add",
@@ -146,8 +146,9 @@ async fn beside_other_calls_it_is_no_answer_yet() {
     assert_eq!(history[3], "tool: c2=3.0");
 }
 
+/// Calls with different values are rejected.
 #[tokio::test]
-async fn said_twice_it_is_one_answer_and_two_are_none() {
+async fn equal_output_calls_count_as_one() {
     let twice = |one: serde_json::Value, other: serde_json::Value| {
         Reply::new().call("final_answer", one).call("final_answer", other)
     };
@@ -160,7 +161,7 @@ async fn said_twice_it_is_one_answer_and_two_are_none() {
 }
 
 #[tokio::test]
-async fn the_answer_is_no_round_and_no_call_for_hooks() {
+async fn hooks_and_rounds_ignore_the_output_tool() {
     let asked = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&asked);
     let hooks = Hooks::new().add_pre_tool_use(move |event| {
@@ -175,7 +176,7 @@ async fn the_answer_is_no_round_and_no_call_for_hooks() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_no_call_for_hooks_either() {
+async fn hooks_ignore_invalid_output_calls() {
     let seen = Log::default();
     let (before, after) = (seen.clone(), seen.clone());
     let hooks = Hooks::new()
@@ -203,7 +204,7 @@ async fn an_answer_that_does_not_fit_is_no_call_for_hooks_either() {
 }
 
 #[tokio::test]
-async fn a_limit_of_the_turn_is_told_as_such() {
+async fn limits_are_named_in_the_error() {
     let limited = |builder: AgentOptionsBuilder| builder.tool(adder()).max_tool_iterations(1);
     let server = strict([calling("c1"), calling("c2"), Reply::text("Bye.")]);
     let mut client = client(limited(auto(&server)));
@@ -224,7 +225,7 @@ async fn a_limit_of_the_turn_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn who_runs_tools_himself_gets_an_answer_or_his_calls() {
+async fn manual_mode_returns_output_or_calls() {
     let server = strict([
         Reply::new().call("final_answer", json!({"city": 5})),
         Reply::new().call("final_answer", input()),
@@ -248,7 +249,7 @@ async fn who_runs_tools_himself_gets_an_answer_or_his_calls() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() {
+async fn waiting_calls_are_an_output_error() {
     for (approved, result) in [(true, "3.0"), (false, "not now")] {
         let server = strict([
             Reply::new().call("final_answer", json!({"city": 5})),
@@ -285,7 +286,7 @@ async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() 
         let requests = server.requests();
         assert!(last_words(&requests[2]).contains(result), "{}", last_words(&requests[2]));
         let offered = requests[2].json()["tools"].as_array().unwrap().len();
-        assert_eq!(offered, 1, "the output tool is no more: this is no answer of a type");
+        assert_eq!(offered, 1, "the output tool is offered only for structured output");
         assert!(open_calls(client.history()).is_empty());
         // The next one may be.
         let answer = client.send_for::<Place>("And now?").await.unwrap();
@@ -294,7 +295,7 @@ async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() 
 }
 
 #[tokio::test]
-async fn calls_that_nobody_permits_are_answered_by_the_next_prompt() {
+async fn new_prompts_close_waiting_calls() {
     let server = strict([calling("c1"), Reply::new().call("final_answer", input())]);
     let options = auto(&server).tool(adder()).permission_mode(PermissionMode::Ask);
     let mut client = client(options);
@@ -311,7 +312,7 @@ async fn calls_that_nobody_permits_are_answered_by_the_next_prompt() {
 }
 
 #[tokio::test]
-async fn the_caller_may_choose() {
+async fn callers_choose_mode_and_tool_name() {
     let server = strict([Reply::new().call("reply", input())]);
     let mut client = client(manual(&server).response_format(json!({"type": "json_object"})));
     let asked = client.send_for::<Place>("Where?").mode(OutputMode::Tool).tool_name("reply");
@@ -336,7 +337,7 @@ async fn the_caller_may_choose() {
 }
 
 #[tokio::test]
-async fn a_choice_of_the_callers_is_kept() {
+async fn tool_choice_is_kept() {
     let server = strict([Reply::new().call("final_answer", input())]);
     let options = auto(&server).tool(adder()).tool_choice(ToolChoice::Auto);
     client(options).send_for::<Place>("Where?").await.unwrap();
@@ -344,7 +345,7 @@ async fn a_choice_of_the_callers_is_kept() {
 }
 
 #[tokio::test]
-async fn where_calls_are_text_the_answer_is_one_too() {
+async fn text_dialects_call_the_output_tool() {
     let says = |name: &str, input: serde_json::Value| {
         let call = ToolUseBlock::new("c", name, input);
         Reply::text(format!("So.\n{}\n", TaggedJson::new().write_call(&call)))
@@ -373,7 +374,7 @@ async fn where_calls_are_text_the_answer_is_one_too() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_asked_for_is_not_taken_for_a_call() {
+async fn requested_objects_are_not_text_calls() {
     let server = strict([Reply::text(OSLO)]);
     let mut client = client(auto(&server).tool_mode(ToolMode::TaggedJson));
     assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
