@@ -103,6 +103,7 @@ impl Trust {
     /// Returns the configuration of handshakes, if it was loaded.
     #[must_use]
     pub fn loaded(&self) -> Option<Arc<ClientConfig>> {
+        // Called from async code, so it does not wait for a thread that is loading.
         self.0.loaded.try_lock().ok()?.clone()
     }
 
@@ -117,6 +118,7 @@ impl Trust {
         if let Some(config) = &*loaded {
             return Ok(Arc::clone(config));
         }
+        // Under the lock, so that connections opened at the same time read the files once.
         let config = trusting_the_system_and(&self.0.roots, self.0.protocol)?;
         Ok(Arc::clone(loaded.insert(config)))
     }
@@ -136,12 +138,14 @@ fn trusting_the_system_and(own: &Roots, protocol: &[u8]) -> io::Result<Arc<Clien
     }
     // Some systems contain certificates that cannot be parsed.
     roots.add_parsable_certificates(found.certs);
+    // One unreadable file among many is no reason to fail; it is the error only if nothing was found.
     if roots.is_empty() {
         return Err(found.errors.into_iter().next().map_or_else(
             || io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"),
             io::Error::other,
         ));
     }
+    // The provider is named, because rustls' default is a global that the program may set or leave unset.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?

@@ -51,6 +51,7 @@ impl ResponseBody {
         pool: Arc<Pool>,
     ) -> Self {
         let reading = Reading { connection, incoming, peer, pool };
+        // A response without a body gives its connection back here, because its reader may never poll.
         let reading = if reading.incoming.is_end_stream() {
             reading.finish();
             None
@@ -120,9 +121,11 @@ impl Body for ResponseBody {
             }
             return Poll::Ready(Some(Ok(frame)));
         }
+        // The end or an error: the connection goes back to the pool, or is closed by the drop of `reading`.
         let reading = this.reading.take();
         Poll::Ready(reading.and_then(|reading| match frame {
             Some(Err(error)) => {
+                // hyper counts down from the content length; for a chunked body there is no exact size.
                 let announced = reading.incoming.size_hint().exact();
                 let error = Error::broken(&reading.peer, this.received, announced, error);
                 Some(Err(error))
@@ -148,6 +151,7 @@ impl Body for ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
+        // While panicking, the connection is just closed: a foreign stream that is polled could panic again.
         // A reader that stops at the stream's `[DONE]` has read everything but the last chunk.
         if let Some(mut reading) = self.reading.take()
             && !thread::panicking()

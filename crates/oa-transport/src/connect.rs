@@ -86,6 +86,8 @@ impl Connect {
             .collect();
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for (tried, address) in addresses.iter().enumerate() {
+            // Of 5 seconds, the first of two addresses gets 2.5. If it refuses at once, the second gets all
+            // 5; if it is silent, the second gets 2.5.
             let left = self.timeout.saturating_sub(begun.elapsed());
             let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             match timeout(share, TcpStream::connect(address)).await {
@@ -95,6 +97,7 @@ impl Connect {
                     return Ok(stream);
                 }
                 Ok(Err(error)) => failure = error,
+                // The last share is all the time that was left.
                 Err(_) if tried + 1 == addresses.len() => {
                     return Err(Error::connect_timeout(peer, self.timeout));
                 }
@@ -129,6 +132,7 @@ where
     fn dial(&self, uri: Uri) -> Pin<Box<dyn Future<Output = Result<Stream, Source>> + Send>> {
         let mut connector = self.0.clone();
         Box::pin(async move {
+            // A clone of a service need not be ready even if the original is, so this one is asked.
             poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
             let stream = connector.call(uri).await.map_err(Into::into)?;
             Ok(Stream::other(stream))

@@ -48,6 +48,7 @@ impl Connection {
     pub(crate) async fn new(stream: Stream) -> Result<Box<Self>, hyper::Error> {
         let relay = Arc::new(Relay::default());
         let wire = Wire::new(stream, Arc::clone(&relay));
+        // Ready at once: HTTP/1 has no handshake, and nothing is read or written before a request.
         let (sender, driver) =
             http1::Builder::new().max_buf_size(MAX_BUFFER).handshake(TokioIo::new(wire)).await?;
         Ok(Box::new(Self {
@@ -68,6 +69,7 @@ impl Connection {
         head: &RequestHead,
         body: RequestBody,
     ) -> impl Future<Output = Answered> + use<> {
+        // Before the request is written, so that every byte from now on counts as a part of its response.
         self.relay.await_answer();
         self.sender.send_request(head.with(body))
     }
@@ -98,6 +100,7 @@ impl Connection {
         incoming: &mut Incoming,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        // If the connection fails, hyper's body says only `connection error`. The driver ends with the cause.
         self.poll_with(cx.waker(), |inner| Pin::new(&mut *incoming).poll_frame(inner))
             .map_err(|error| self.failure.take().unwrap_or(error))
     }
@@ -107,6 +110,8 @@ impl Connection {
         self.relay.begin();
         self.drive();
         let mut cx = Context::from_waker(&self.waker);
+        // One poll is enough: a frame of data means that the reader stopped before the end. `begin` has
+        // disarmed the relay, so no task is woken for a body that nobody reads.
         matches!(Pin::new(incoming).poll_frame(&mut cx), Poll::Ready(None))
     }
 
@@ -114,6 +119,8 @@ impl Connection {
     pub(crate) fn is_alive(&mut self) -> bool {
         self.relay.begin();
         self.drive();
+        // On an idle connection, hyper takes the end of the stream or any byte as its end, so the driver has
+        // finished if there was either.
         self.is_idle()
     }
 
@@ -124,6 +131,8 @@ impl Connection {
 
     /// Returns true if the last request and response are complete, so another request may follow.
     pub(crate) fn is_idle(&self) -> bool {
+        // hyper signals readiness when it looks for the next request, which it does only after the response
+        // was read and the request was written. A request cut short by an early response leaves it unready.
         self.driver.is_some() && self.sender.is_ready()
     }
 
@@ -143,7 +152,10 @@ impl Connection {
     ) -> Poll<T> {
         self.relay.begin();
         self.drive();
+        // The driver first: it fills the channels that the future reads from, and empties those it writes to.
         let polled = poll(&mut Context::from_waker(&self.waker));
+        // Armed last, so that the wakeups between the two halves above wake nobody. One from outside in the
+        // meantime is not lost: `arm` sees it and wakes the task itself.
         if polled.is_pending() {
             self.relay.arm(waker);
         }
@@ -155,6 +167,7 @@ impl Connection {
             return;
         };
         let mut cx = Context::from_waker(&self.waker);
+        // hyper gives an error to the pending request, if there is one, and returns it here only if not.
         if let Poll::Ready(end) = driver.as_mut().poll(&mut cx) {
             self.failure = end.err();
             // Dropping the driver notifies pending futures that nothing more will come.

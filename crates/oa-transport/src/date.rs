@@ -19,6 +19,8 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     }
     // Years begin in March here, so that the odd day comes last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    // `(153 * month + 2) / 5` is the number of days before a month: 0, 31, 61, 92, 122, .. from March on. The
+    // epoch, 1 January 1970, is in month 10 of the year 1969.
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let days = 365 * year + leap_days(year) + (153 * month + 2) / 5 + day - 1;
     const EPOCH: u64 = 365 * 1969 + 1969 / 4 - 1969 / 100 + 1969 / 400 + (153 * 10 + 2) / 5;

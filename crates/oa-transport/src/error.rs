@@ -63,6 +63,8 @@ impl Error {
         source: hyper::Error,
     ) -> Self {
         use io::ErrorKind as Io;
+        // hyper's decoder reports a chunk size that is no number as `InvalidInput`, and one that is too large
+        // as `InvalidData`. A sum cannot overflow: `received` and the rest make up the content length.
         let how = match (io_kind(&source), announced) {
             (Some(Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe), _) => {
                 "connection reset".to_owned()

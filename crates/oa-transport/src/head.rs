@@ -54,6 +54,7 @@ impl RequestHead {
     }
 
     pub(crate) fn of(mut parts: Parts, peer: Arc<Peer>, host: HeaderValue) -> Self {
+        // Servers expect the path alone (RFC 9112, 3.2.1). The version is ours, whatever the caller built.
         let path = parts.uri.path_and_query().cloned();
         parts.uri = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
         parts.version = Version::HTTP_11;
@@ -70,6 +71,7 @@ impl RequestHead {
     /// Returns the complete request.
     pub(crate) fn with(&self, body: RequestBody) -> Request<RequestBody> {
         let mut parts = self.0.parts.clone();
+        // Without a body there is no length, so a GET goes out without the header.
         if body.is_empty() {
             parts.headers.remove(CONTENT_LENGTH);
         } else {

@@ -30,6 +30,8 @@ impl Peer {
             host: host.into(),
             port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
         };
+        // Last, so that the message can name the host: the URI itself must not be shown, it may hold a
+        // password.
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(format!(
                 "the request URI contains a user name or password (use a header instead): {peer}"

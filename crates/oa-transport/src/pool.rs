@@ -38,10 +38,14 @@ impl Pool {
             let mut idle = self.lock();
             // Keep the entry even if it becomes empty: usually the connection comes back.
             let entry = idle.iter_mut().find(|entry| *entry.peer == *peer)?;
+            // The one used last is the least likely to have been closed by the server. Those in front of it
+            // are left to expire, so a burst of requests does not keep its connections alive for ever.
             let latest = entry.connections.pop();
             // Check and close connections outside the lock.
             drop(idle);
             let mut latest = latest?;
+            // Nobody polled the connection while it was idle, so only `is_alive` can notice that the server
+            // closed it. A dead one is dropped here, and the next is tried.
             if latest.since.elapsed() < self.timeout && latest.connection.is_alive() {
                 return Some(latest.connection);
             }
@@ -53,11 +57,14 @@ impl Pool {
         if self.max_per_peer == 0 {
             return;
         }
+        // Before the lock: this drops the waker of the last reader, which can run any executor's code.
         connection.rest();
         let since = Instant::now();
         let mut idle = self.lock();
         let mut surplus = Vec::new();
+        // All peers are swept, because no request may ever come again to the others.
         idle.retain_mut(|PeerConnections { peer: other, connections }| {
+            // `put` appends, so the oldest come first and the expired ones are a prefix.
             let old = connections
                 .iter()
                 .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
@@ -65,6 +72,7 @@ impl Pool {
             if old > 0 {
                 surplus.extend(connections.drain(..old));
             }
+            // The entry of this peer is about to be filled.
             !connections.is_empty() || other == peer
         });
         let entry = idle.iter_mut().find(|entry| entry.peer == *peer);

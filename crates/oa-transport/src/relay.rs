@@ -19,6 +19,15 @@ pub(crate) struct Relay {
     task: Mutex<Option<Waker>>,
 }
 
+// | call | from | to | effect |
+// | --- | --- | --- | --- |
+// | `begin` | any | `IDLE` | the poll that starts handles all earlier wakeups |
+// | `wake` | `IDLE`, `WOKEN` | `WOKEN` | remembered, in case the poll returns `Pending` |
+// | `wake` | `ARMED` | `WOKEN` | wakes the task |
+// | `arm` | `IDLE` | `ARMED` | the poll returned `Pending` |
+// | `arm` | `WOKEN` | `WOKEN` | wakes the task, which polls again |
+//
+// `begin` and `arm` are called by the owner of the connection only, so they do not race with each other.
 /// No task waits; a poll may be running.
 const IDLE: u8 = 0;
 /// Woken since the last poll began.
@@ -39,6 +48,7 @@ impl Relay {
 
     /// Registers `waker`, and wakes it immediately if there was a wakeup since the poll began.
     pub(crate) fn arm(&self, waker: &Waker) {
+        // The waker is stored before the state says so: a wakeup that finds `ARMED` must find the waker, too.
         let mut task = self.task();
         match &*task {
             Some(armed) if armed.will_wake(waker) => (),
@@ -92,8 +102,12 @@ impl Wake for Relay {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        // Between the swap and the take, the task may poll on its own and arm again. Then this wakeup takes
+        // the new waker, and a later one finds none. Nothing is lost: the task is woken here after it armed,
+        // and the poll that follows begins with the causes of both.
         if self.state.swap(WOKEN, Ordering::AcqRel) == ARMED {
             let task = self.task().take();
+            // The guard is gone by now: a waker may poll its task at once, which arms this relay.
             if let Some(task) = task {
                 task.wake();
             }

@@ -83,6 +83,7 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // Empty segments are skipped: an empty frame would cost a poll and carry nothing.
         while let Some(segment) = self.segments().get(self.next).cloned() {
             self.next += 1;
             if !segment.is_empty() {

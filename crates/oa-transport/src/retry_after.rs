@@ -26,6 +26,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// than anyone waits, but not the same as no number.
 fn amount(text: &str, seconds: f64) -> Option<Duration> {
     let text = text.trim();
+    // `f64` also parses `inf`, `NaN` and negative numbers, none of which is a delay.
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     let number = text.parse::<f64>().ok().filter(|_| is_number)?;

@@ -121,12 +121,16 @@ impl Shared {
         head: RequestHead,
         body: RequestBody,
     ) -> Result<Response<ResponseBody>, Error> {
+        // At most two attempts: an idle connection first, then a new one, whose outcome is final. The
+        // connection of a failed attempt is dropped at the end of this block, before another is opened.
         if let Some(mut connection) = self.pool.take(head.peer()) {
             let mut sent = pin!(connection.send(&head, body.clone()));
             match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
                 Ok(response) => return Ok(self.wrap(response, connection, &head)),
                 Err(error) => {
                     let Unanswered { error, was_sent } = connection.unanswered(error);
+                    // A request of which nothing was written is repeated whatever the error is. Otherwise the
+                    // model may be at work on it already, unless the server had closed the connection before.
                     if was_sent && !had_been_closed(&connection, &error) {
                         return Err(Error::head(head.peer(), connection.heard(), error));
                     }
@@ -152,6 +156,7 @@ impl Shared {
         match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
             Ok(response) => Ok(self.wrap(response, connection, &head)),
             Err(error) => {
+                // A server that closes a new connection has most likely failed on this very request.
                 let Unanswered { error, .. } = connection.unanswered(error);
                 Err(Error::head(peer, connection.heard(), error))
             }
@@ -162,6 +167,7 @@ impl Shared {
     fn destination(&self, uri: &Uri) -> Result<(Arc<Peer>, HeaderValue), Error> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let destination = match &mut *latest {
+            // Scheme and authority decide, not the path. An invalid URI leaves the old entry in place.
             Some(destination) if destination.is_of(uri) => destination,
             other => other.insert(Destination::new(uri)?),
         };
@@ -328,6 +334,8 @@ impl fmt::Debug for ResponseFuture {
 /// Returns true if a reused connection ended without a byte of a response.
 fn had_been_closed(connection: &Connection, error: &hyper::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    // Over TLS, a close without a close_notify alert reads as `UnexpectedEof`; over TCP, hyper sees the end
+    // of the stream itself and calls the message incomplete.
     connection.heard() == Heard::Nothing
         && (error.is_incomplete_message()
             || error.is_canceled()

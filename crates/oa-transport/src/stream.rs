@@ -108,6 +108,8 @@ impl Wire {
         speak: impl FnOnce(Pin<&mut Stream>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        // `Pending` without a waker is safe here: hyper polls the read half before each write, so the task is
+        // woken by the response or by the end of the stream.
         if self.is_mute {
             return Poll::Pending;
         }

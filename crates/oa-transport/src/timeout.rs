@@ -153,6 +153,7 @@ impl Watch {
     /// Expects the end of the answer: [`TimeoutKind::End`] expires after this much time without content,
     /// counted from now at the earliest. Bytes without content do not reset it, nor do repeated calls.
     pub fn expect_end(&mut self, within: Duration) {
+        // Readers repeat the call for every piece; only the first one, or another limit, starts the time.
         if self.end.is_none_or(|(_, known)| known != within) {
             self.end = Some((Instant::now(), within));
             self.stale = true;
@@ -169,6 +170,7 @@ impl Watch {
         self.last_bytes = now;
         if mem::take(&mut self.heard_content) {
             self.last_content = now;
+            // From here on `idle` counts instead of `first_token`, and may end before the timer that is set.
             if !self.begun {
                 self.begun = true;
                 self.stale = true;
@@ -193,6 +195,8 @@ impl Watch {
     /// Outside of a tokio runtime with time enabled.
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<TimeoutKind> {
         self.settle();
+        // The usual case, once for each read: the timer runs and knows this task. Arrivals only move
+        // deadlines later, so the timer stays as it is; it fires too early, and the loop below sets it again.
         if !self.stale
             && let Some(timer) = &self.timer
             && !timer.is_elapsed()
@@ -218,6 +222,7 @@ impl Watch {
                 self.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
+            // Otherwise the timer fired for a deadline that has moved since; the next round resets it.
             if deadline <= Instant::now() {
                 return Poll::Ready(kind);
             }
@@ -254,6 +259,7 @@ impl Watch {
                 next = Some((deadline, kind));
             }
         };
+        // Of equal deadlines the one added first is reported.
         add(total, self.total_from, TimeoutKind::Total);
         if let Some((since, within)) = self.end {
             add(Some(within), since.max(self.last_content), TimeoutKind::End);

@@ -23,6 +23,8 @@ impl Tls {
         if let Some(config) = self.0.loaded() {
             return Ok(config);
         }
+        // The system's certificates are files. If this future is dropped, the thread still finishes, and the
+        // next connection finds them loaded.
         let trust = self.0.clone();
         spawn_blocking(move || trust.load())
             .await
@@ -33,6 +35,7 @@ impl Tls {
         let config = self.config().await.map_err(|error| {
             Error::tls(peer, ": no root certificates could be loaded", Some(error.into()))
         })?;
+        // IP addresses are names, too: a certificate can be issued for one.
         let name = ServerName::try_from(peer.bare_host().to_owned()).map_err(|error| {
             Error::tls(peer, ": TLS cannot be used with this host name", Some(error.into()))
         })?;
