@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn templates_are_kept_of_answers_that_end_well_and_of_no_other() {
+    async fn only_complete_answers_keep_templates() {
         let endpoint = endpoint(Script::from([
             Reply::text("one two three"),
             Reply::text("one"),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_come_at_once_have_forms_each_and_few_are_kept() {
+    async fn concurrent_answers_have_own_templates() {
         let count = 3 * MOST_CACHES;
         let endpoint = endpoint(Script::from(vec![Reply::text("one"); count]));
         let mut answers = Vec::new();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_counts_and_the_oldest_is_forgotten() {
+    fn latest_note_counts_oldest_is_evicted() {
         let known = ByModel::default();
         for model in 0..MOST {
             known.note(&model.to_string(), model);

@@ -149,20 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn of_two_the_less_busy_one_is_always_taken() {
+    fn less_busy_of_two_is_picked() {
         assert_eq!(picks(&[1.0, 0.0], 100), [0, 100]);
         assert_eq!(picks(&[0.5, 0.75], 100), [100, 0]);
     }
 
     #[test]
-    fn the_busiest_of_all_is_never_taken_and_equals_share() {
+    fn busiest_is_never_picked() {
         let counts = picks(&[9.0, 1.0, 1.0, 1.0], 900);
         assert_eq!(counts[0], 0);
         assert!(counts[1..].iter().all(|count| (200..400).contains(count)), "{counts:?}");
     }
 
     #[test]
-    fn only_those_that_count_are_taken_however_they_come_and_go() {
+    fn only_available_servers_are_picked() {
         let mut balancer = Balancer::new(6, 1);
         let mut bits = 1_u64;
         for _ in 0..2_000 {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_those_of_the_moment() {
+    fn picks_use_current_loads() {
         let (mut balancer, both) = (Balancer::new(2, 1), [0, 1].into_iter().collect());
         for busy in [0, 1, 1, 0, 1, 0] {
             let load = |server| if server == busy { 5.0 } else { 4.0 };

@@ -22,7 +22,7 @@ use rustls::{ClientConfig, RootCertStore};
 pub struct Roots(Vec<CertificateDer<'static>>);
 
 impl Roots {
-    /// Parses PEM certificates: at least one, and nothing else.
+    /// Parses PEM certificates, at least one. Other sections, such as keys, are ignored.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_in_headers_is_the_first_that_makes_sense() {
+    fn first_valid_header_wins() {
         let read = |headers: &[(&str, &'static str)]| {
             let pair = |(name, value): &(&str, &'static str)| {
                 let name: HeaderName = name.parse().expect("it is a name");

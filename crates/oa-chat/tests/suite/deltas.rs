@@ -41,7 +41,7 @@ async fn calls_are_as_complete_as_those_of_a_server() {
 }
 
 #[tokio::test]
-async fn errors_end_the_answer_as_they_are() {
+async fn errors_end_the_answer_unchanged() {
     let broken = Error::new(ErrorKind::Limit, "the model is out of breath");
     let deltas = vec![Ok(AnswerDelta::text("Wait")), Err(broken)];
     let mut answer = AnswerStream::from_deltas(stream::iter(deltas));
@@ -55,13 +55,13 @@ async fn errors_end_the_answer_as_they_are() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_delta_is_an_empty_one() {
+async fn no_deltas_make_an_empty_answer() {
     let message = answer([]).message().await.unwrap();
     assert_eq!((message.content, message.finish_reason), (Vec::new(), FinishReason::Stop));
 }
 
 #[tokio::test]
-async fn the_message_at_the_end_counts() {
+async fn end_message_is_authoritative() {
     let mut last = AssistantMessage::new(vec![TextBlock::new("All of it.").into()]);
     (last.model, last.finish_reason) = (Some("tiny".to_owned()), FinishReason::Stop);
     let end = AnswerDelta::End { message: Box::new(last) };
@@ -72,7 +72,7 @@ async fn the_message_at_the_end_counts() {
 proptest! {
     /// A recording of an answer, played again, is the same answer: its deltas and its message.
     #[test]
-    fn recordings_play_the_same_answer(
+    fn recorded_deltas_replay_the_answer(
         pieces in prop::collection::vec((0..4_u8, "[a-z<>\u{e4}\n\"]{1,12}"), 0..12),
         finish in prop::sample::select(vec!["stop", "length", "tool_calls", "content_filter"]),
         tokens in prop::option::of(0..10_000_u64),

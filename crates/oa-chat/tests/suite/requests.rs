@@ -300,7 +300,7 @@ fn requests_can_be_compared() {
 }
 
 #[test]
-fn a_choice_of_a_tool_that_is_gone_is_dropped() {
+fn choice_of_a_removed_tool_is_dropped() {
     let request = ChatRequest::new("a", vec![Message::user("Hello.")]).with_options(|options| {
         options.parameters.tools = vec![spec("look"), spec("read")];
         options.parameters.tool_choice = Some(ToolChoice::Tool("read".into()));
@@ -312,7 +312,7 @@ fn a_choice_of_a_tool_that_is_gone_is_dropped() {
 }
 
 #[test]
-fn an_endpoint_is_shown_without_its_keys() {
+fn endpoint_debug_output_hides_keys() {
     let url = "http://me:s3cret-s3cret@host/v1";
     let shown = format!("{:?}", Endpoint::builder().base_url(url));
     assert!(!shown.contains("s3cret"), "{shown}");

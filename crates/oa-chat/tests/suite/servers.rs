@@ -14,7 +14,7 @@ fn addresses_of_providers_are_valid() {
 
 #[cfg(feature = "tls")]
 #[test]
-fn a_broken_root_certificate_is_an_error_of_build() {
+fn build_rejects_broken_root_certificates() {
     // Base64 within the marks of PEM, and nothing that is a certificate.
     let pem = "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
     for (pem, expected) in

@@ -35,7 +35,7 @@ fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_stays_with_its_server_in_whatever_way_tools_are_offered() {
+async fn stickiness_in_every_tool_mode() {
     let text = Reply::text(r#"<tool_call>{"name": "echo", "arguments": {"say": "a"}}</tool_call>"#);
     let ways = [
         ("calls", ToolMode::Native, false, call("1")),
@@ -64,8 +64,9 @@ async fn a_conversation_stays_with_its_server_in_whatever_way_tools_are_offered(
     }
 }
 
+/// History stays one conversation.
 #[tokio::test(start_paused = true)]
-async fn a_turn_with_tools_moves_at_every_stage_and_history_is_one_conversation() {
+async fn tool_turn_fails_over_at_every_stage() {
     let local = strict([
         call("call_0000000001"),
         Reply::text("Lost.").close_after(0),
@@ -92,7 +93,7 @@ async fn a_turn_with_tools_moves_at_every_stage_and_history_is_one_conversation(
 }
 
 #[tokio::test(start_paused = true)]
-async fn query_and_agents_share_a_router_and_its_caps() {
+async fn queries_and_agents_share_caps() {
     let server = MemoryServer::new(
         Script::new().otherwise(Reply::text("Done.").delay(Duration::from_millis(100))),
     );
@@ -111,8 +112,9 @@ async fn query_and_agents_share_a_router_and_its_caps() {
     assert_eq!((status.answered, status.in_use, router.waiting()), (6, 0, 0));
 }
 
+/// The text stays, as with a single server.
 #[tokio::test(start_paused = true)]
-async fn text_that_was_delivered_stays_and_the_turn_fails_as_with_one_server() {
+async fn break_after_output_fails_the_turn() {
     let delta = |words: &str| {
         format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": words } }] }))
     };
@@ -132,7 +134,7 @@ async fn text_that_was_delivered_stays_and_the_turn_fails_as_with_one_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_reported_before_the_next_one_answered_is_an_event() {
+async fn problems_before_failover_are_events() {
     let reported = Reply::sse("data: {\"error\": {\"message\": \"out of memory\"}}\n\n");
     let (first, second) = (strict([reported]), strict([Reply::text("Done.")]));
     let router = over([&first, &second]).build().unwrap();
@@ -151,7 +153,7 @@ async fn what_a_server_reported_before_the_next_one_answered_is_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_in_the_middle_of_an_answer_frees_the_place_and_is_no_failure() {
+async fn interrupt_frees_slot_without_failure() {
     let server = strict([stalling(&["One", " two"]), Reply::text("Done.")]);
     let router = over([&server]).cap(1).policy(Policy::LeastBusy).build().unwrap();
     let mut client = client(served_by(&router));
@@ -168,7 +170,7 @@ async fn an_interrupt_in_the_middle_of_an_answer_frees_the_place_and_is_no_failu
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_ends_the_wait_of_the_retries_around_it() {
+async fn interrupt_ends_a_retry_delay() {
     let trouble = Reply::error(503, "loading").header("retry-after", "50");
     let server = MemoryServer::new(Script::from(trouble).otherwise(Reply::text("Done.")));
     let router = Router::builder().endpoint(Server::new(endpoint(&server)).name("gpu"));
@@ -184,7 +186,7 @@ async fn an_interrupt_ends_the_wait_of_the_retries_around_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_dropped_leaves_nothing_behind() {
+async fn dropped_clients_free_slots_and_queue() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::silence()));
     let router = over([&server]).cap(1).build().unwrap();
     let tasks: Vec<_> = (0..5)

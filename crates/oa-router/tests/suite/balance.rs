@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn equal_servers_share_the_work() {
+async fn equal_servers_share_requests_evenly() {
     let [a, b, c] = ["A", "B", "C"].map(|name| slow(1_000, name));
     let router = over([&a, &b, &c]).policy(Policy::LeastBusy).seed(1).build().unwrap();
     let tasks: Vec<_> = (0..300).map(|_| ask_meanwhile(&router)).collect();
@@ -23,7 +23,7 @@ async fn equal_servers_share_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_avoided_until_its_answers_have_ended_and_not_only_begun() {
+async fn server_is_busy_until_answers_end() {
     let busy = server(Script::new().otherwise(lasting(60_000, "A")));
     let (b, c) = (saying("B"), saying("C"));
     let router = over([&busy, &b, &c]).policy(Policy::LeastBusy).seed(3).build().unwrap();
@@ -45,7 +45,7 @@ async fn a_busy_server_is_avoided_until_its_answers_have_ended_and_not_only_begu
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_all_have_caps_the_share_of_the_cap_counts() {
+async fn load_is_relative_to_caps() {
     let (small, large) = (slow(1_000, "S"), slow(1_000, "L"));
     let router = Router::builder()
         .endpoint(Server::new(endpoint(&small)).name("small").cap(4))
@@ -62,7 +62,7 @@ async fn where_all_have_caps_the_share_of_the_cap_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_fails_over_as_well_and_a_server_that_fails_fast_does_not_draw_everybody() {
+async fn fast_failing_server_attracts_no_load() {
     let (a, b, c) = (down(Reply::error(503, "no")), slow(100, "B"), slow(100, "C"));
     let router = over([&a, &b, &c]).policy(Policy::LeastBusy).build().unwrap();
     for _ in 0..10 {
@@ -77,7 +77,7 @@ async fn it_fails_over_as_well_and_a_server_that_fails_fast_does_not_draw_everyb
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_draws_the_same_servers() {
+async fn equal_seeds_pick_equal_servers() {
     let draws = async |seed: u64| {
         let servers = ["A", "B", "C", "D"].map(saying);
         let router = over(&servers).policy(Policy::LeastBusy).seed(seed).build().unwrap();

@@ -36,8 +36,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    /// Nothing passes while it is open, one request at a time while it is half open, and no pass is leaked.
     #[test]
-    fn nobody_passes_while_it_is_open_one_while_it_is_half_open_and_none_is_leaked(
+    fn passes_follow_the_state(
         steps in prop::collection::vec(step(), 0..200),
         failures in 1..4_u32,
     ) {
@@ -91,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn what_passed_before_it_opened_changes_nothing(
+    fn passes_of_old_generations_are_ignored(
         outcomes in prop::collection::vec(any::<bool>(), 1..20),
     ) {
         let mut breaker = Breaker::new(BreakerConfig::new(1));
@@ -117,7 +118,7 @@ fn fail_trial(breaker: &mut Breaker, now: &mut Instant) -> Duration {
 }
 
 #[test]
-fn the_time_doubles_up_to_its_bound_and_begins_anew_after_a_whole_answer() {
+fn open_time_doubles_until_an_answer() {
     let mut breaker = Breaker::new(BreakerConfig::new(1).max_open(Duration::from_secs(10)));
     let mut now = Instant::now();
     let pass = breaker.permit(now).unwrap();
@@ -136,7 +137,7 @@ fn the_time_doubles_up_to_its_bound_and_begins_anew_after_a_whole_answer() {
 }
 
 #[test]
-fn an_answer_that_was_under_way_before_a_row_of_failures_does_not_end_it() {
+fn earlier_answers_do_not_reset_failures() {
     let mut breaker = Breaker::new(BreakerConfig::new(3));
     let now = Instant::now();
     let fail = |breaker: &mut Breaker| {
@@ -157,8 +158,9 @@ fn an_answer_that_was_under_way_before_a_row_of_failures_does_not_end_it() {
     assert!(!breaker.permits(now));
 }
 
+/// The `Retry-After` of a request that passed before the circuit opened.
 #[test]
-fn a_later_retry_after_of_one_that_passed_before_lengthens_the_time_and_never_shortens_it() {
+fn late_retry_after_only_extends_open_time() {
     let mut breaker = Breaker::new(BreakerConfig::new(1));
     let now = Instant::now();
     let passes = [(); 4].map(|()| breaker.permit(now).unwrap());
@@ -170,8 +172,9 @@ fn a_later_retry_after_of_one_that_passed_before_lengthens_the_time_and_never_sh
     }
 }
 
+/// After a trial there is room for two, one more for each answer that begins, and then no limit.
 #[test]
-fn after_a_trial_it_lets_in_two_and_one_more_for_each_that_begins_until_there_are_many() {
+fn room_grows_by_one_per_answer() {
     let mut breaker = Breaker::new(BreakerConfig::new(1));
     let mut now = Instant::now();
     let pass = breaker.permit(now).unwrap();

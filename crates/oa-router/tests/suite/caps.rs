@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_held_until_the_answer_has_ended_and_the_next_one_goes_at_once() {
+async fn slots_are_held_until_answers_end() {
     let a = slow(1_000, "A");
     let router = over([&a]).cap(2).build().unwrap();
     let began = Instant::now();
@@ -32,7 +32,7 @@ async fn a_place_is_held_until_the_answer_has_ended_and_the_next_one_goes_at_onc
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_given_back_when_an_answer_is_dropped_or_interrupted_or_breaks() {
+async fn unfinished_answers_release_slots() {
     let stalled = || lasting(1_000_000, "A");
     let broken = Reply::sse("data: {\"choices\":[{\"delta\":{\"content\":\"A\"}}]}\n\ndata: x");
     let broken = broken.close_after(50);
@@ -66,7 +66,7 @@ async fn a_place_is_given_back_when_an_answer_is_dropped_or_interrupted_or_break
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_line_is_fair() {
+async fn queue_is_first_in_first_out() {
     let a = slow(10, "A");
     let router = over([&a]).cap(1).build().unwrap();
     let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -86,7 +86,7 @@ async fn the_line_is_fair() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_failed_elsewhere_keeps_its_place_in_the_line() {
+async fn failover_keeps_the_queue_position() {
     let a = server(Script::from([lasting(100, "A"), Reply::hang_up(), lasting(9_000, "A")]));
     let b = slow(1_000, "B");
     let router = over([&a, &b]).cap(1).build().unwrap();
@@ -112,7 +112,7 @@ async fn a_request_that_failed_elsewhere_keeps_its_place_in_the_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_is_an_error_that_may_be_retried() {
+async fn full_queue_is_a_retryable_error() {
     let a = slow(1_000, "A");
     let router = over([&a]).cap(1).queue(2).build().unwrap();
     let tasks = [(); 3].map(|()| ask_meanwhile(&router));
@@ -137,7 +137,7 @@ async fn a_full_queue_is_an_error_that_may_be_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_wait_has_an_end() {
+async fn longest_wait_ends_the_wait() {
     let a = slow(10_000, "A");
     let router = over([&a]).cap(1).longest_wait(3).build().unwrap();
     let task = ask_meanwhile(&router);
@@ -154,7 +154,7 @@ async fn the_wait_has_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_order_means_the_first_with_room() {
+async fn failover_policy_picks_first_with_room() {
     let (a, b) = (slow(1_000, "A"), slow(1_000, "B"));
     let router = over([&a, &b]).cap(2).build().unwrap();
     let tasks: Vec<_> = (0..5).map(|_| ask_meanwhile(&router)).collect();
@@ -167,7 +167,7 @@ async fn in_order_means_the_first_with_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_may_have_a_cap_of_its_own() {
+async fn server_cap_overrides_the_default() {
     let (a, b, c) = (slow(1_000, "A"), slow(1_000, "B"), saying("C"));
     let router = Router::builder()
         .endpoint(Server::new(endpoint(&a)).name("a").cap(1))
@@ -187,7 +187,7 @@ async fn a_server_may_have_a_cap_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_told_when_the_last_server_that_could_answer_is_left_alone() {
+async fn last_circuit_opening_rejects_the_queue() {
     let trouble = Reply::error(503, "down").header("retry-after", "30");
     let a = server(Script::from(trouble.delay_head(Duration::from_secs(1))));
     let router = over([&a]).cap(1).build().unwrap();

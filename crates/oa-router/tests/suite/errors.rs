@@ -9,8 +9,9 @@ use oa_testkit::{MemoryServer, Reply};
 
 use crate::{ask, ask_meanwhile, down, endpoint, over, saying, settle, slow};
 
+/// All on one line; the kind and status are those of the most relevant failure.
 #[tokio::test(start_paused = true)]
-async fn every_failure_is_told_in_one_line_and_the_most_telling_is_the_error() {
+async fn message_lists_every_failure() {
     let unreachable = down(Reply::reset());
     let wrong_model = down(Reply::error(404, "model 'any' not found"));
     let busy = down(Reply::error(503, "Loading\nmodel").header("x-request-id", "r1"));
@@ -29,7 +30,7 @@ async fn every_failure_is_told_in_one_line_and_the_most_telling_is_the_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_may_be_retried_if_one_of_them_may() {
+async fn retryable_if_any_failure_is() {
     let (a, b) = (down(Reply::error(404, "no")), down(Reply::error(403, "no")));
     let lasting = over([&a, &b]).build().unwrap();
     assert!(!ask(&lasting).await.unwrap_err().is_retryable());
@@ -57,7 +58,7 @@ async fn open_circuits_and_busy_servers_are_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_is_bounded_however_many_servers_there_are_and_whatever_they_say() {
+async fn messages_are_bounded() {
     let servers: Vec<MemoryServer> =
         (0..64).map(|_| down(Reply::error(503, "words ".repeat(10_000)))).collect();
     let router = Router::builder();
@@ -70,7 +71,7 @@ async fn an_error_is_bounded_however_many_servers_there_are_and_whatever_they_sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_server_is_quoted_as_it_is() {
+async fn single_server_error_is_unchanged() {
     let a = down(Reply::error(503, "loading").header("retry-after", "7"));
     let router = over([&a]).build().unwrap();
     let error = ask(&router).await.unwrap_err();
@@ -79,7 +80,7 @@ async fn a_single_server_is_quoted_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_answer_breaks_by_before_it_begins_is_told_with_the_others() {
+async fn early_breaks_are_listed() {
     let (a, b) = (down(Reply::text("Lost.").close_after(0)), down(Reply::error(503, "no")));
     let router = over([&a, &b]).build().unwrap();
     let options = oa_client::AgentOptions::builder().model("any").retry(RetryConfig::none());
@@ -97,7 +98,7 @@ async fn what_an_answer_breaks_by_before_it_begins_is_told_with_the_others() {
 }
 
 #[tokio::test]
-async fn keys_and_headers_are_shown_nowhere() {
+async fn debug_output_hides_keys_and_headers() {
     let server = saying("A");
     let secret = oa_chat::Endpoint::builder().base_url("http://gpu/v1").transport(server);
     let secret = secret.api_key("sk-secret").header("x-key", "hidden").build().unwrap();

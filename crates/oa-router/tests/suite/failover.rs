@@ -22,7 +22,7 @@ async fn after(first: Reply) -> (Result<String, oa_client::Error>, [usize; 2]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_server_is_asked_as_long_as_it_answers() {
+async fn first_server_is_preferred() {
     let (a, b) = (saying("A"), saying("B"));
     let router = over([&a, &b]).build().unwrap();
     for _ in 0..10 {
@@ -32,7 +32,7 @@ async fn the_first_server_is_asked_as_long_as_it_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_server_is_asked_at_once_whatever_the_stage() {
+async fn failover_at_every_stage_is_immediate() {
     let chunk = json!({ "choices": [{ "delta": { "role": "assistant" } }] });
     let role = format!("data: {chunk}\n\n");
     let reported = r#"data: {"error": {"message": "out of memory"}}"#;
@@ -60,7 +60,7 @@ async fn another_server_is_asked_at_once_whatever_the_stage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_server_is_asked_where_it_may_do_better_and_not_where_it_would_say_the_same() {
+async fn failover_depends_on_the_status() {
     for status in [301, 401, 402, 403, 404, 408, 409, 425, 429, 500, 501, 502, 503, 504, 529] {
         let (answer, asked) = after(Reply::error(status, "no")).await;
         assert_eq!((answer.unwrap().as_str(), asked), ("B", [1, 1]), "{status}");
@@ -80,7 +80,7 @@ async fn another_server_is_asked_where_it_may_do_better_and_not_where_it_would_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_again_once_something_was_delivered() {
+async fn no_failover_after_any_output() {
     let delta = |words: &str| {
         format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": words } }] }))
     };
@@ -103,7 +103,7 @@ async fn nothing_is_asked_again_once_something_was_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_begin_in_time_is_given_up_for_the_next() {
+async fn silent_server_times_out_to_the_next() {
     let (a, b) = (down(Reply::silence()), saying("B"));
     let options = || AgentOptions::builder().model("any").first_token_timeout(30);
     let ask = async |options: oa_client::AgentOptionsBuilder| {
@@ -130,7 +130,7 @@ async fn a_server_that_does_not_begin_in_time_is_given_up_for_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_go_around_all_servers_and_not_around_each() {
+async fn retries_wrap_the_whole_router() {
     let flaky = || server(Script::from(Reply::error(503, "busy")).otherwise(Reply::text("Done.")));
     let (a, b) = (flaky(), down(Reply::hang_up()));
     let router = over([&a, &b]).build().unwrap();
@@ -148,7 +148,7 @@ async fn retries_go_around_all_servers_and_not_around_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_goes_on_elsewhere_with_all_it_has_and_returns() {
+async fn failover_carries_the_whole_history() {
     let a = server(
         Script::from([Reply::text("One."), Reply::error(503, "down")])
             .otherwise(Reply::text("Three.")),
@@ -163,7 +163,7 @@ async fn a_conversation_goes_on_elsewhere_with_all_it_has_and_returns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn routers_stand_in_routers() {
+async fn routers_can_be_nested() {
     let (a, b, cloud) = (down(Reply::error(503, "no")), down(Reply::hang_up()), saying("Cloud"));
     let pool = over([&a, &b]).build().unwrap();
     let router = Router::builder()
@@ -182,7 +182,7 @@ async fn routers_stand_in_routers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn layers_of_tower_fit_around_one_server() {
+async fn tower_layers_wrap_one_server() {
     let (a, b) = (down(Reply::silence()), saying("B"));
     let second = Duration::from_secs(1);
     let impatient = ServiceBuilder::new().timeout(second).service(endpoint(&a));
@@ -197,7 +197,7 @@ async fn layers_of_tower_fit_around_one_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_server_is_asked_in_its_own_way() {
+async fn each_server_gets_its_own_model_and_key() {
     let (a, b) = (down(Reply::error(503, "down")), saying("B"));
     let of = |server: &MemoryServer, model: &str, key: &str| {
         let endpoint = Endpoint::builder().base_url("http://gpu/v1").model(model).api_key(key);

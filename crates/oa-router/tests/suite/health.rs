@@ -26,7 +26,7 @@ fn left(router: &Router) -> u128 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fails_is_left_alone_for_a_time_that_doubles_up_to_a_bound() {
+async fn open_time_doubles_up_to_max_open() {
     let (a, b) = (down(Reply::error(503, "down")), saying("B"));
     let config = BreakerConfig::new(2).max_open(Duration::from_secs(5));
     let router = over([&a, &b]).breaker(config).build().unwrap();
@@ -52,7 +52,7 @@ async fn a_server_that_fails_is_left_alone_for_a_time_that_doubles_up_to_a_bound
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_goes_well_closes_the_circuit_and_one_that_is_refused_as_well() {
+async fn answered_or_refused_trial_closes_circuit() {
     for (trial, expected) in [(Reply::text("A"), "A"), (Reply::error(400, "bad"), "bad")] {
         let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up(), trial];
         let (a, b) = (server(Script::from(fails).otherwise(Reply::text("A"))), saying("B"));
@@ -70,7 +70,7 @@ async fn a_trial_that_goes_well_closes_the_circuit_and_one_that_is_refused_as_we
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_success_between_failures_keeps_it_closed() {
+async fn success_between_failures_keeps_it_closed() {
     let busy = || Reply::error(503, "busy");
     let script = (0..10).flat_map(|_| [busy(), busy(), Reply::text("A")]);
     let script = script.fold(Script::new(), Script::reply);
@@ -83,7 +83,7 @@ async fn one_success_between_failures_keeps_it_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_always_breaks_in_the_middle_counts_although_it_began() {
+async fn breaks_after_begin_count_as_failures() {
     let broken = Reply::text("One two three four").close_after(400);
     let (a, b) = (down(broken), saying("B"));
     let router = over([&a, &b]).build().unwrap();
@@ -98,7 +98,7 @@ async fn an_answer_that_always_breaks_in_the_middle_counts_although_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_a_request_says_nothing_against_the_server() {
+async fn request_errors_do_not_affect_health() {
     for status in [400, 403, 404, 422] {
         let (a, b) = (down(Reply::error(status, "no")), saying("B"));
         let router = over([&a, &b]).build().unwrap();
@@ -116,7 +116,7 @@ async fn what_is_wrong_with_a_request_says_nothing_against_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_after_is_how_long_it_is_left_alone_up_to_a_bound() {
+async fn retry_after_sets_the_open_time() {
     for (header, value, wait) in [
         ("retry-after", "7", 7_000),
         ("retry-after-ms", "1500", 1_500),
@@ -137,8 +137,9 @@ async fn a_retry_after_is_how_long_it_is_left_alone_up_to_a_bound() {
     }
 }
 
+/// No server is asked, and the error says for how long.
 #[tokio::test(start_paused = true)]
-async fn while_all_are_left_alone_nobody_is_asked_and_the_error_says_for_how_long() {
+async fn all_circuits_open_is_an_error() {
     let a = down(Reply::error(503, "loading"));
     let b = down(Reply::error(429, "slow").header("retry-after", "20"));
     let router = over([&a, &b]).build().unwrap();
@@ -158,7 +159,7 @@ async fn while_all_are_left_alone_nobody_is_asked_and_the_error_says_for_how_lon
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_retries_around_wait_until_a_server_is_back() {
+async fn retries_wait_for_the_first_trial() {
     let began = Instant::now();
     let reply = Reply::by(move |_| match began.elapsed().as_millis() {
         0..2_500 => Reply::error(503, "loading"),
@@ -172,8 +173,9 @@ async fn the_retries_around_wait_until_a_server_is_back() {
     assert_eq!((counts([&a]), began.elapsed().as_secs()), ([3], 3));
 }
 
+/// After it they are let in gradually.
 #[tokio::test(start_paused = true)]
-async fn while_a_trial_is_under_way_others_wait_for_how_it_goes_and_are_let_in_gradually() {
+async fn requests_wait_for_a_running_trial() {
     let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()];
     let trial = lasting(100, "A").delay_first(Duration::from_secs(10));
     let others = lasting(1_000, "A").delay_first(Duration::from_millis(100));
@@ -209,7 +211,7 @@ async fn while_a_trial_is_under_way_others_wait_for_how_it_goes_and_are_let_in_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_that_is_given_up_leaves_the_next_one_to_try() {
+async fn dropped_trial_passes_to_the_next_request() {
     let fails = [Reply::hang_up(), Reply::silence()];
     let a = server(Script::from(fails).otherwise(Reply::text("A")));
     let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();
@@ -226,7 +228,7 @@ async fn a_trial_that_is_given_up_leaves_the_next_one_to_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_busy_server_is_told_when_another_is_due() {
+async fn queued_requests_wake_for_a_due_trial() {
     let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()];
     let a = server(Script::from(fails).otherwise(Reply::text("A")));
     let b = slow(60_000, "B");

@@ -27,7 +27,7 @@ async fn interrupted(router: &Router) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_in_the_queue_ends_at_once_and_the_next_in_line_is_not_held_up() {
+async fn interrupt_leaves_the_queue() {
     let a = slow(5_000, "A");
     let router = over([&a]).cap(1).build().unwrap();
     let first = ask_meanwhile(&router);
@@ -42,7 +42,7 @@ async fn a_wait_in_the_queue_ends_at_once_and_the_next_in_line_is_not_held_up() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failover_ends_at_once_also_one_after_the_head() {
+async fn interrupt_ends_a_failover() {
     for first in [Reply::hang_up(), Reply::text("Lost.").close_after(0)] {
         let a = server(Script::from(first).otherwise(Reply::text("A")));
         let b = down(Reply::silence());
@@ -56,7 +56,7 @@ async fn a_failover_ends_at_once_also_one_after_the_head() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failover_into_a_queue_ends_at_once() {
+async fn interrupt_ends_a_queued_failover() {
     let (a, b) = (down(Reply::hang_up()), slow(60_000, "B"));
     let router = over([&a, &b]).cap(1).build().unwrap();
     let other = ask_meanwhile(&router);
@@ -67,7 +67,7 @@ async fn a_failover_into_a_queue_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_ends_at_once_and_the_next_request_is_the_trial() {
+async fn interrupted_trial_passes_to_the_next() {
     let fails = [Reply::hang_up(), Reply::silence()];
     let (a, b) = (server(Script::from(fails).otherwise(Reply::text("A"))), saying("B"));
     let router = over([&a, &b]).breaker(BreakerConfig::new(1)).build().unwrap();
@@ -79,7 +79,7 @@ async fn a_trial_ends_at_once_and_the_next_request_is_the_trial() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_for_a_trial_ends_at_once() {
+async fn interrupt_ends_the_wait_for_a_trial() {
     let fails = [Reply::hang_up(), Reply::silence()];
     let a = server(Script::from(fails).otherwise(Reply::text("A")));
     let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();

@@ -174,8 +174,9 @@ async fn run(play: Play) -> Result<BTreeMap<&'static str, usize>, TestCaseError>
 proptest! {
     #![proptest_config(Config { rng_seed: RngSeed::Fixed(11), ..Config::with_cases(400) })]
 
+    /// No request is lost either.
     #[test]
-    fn never_more_than_the_cap_no_request_lost_and_no_place_leaked(play in play()) {
+    fn caps_hold_and_no_slot_leaks(play in play()) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build();
         runtime.expect("a runtime can be made").block_on(run(play))?;

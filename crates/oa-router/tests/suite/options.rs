@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_cannot_work_or_act_is_an_error_at_build() {
+async fn build_rejects_useless_settings() {
     type Set = fn(RouterBuilder) -> RouterBuilder;
     let server = saying("A");
     let own_cap = Router::builder().endpoint(Server::new(endpoint(&server)).cap(2));
@@ -66,7 +66,7 @@ async fn what_cannot_work_or_act_is_an_error_at_build() {
 }
 
 #[tokio::test]
-async fn servers_without_names_are_told_apart() {
+async fn unnamed_servers_are_numbered() {
     let server = saying("A");
     let router = Router::builder().endpoints([endpoint(&server), endpoint(&server)]);
     let names: Vec<_> = router.build().unwrap().status().into_iter().map(|s| s.name).collect();
@@ -85,7 +85,7 @@ fn documented(what: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_default_in_the_docs_is_that_of_the_code() {
+async fn documented_defaults_match_the_code() {
     let breaker = BreakerConfig::default();
     assert_eq!(documented("failures in a row"), u64::from(breaker.failures));
     assert_eq!(documented("the time that it is open"), breaker.open_for.as_secs());
@@ -137,7 +137,7 @@ async fn every_default_in_the_docs_is_that_of_the_code() {
 }
 
 #[tokio::test]
-async fn times_without_end_are_taken() {
+async fn unlimited_times_are_accepted() {
     let forever = BreakerConfig::new(1).open_for(Duration::MAX).max_open(Duration::MAX);
     let server = saying("A");
     let router = over([&server]).breaker(forever).longest_wait(None).policy(Policy::LeastBusy);

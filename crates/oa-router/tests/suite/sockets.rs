@@ -24,7 +24,7 @@ fn client(router: &Router) -> Client {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_or_breaks_is_passed_over() {
+async fn gone_or_broken_servers_are_skipped() {
     let gone = start(Script::new()).await;
     let gone_endpoint = endpoint(&gone);
     gone.stop().await;
@@ -52,7 +52,7 @@ async fn a_server_that_is_gone_or_breaks_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_dropped_answer_closes_its_connection_and_gives_its_place_to_the_next() {
+async fn dropped_answer_closes_connection_and_slot() {
     let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"A\"}}]}\n\n";
     let stalled = Reply::sse(format!("{piece}{piece}")).stall_after(piece.len());
     let server = start(Script::from([stalled, Reply::text("Done.")])).await;

@@ -32,7 +32,7 @@ async fn conversation_with(router: &Router, server: &str) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_stays_with_the_server_that_answered_it() {
+async fn conversation_stays_with_its_server() {
     let servers = ["A", "B", "C"].map(saying);
     let router = balanced(&servers).build().unwrap();
     let mut clients: Vec<_> = (0..30).map(|_| client(&router)).collect();
@@ -57,7 +57,7 @@ async fn a_conversation_stays_with_the_server_that_answered_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_moves_when_its_server_fails_and_stays_where_it_moved_to() {
+async fn conversation_moves_if_its_server_fails() {
     let a = server(Script::from([Reply::text("A"), Reply::hang_up()]).otherwise(Reply::text("A")));
     let b = saying("B");
     let router = balanced([&a, &b]).breaker(BreakerConfig::new(1)).build().unwrap();
@@ -71,7 +71,7 @@ async fn it_moves_when_its_server_fails_and_stays_where_it_moved_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_a_while_for_its_own_server_and_then_moves() {
+async fn patience_limits_the_wait_for_its_server() {
     let (a, b) = (slow(10_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).patience(3).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
@@ -87,7 +87,7 @@ async fn it_waits_a_while_for_its_own_server_and_then_moves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_gets_the_place_that_comes_free_in_time() {
+async fn slot_freed_within_patience_is_used() {
     let (a, b) = (slow(1_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
@@ -98,7 +98,7 @@ async fn it_gets_the_place_that_comes_free_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_full_queue_it_moves_at_once() {
+async fn full_queue_moves_it_at_once() {
     let (a, b) = (slow(10_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).queue(0).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
@@ -109,7 +109,7 @@ async fn with_a_full_queue_it_moves_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_that_was_not_used_for_longest_is_forgotten() {
+async fn least_recently_used_is_forgotten() {
     let servers = ["A", "B", "C", "D"].map(saying);
     let router = balanced(&servers).sticky(3).build().unwrap();
     let mut kept = client(&router);
@@ -123,7 +123,7 @@ async fn the_conversation_that_was_not_used_for_longest_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_order_a_conversation_returns_to_the_first_server_unless_it_is_to_stay() {
+async fn failover_policy_returns_unless_sticky() {
     let a = || server(Script::from(Reply::hang_up()).otherwise(Reply::text("A")));
     let b = saying("B");
     for (sticky, expected) in [(false, ["B", "A", "A"]), (true, ["B", "B", "B"])] {
@@ -138,7 +138,7 @@ async fn in_order_a_conversation_returns_to_the_first_server_unless_it_is_to_sta
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_server_whose_answer_began_is_remembered() {
+async fn only_servers_that_began_are_remembered() {
     let a = server(
         Script::from(lasting(5, "A").delay_first(Duration::from_secs(60)))
             .otherwise(Reply::text("A")),

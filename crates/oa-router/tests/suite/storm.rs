@@ -91,8 +91,9 @@ fn balanced(servers: &[Server]) -> RouterBuilder {
     router.policy(Policy::LeastBusy).seed(1).cap(100)
 }
 
+/// It is hardly asked meanwhile, no client notices, and it comes back gently.
 #[tokio::test(start_paused = true)]
-async fn one_server_down_for_a_minute_is_hardly_asked_nobody_notices_and_it_comes_back_gently() {
+async fn one_server_down_for_a_minute() {
     let began = Instant::now();
     let servers = [
         Server::new(began, |second| DOWN.contains(&second)),
@@ -128,8 +129,9 @@ async fn one_server_down_for_a_minute_is_hardly_asked_nobody_notices_and_it_come
     assert!(after <= 2 * before, "{after} in a second, after {before} before");
 }
 
+/// They are asked no more often than the retry budget allows, and come back gently.
 #[tokio::test(start_paused = true)]
-async fn all_servers_down_for_a_minute_are_asked_no_more_than_budgeted_and_come_back_gently() {
+async fn all_servers_down_for_a_minute() {
     let began = Instant::now();
     let servers = [(); 3].map(|()| Server::new(began, |second| DOWN.contains(&second)));
     let config = BreakerConfig::default().max_open(Duration::from_secs(10));

@@ -18,7 +18,7 @@ fn certificates_are_read_from_pem() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused() {
+fn invalid_certificates_are_rejected() {
     let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
     for none in ["", "not PEM", key.as_str()] {
         let error = Roots::from_pem(none.as_bytes()).unwrap_err();
@@ -34,7 +34,7 @@ fn what_is_no_certificate_is_refused() {
 }
 
 #[test]
-fn the_configuration_is_made_once_and_offers_the_protocol() {
+fn configuration_is_loaded_once() {
     let roots = Roots::from_pem(certificate("a.test").unwrap().as_bytes()).unwrap();
     let trust = Trust::new(roots, b"postgresql");
     assert!(trust.loaded().is_none());

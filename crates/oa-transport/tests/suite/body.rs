@@ -13,7 +13,7 @@ use crate::{LONG, ask, hear, post, read, say, send, serve, url, whole};
 
 /// Each chunk is written after the previous one was read, so none may be buffered.
 #[tokio::test]
-async fn chunks_come_out_as_they_come_in() {
+async fn chunks_are_not_buffered() {
     let read_one = Arc::new(Notify::new());
     let go_on = Arc::clone(&read_one);
     let (address, _task) = serve(move |mut stream: TcpStream, _| {
@@ -68,7 +68,7 @@ async fn dropping_a_body_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn dropping_what_waits_for_a_head_closes_its_connection() {
+async fn dropped_future_closes_its_connection() {
     let server = SocketServer::start(Script::new().otherwise(Reply::silence())).await.unwrap();
     let transport = Transport::new();
     let url = url(&server);
@@ -79,7 +79,7 @@ async fn dropping_what_waits_for_a_head_closes_its_connection() {
 }
 
 #[test]
-fn a_body_may_outlive_its_runtime() {
+fn body_outlives_its_runtime() {
     let hosting = tokio::runtime::Runtime::new().unwrap();
     let reply = Reply::text("a b c d e f").stall_after(300);
     let server = hosting.block_on(SocketServer::start(Script::new().otherwise(reply))).unwrap();
@@ -101,7 +101,7 @@ fn a_body_may_outlive_its_runtime() {
 }
 
 #[tokio::test]
-async fn no_task_is_left_behind_or_begun() {
+async fn no_tasks_are_spawned() {
     // The server runs in another runtime, so that all tasks here belong to the client.
     let hosting = tokio::runtime::Runtime::new().unwrap();
     let script = Script::new().otherwise(Reply::text("hello").cut(Cut::Every(1)));
@@ -119,7 +119,7 @@ async fn no_task_is_left_behind_or_begun() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_tells_how_and_where() {
+async fn broken_bodies_report_cause_and_size() {
     async fn check(reply: Reply, received: u64, how: &str) {
         let server = SocketServer::start(reply).await.unwrap();
         let transport = Transport::new();
@@ -152,7 +152,7 @@ async fn a_body_that_breaks_off_tells_how_and_where() {
 }
 
 #[tokio::test]
-async fn after_an_error_there_is_nothing_more() {
+async fn body_ends_after_an_error() {
     let reply =
         Reply::body(200, "text/plain", "0123456789").framing(Framing::Length).close_after(5);
     let server = SocketServer::start(reply).await.unwrap();
@@ -181,7 +181,7 @@ async fn trailers_are_a_frame() {
 
 /// A server rejects a large request without reading it, responds and closes.
 #[tokio::test]
-async fn an_early_answer_is_read_though_the_request_is_not_sent() {
+async fn early_response_is_read_despite_a_reset() {
     for length in ["content-length: 9\r\n", ""] {
         let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
             let mut head = [0; 300];
@@ -201,7 +201,7 @@ async fn an_early_answer_is_read_though_the_request_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_large_request_arrives_whole_while_its_answer_is_read() {
+async fn request_is_sent_while_response_is_read() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n";
         say(&mut stream, head).await;
@@ -221,7 +221,7 @@ async fn a_large_request_arrives_whole_while_its_answer_is_read() {
 }
 
 #[test]
-fn bodies_and_futures_may_cross_threads() {
+fn bodies_and_futures_are_send() {
     fn check<T: Send + Sync>() {}
     fn check_send<T: Send>() {}
     check::<ResponseBody>();

@@ -10,7 +10,7 @@ use tower::service_fn;
 use crate::{ask, whole};
 
 #[tokio::test(start_paused = true)]
-async fn any_stream_will_do() {
+async fn connectors_may_return_any_stream() {
     let connector = service_fn(|uri: Uri| async move {
         assert_eq!(uri, "http://model.test:80/");
         let (near, mut far) = duplex(64);
@@ -31,7 +31,7 @@ async fn any_stream_will_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connecting_takes_no_longer_than_it_may() {
+async fn connect_timeout_bounds_connectors() {
     for limit in [None, Some(Duration::from_millis(1500))] {
         let connector = service_fn(|_: Uri| pending::<Result<DuplexStream, io::Error>>());
         let transport = match limit {
@@ -52,7 +52,7 @@ async fn connecting_takes_no_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn a_connector_may_fail_in_its_own_words() {
+async fn connector_errors_become_sources() {
     let connector = service_fn(|_: Uri| -> Ready<Result<DuplexStream, &str>> {
         ready(Err("the proxy wants a password"))
     });

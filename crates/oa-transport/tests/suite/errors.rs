@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::{ask, hear, post, read, say, send, serve, url, whole};
 
 #[tokio::test]
-async fn a_port_where_nobody_listens() {
+async fn refused_connections_are_connect_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -23,7 +23,7 @@ async fn a_port_where_nobody_listens() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has() {
+async fn unknown_hosts_are_resolve_errors() {
     let error = ask(&Transport::new(), "http://nobody.invalid/v1").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Resolve);
     assert_eq!(
@@ -34,14 +34,14 @@ async fn a_name_that_nobody_has() {
 
 /// A host name with several addresses, of which only one answers.
 #[tokio::test]
-async fn a_name_is_tried_at_each_of_its_addresses() {
+async fn all_addresses_of_a_host_are_tried() {
     let server = SocketServer::start(Reply::text("hello")).await.unwrap();
     let url = format!("http://localhost:{}/v1/chat/completions", server.address().port());
     ask(&Transport::new(), &url).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_before_an_answer_is_closed_and_not_asked_again() {
+async fn closed_new_connections_are_not_retried() {
     let server = SocketServer::start(Script::new().reply(Reply::hang_up()).reply(Reply::reset()))
         .await
         .unwrap();
@@ -57,7 +57,7 @@ async fn a_connection_that_ends_before_an_answer_is_closed_and_not_asked_again()
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_http_is_a_protocol_error() {
+async fn non_http_responses_are_protocol_errors() {
     async fn check(said: &'static [u8], text: &str) {
         let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
             hear(&mut stream).await;
@@ -77,7 +77,7 @@ async fn an_answer_that_is_not_http_is_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn a_head_without_end() {
+async fn endless_heads_are_protocol_errors() {
     let (address, _task) = serve(async |mut stream: TcpStream, number| {
         hear(&mut stream).await;
         say(&mut stream, "HTTP/1.1 200 OK\r\n").await;
@@ -110,7 +110,7 @@ async fn a_head_without_end() {
 }
 
 #[tokio::test]
-async fn informational_answers_are_passed_over() {
+async fn informational_responses_are_skipped() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         while hear(&mut stream).await.is_some() {
             let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
@@ -128,7 +128,7 @@ async fn informational_answers_are_passed_over() {
 }
 
 #[tokio::test]
-async fn redirects_and_errors_are_answers() {
+async fn redirects_and_errors_are_responses() {
     let script = Script::new()
         .reply(Reply::body(307, "text/plain", "").header("location", "http://elsewhere.invalid/"))
         .reply(Reply::error(503, "Loading model"));
@@ -143,7 +143,7 @@ async fn redirects_and_errors_are_answers() {
 }
 
 #[tokio::test]
-async fn addresses_that_cannot_work() {
+async fn invalid_uris_are_rejected() {
     async fn check(uri: &str, text: &str) {
         let request = Request::post(uri).body(RequestBody::empty()).unwrap();
         let error = send(&Transport::new(), request).await.unwrap_err();
@@ -162,7 +162,7 @@ async fn addresses_that_cannot_work() {
 
 #[cfg(not(feature = "tls"))]
 #[tokio::test]
-async fn https_needs_its_feature() {
+async fn https_requires_the_tls_feature() {
     let error = ask(&Transport::new(), "https://localhost/").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TlsMissing);
     assert_eq!(

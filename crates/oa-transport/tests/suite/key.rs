@@ -4,7 +4,7 @@ use http::header::AUTHORIZATION;
 use oa_transport::{ApiKey, ErrorKind, RequestBody};
 
 #[test]
-fn a_key_is_a_header_that_is_not_shown() {
+fn keys_are_masked_in_debug_output() {
     let key = ApiKey::new("sk-geheim").unwrap();
     assert_eq!(format!("{key:?}"), "ApiKey(****)");
     assert_eq!(key.header_value(), "Bearer sk-geheim");
@@ -17,7 +17,7 @@ fn a_key_is_a_header_that_is_not_shown() {
 }
 
 #[test]
-fn a_key_that_no_header_can_carry_is_refused() {
+fn keys_invalid_in_headers_are_rejected() {
     for key in
         ["", "geheim\n", "ge heim", "geheim\0", "geh\u{e9}im", "geheim\u{2013}", "geheim\u{7f}"]
     {

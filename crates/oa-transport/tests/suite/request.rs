@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::{LONG, hear, read, say, send, serve, url};
 
 #[tokio::test]
-async fn a_body_is_its_segments() {
+async fn body_yields_its_segments_in_order() {
     let segments: Vec<Bytes> = ["", "ab", "", "c", ""].map(Bytes::from).into();
     let mut body = RequestBody::from_segments(segments.clone());
     assert_eq!(body.len(), 3);
@@ -34,7 +34,7 @@ async fn a_body_is_its_segments() {
 }
 
 #[tokio::test]
-async fn what_is_written_to_the_wire() {
+async fn requests_on_the_wire() {
     async fn check(request: Request<RequestBody>, expected: &str) {
         let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
         let (address, _task) = serve(move |mut stream: TcpStream, _| {
@@ -95,7 +95,7 @@ async fn what_is_written_to_the_wire() {
 
 /// On a new connection, on a reused one, and again when that turns out to be closed.
 #[tokio::test]
-async fn a_head_is_written_alike_however_often_it_is_sent() {
+async fn resent_heads_are_identical() {
     let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
     let (address, _task) = serve(move |mut stream: TcpStream, number| {
         let heard = heard.clone();
@@ -131,7 +131,7 @@ async fn a_head_is_written_alike_however_often_it_is_sent() {
 }
 
 #[test]
-fn a_head_has_the_rules_of_a_request_and_tells_no_header() {
+fn heads_are_validated_and_hide_headers() {
     let head = |uri: &str| {
         let request = Request::get(uri).header("authorization", "geheim").body(());
         RequestHead::new(request.unwrap().into_parts().0)

@@ -14,7 +14,7 @@ use crate::{LONG, ask, hear, post, read, say, send, serve, url};
 const HELLO: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
 #[tokio::test]
-async fn a_warm_connection_is_used_again() {
+async fn idle_connections_are_reused() {
     for framing in [Framing::Chunked, Framing::Length] {
         let script = Script::new().otherwise(Reply::text("hello").framing(framing));
         let server = SocketServer::start(script).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_warm_connection_is_used_again() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_gives_its_connection_back_at_once() {
+async fn empty_response_frees_its_connection() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         while hear(&mut stream).await.is_some() {
             say(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
@@ -53,7 +53,7 @@ async fn clones_share_connections() {
 }
 
 #[tokio::test]
-async fn answers_at_the_same_time_have_connections_of_their_own() {
+async fn concurrent_responses_share_no_connection() {
     let server = SocketServer::start(Script::new().otherwise(Reply::text("hello"))).await.unwrap();
     let transport = Transport::new();
     let first = post(&transport, &url(&server)).await.unwrap();
@@ -65,7 +65,7 @@ async fn answers_at_the_same_time_have_connections_of_their_own() {
 }
 
 #[tokio::test]
-async fn many_at_the_same_time_over_several_threads() {
+async fn many_threads_share_a_pool() {
     let server = SocketServer::start(
         Script::new().otherwise(Reply::text("hello").cut(oa_testkit::Cut::Every(3))),
     )
@@ -94,7 +94,7 @@ async fn many_at_the_same_time_over_several_threads() {
 
 /// llama.cpp announces `keep-alive` but closes anyway.
 #[tokio::test]
-async fn a_server_that_closes_in_silence_is_not_noticed() {
+async fn silent_closes_cause_no_errors() {
     let server = SocketServer::start(
         Script::new()
             .otherwise(Reply::text("hello").header("connection", "keep-alive").close_when_done()),
@@ -110,7 +110,7 @@ async fn a_server_that_closes_in_silence_is_not_noticed() {
 }
 
 #[tokio::test]
-async fn a_connection_closed_while_idle_is_replaced() {
+async fn closed_idle_connections_are_replaced() {
     let (close, closing) = tokio::sync::watch::channel(0);
     let (address, _task) = serve(move |mut stream: TcpStream, number| {
         let mut closing = closing.clone();
@@ -132,7 +132,7 @@ async fn a_connection_closed_while_idle_is_replaced() {
 
 /// The connection closes after the request is written, so nobody can notice earlier.
 #[tokio::test]
-async fn a_request_is_sent_again_if_its_connection_was_closed_before_an_answer() {
+async fn requests_on_stale_connections_are_resent() {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     for reset in [false, true] {
@@ -164,7 +164,7 @@ async fn a_request_is_sent_again_if_its_connection_was_closed_before_an_answer()
 }
 
 #[tokio::test]
-async fn a_request_is_sent_again_only_once() {
+async fn requests_are_resent_only_once() {
     let (address, _task) = serve(async |mut stream: TcpStream, number| {
         hear(&mut stream).await;
         if number == 1 {
@@ -185,7 +185,7 @@ async fn a_request_is_sent_again_only_once() {
 }
 
 #[tokio::test]
-async fn a_request_is_not_sent_again_once_an_answer_began() {
+async fn no_resend_after_response_bytes() {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     let (address, _task) = serve(move |mut stream: TcpStream, _| {
@@ -212,7 +212,7 @@ async fn a_request_is_not_sent_again_once_an_answer_began() {
 }
 
 #[tokio::test]
-async fn a_body_dropped_at_its_end_gives_its_connection_back() {
+async fn body_dropped_at_end_frees_connection() {
     let server =
         SocketServer::start(Script::new().otherwise(Reply::text("hello").framing(Framing::Length)))
             .await
@@ -254,7 +254,7 @@ async fn surplus_connections_are_closed() {
 }
 
 #[tokio::test]
-async fn connections_do_not_lie_idle_for_ever() {
+async fn expired_connections_are_not_reused() {
     let server = SocketServer::start(Script::new().otherwise(Reply::text("hello"))).await.unwrap();
     let transport = Transport::builder().idle_timeout(Duration::ZERO).build();
     for _ in 0..3 {
@@ -265,7 +265,7 @@ async fn connections_do_not_lie_idle_for_ever() {
 
 /// The socket belongs to a runtime that was shut down.
 #[test]
-fn connections_of_a_runtime_that_has_ended_are_not_used() {
+fn connections_of_ended_runtimes_are_unused() {
     let transport = Transport::new();
     let hosting = tokio::runtime::Runtime::new().unwrap();
     let server = hosting
@@ -279,7 +279,7 @@ fn connections_of_a_runtime_that_has_ended_are_not_used() {
 }
 
 #[tokio::test]
-async fn nobody_says_anything_on_an_idle_connection() {
+async fn unsolicited_bytes_close_idle_connections() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         hear(&mut stream).await;
         say(&mut stream, format!("{HELLO}HTTP/1.1 200 OK\r\n\r\nsmuggled")).await;

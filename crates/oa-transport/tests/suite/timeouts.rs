@@ -51,7 +51,7 @@ async fn check(timeouts: Timeouts, coming: &[(u64, What)]) -> Option<(TimeoutKin
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_the_answer_begins_only_the_first_token_counts() {
+async fn only_first_token_counts_before_content() {
     let timeouts = seconds(300, 60, 0, 0);
     assert_eq!(check(timeouts, &[]).await, Some((TimeoutKind::FirstToken, 300)));
     let comments: Vec<_> = (1..100).map(|at| (at * 10, Bytes)).collect();
@@ -60,7 +60,7 @@ async fn until_the_answer_begins_only_the_first_token_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_byte_ends_a_silence() {
+async fn any_byte_resets_idle_timeout() {
     let coming = [(1, Content), (50, Bytes), (100, Bytes), (150, Content)];
     let idle = check(seconds(300, 60, 0, 0), &coming).await;
     assert_eq!(idle, Some((TimeoutKind::Idle, 210)));
@@ -71,7 +71,7 @@ async fn any_byte_ends_a_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_whole_may_have_a_limit() {
+async fn total_timeout_limits_the_answer() {
     let coming: Vec<_> = (1..100).map(|at| (at * 5, Content)).collect();
     let total = check(seconds(300, 60, 0, 123), &coming).await;
     assert_eq!(total, Some((TimeoutKind::Total, 123)));
@@ -79,7 +79,7 @@ async fn the_whole_may_have_a_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_limits_nothing_is_ever_up() {
+async fn disabled_timeouts_never_expire() {
     assert_eq!(check(seconds(0, 0, 0, 0), &[]).await, None);
     let mut timeouts = seconds(0, 0, 0, 0);
     timeouts.first_token = Some(Duration::MAX);
@@ -88,7 +88,7 @@ async fn without_limits_nothing_is_ever_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_is_expected_is_put_off_by_content_alone() {
+async fn only_content_defers_the_expected_end() {
     let expired = async |watch: &mut Watch| poll_fn(|cx| watch.poll_expired(cx)).await;
     let mut watch = Watch::new(seconds(300, 60, 0, 0));
     watch.note_content();
@@ -115,7 +115,7 @@ async fn an_end_that_is_expected_is_put_off_by_content_alone() {
 
 /// Polled repeatedly by different tasks, with and without a reason.
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_last_is_woken() {
+async fn last_task_that_polled_is_woken() {
     let mut watch = Watch::new(seconds(10, 3, 0, 0));
     for _ in 0..300 {
         let pending = poll_fn(|cx| Poll::Ready(watch.poll_expired(cx).is_pending())).await;

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use crate::{ask, hear, say, serve, url, whole};
 
 #[tokio::test]
-async fn a_port_that_speaks_no_tls() {
+async fn plain_http_server_is_a_tls_error() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         // A server without TLS takes the TLS greeting for a bad request.
         let greeting = stream.read(&mut [0; 1024]).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_port_that_speaks_no_tls() {
 }
 
 #[tokio::test]
-async fn plain_http_is_the_same_with_the_feature() {
+async fn plain_http_needs_no_tls() {
     let server = SocketServer::start(Script::new().otherwise(Reply::text("hello"))).await.unwrap();
     ask(&Transport::new(), &url(&server)).await.unwrap();
 }
@@ -81,7 +81,7 @@ async fn secure_by(params: CertificateParams) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_the_user_trusts() {
+async fn added_root_certificates_are_trusted() {
     let (url, pem) = secure().await;
     let transport = Transport::builder().root_certificates(&pem).unwrap().build();
     for number in ["1", "2", "3"] {
@@ -91,7 +91,7 @@ async fn a_certificate_that_the_user_trusts() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_trusts() {
+async fn unknown_issuers_are_rejected() {
     let (url, _) = secure().await;
     let (_, other) = secure().await;
     let transport = Transport::builder().root_certificates(&other).unwrap().build();
@@ -102,7 +102,7 @@ async fn a_certificate_that_nobody_trusts() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_does_not_hold_says_why() {
+async fn certificate_errors_name_the_cause() {
     let params = |name: &str| CertificateParams::new([name.to_owned()]).expect("a name");
     let mut expired = params("localhost");
     (expired.not_before, expired.not_after) =
@@ -123,7 +123,7 @@ async fn a_certificate_that_does_not_hold_says_why() {
 }
 
 #[test]
-fn a_file_that_holds_no_certificate() {
+fn invalid_root_certificates_are_rejected() {
     for pem in [
         "",
         "no certificate",
