@@ -66,6 +66,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             next = batch.next() => next,
         };
         let Some((index, reply)) = next else { break };
+        // Replies come in the order of the input, so the next prompt in it is that of this reply.
         let id = lines.by_ref().map_while(Result::ok).find_map(|(_, line)| line.into_id());
         let mut line = json!({ "index": index });
         if let Some(Some(id)) = id {
@@ -88,6 +89,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     bar.finish_and_clear();
     output.flush().map_err(at_part)?;
     drop(output);
+    // Only now, so that an output file is always complete.
     fs::rename(&part, &args.output).map_err(at_part)?;
     let BatchProgress { done, failed, .. } = batch.progress();
     drop(batch);

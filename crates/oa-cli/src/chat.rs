@@ -61,12 +61,14 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
     let (questions, prompt) = Questions::new();
     let keyboard = Arc::new(Keyboard::take()?);
     let restore = {
+        // Handlers of signals can only be registered within a runtime.
         let _in_runtime = runtime.enter();
         restore_at_termination(Arc::clone(&keyboard))?
     };
     runtime.spawn(restore);
     let mut terminal = Terminal::new(has_styles, questions);
     let talked = converse(runtime, args, settings, prompt, has_styles, &mut terminal);
+    // Before MCP servers are closed, which may take a while: from here on, keys belong to the shell.
     keyboard.give_back();
     let conversation = talked?;
     runtime.block_on(conversation.close());

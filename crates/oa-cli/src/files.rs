@@ -120,6 +120,7 @@ impl Folder {
             // The rest of an overlong line is omitted.
             return Ok(json!({ "text": text, "is_cut": true, "next_line": first.max(1) + 1 }));
         };
+        // The next line is cut somewhere, maybe within a character: it is left to the next call.
         text.truncate(end + 1);
         let next = first.max(1) + text.matches('\n').count() as u64;
         Ok(json!({ "text": text, "next_line": next }))
@@ -146,6 +147,7 @@ impl Folder {
                     .filter(|entry| entry.file_name() != ".git")
                     .map(|entry| entry.path())
                     .collect();
+                // In reverse order, because the next one is taken from the end.
                 below.sort_by(|a, b| b.cmp(a));
                 to_visit.extend(below);
             } else if kind.is_file() && kind.len() <= LARGEST_SEARCHED {

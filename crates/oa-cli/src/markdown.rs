@@ -80,6 +80,8 @@ impl Markdown {
         loop {
             let rest = &self.pending[done..];
             let (line, next) = match rest.find('\n') {
+                // A longer line is cut at the same place whether or not its end has arrived, so that blocks
+                // do not depend on how the text is split.
                 Some(end) if end < LONGEST_LINE => (&rest[..end], end + 1),
                 _ if rest.len() >= LONGEST_LINE => {
                     let end = floor(rest, LONGEST_LINE);
@@ -97,6 +99,8 @@ impl Markdown {
     /// Returns the blocks in progress, which follow the complete ones.
     #[must_use]
     pub fn live(&self) -> Vec<Block> {
+        // The live blocks are those that the text would have if it ended here. The copy is small: complete
+        // blocks are not part of it.
         self.clone().finish()
     }
 
@@ -115,6 +119,8 @@ impl Markdown {
 impl State {
     fn line(&mut self, line: &str, base: Style, out: &mut Vec<Block>) {
         let line = line.strip_suffix('\r').unwrap_or(line);
+        // The order of these checks is the precedence: nothing has a meaning within a fence, a blank line
+        // ends any block, and `- - -` is a rule and not a list item.
         if let Some(fence) = &self.fence {
             if fence.is_closed_by(line) {
                 self.fence = None;
@@ -142,6 +148,7 @@ impl State {
             self.emit(Block::Rule, out);
             return;
         }
+        // A line with `|` within a paragraph belongs to the paragraph.
         if line.trim_start().starts_with('|') && !matches!(self.chunk, Some(Chunk::Text { .. })) {
             return self.row(line, base, out);
         }
@@ -181,6 +188,7 @@ impl State {
         }
         let ends = match &self.chunk {
             Some(Chunk::Text { marker, text }) => {
+                // A headline is one line, so it is complete at once.
                 matches!(marker, Marker::Heading(_)) || text.len() >= LONGEST_TEXT
             }
             _ => false,

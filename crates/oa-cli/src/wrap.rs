@@ -98,6 +98,7 @@ impl<'a> Wrapper<'a> {
         if self.word.is_empty() {
             return;
         }
+        // Spaces are held back until the next word, and dropped if a line ends before it.
         if self.line.width + self.spaces.len() + self.word_width <= self.width {
             for (space, style) in self.spaces.drain(..) {
                 self.line.push(&space, style);
@@ -109,6 +110,7 @@ impl<'a> Wrapper<'a> {
             self.spaces.clear();
         }
         for (grapheme, style) in std::mem::take(&mut self.word) {
+            // A word that is longer than the line is broken anywhere.
             if self.line.width + grapheme.width() > self.width {
                 self.end_line();
             }

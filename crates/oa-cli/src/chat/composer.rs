@@ -117,6 +117,7 @@ impl Composer {
         let shown = |text: &str| open_agent::redact::visible(&text.replace('\n', "⏎")).into_owned();
         let (before, after) = (shown(before), shown(after));
         let room = width.saturating_sub(sign.width() + 1).max(1);
+        // Whole graphemes only: a wide one that does not fit is left out.
         // The end of the text before the cursor, and as much as fits after it.
         let mut begin = before.len();
         let mut columns = 0;

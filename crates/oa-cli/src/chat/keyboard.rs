@@ -27,10 +27,13 @@ impl Keyboard {
             let io = |error: rustix::io::Errno| std::io::Error::from(error);
             let before = tcgetattr(std::io::stdin()).map_err(io)?;
             let mut mode = before.clone();
+            // Without `ICRNL`, Enter stays a carriage return: a line feed is Ctrl-J, which begins a new line.
+            // Without `IXON`, Ctrl-S does not freeze the screen.
             mode.input_modes &=
                 !(InputModes::ICRNL | InputModes::IGNCR | InputModes::INLCR | InputModes::IXON);
             mode.local_modes &=
                 !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG);
+            // A read returns with the first byte, and waits for it without a limit.
             mode.special_codes[SpecialCodeIndex::VMIN] = 1;
             mode.special_codes[SpecialCodeIndex::VTIME] = 0;
             tcsetattr(std::io::stdin(), OptionalActions::Now, &mode).map_err(io)?;

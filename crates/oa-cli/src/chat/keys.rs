@@ -67,6 +67,7 @@ impl Keys {
 
     fn end(&mut self) {
         self.is_over.store(true, Ordering::Release);
+        // Wakes a thread that waits for room in the queue.
         self.events.close();
         if let Some(thread) = self.thread.take() {
             // The thread does not panic; if it did, there would be nothing to do about it.

@@ -87,6 +87,8 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
 /// Returns true if calls of the session wait for permission, and a person or the mode can decide about them.
 fn waiting(conversation: &Conversation) -> bool {
     let calls = conversation.client.pending_approvals();
+    // Calls of an earlier run that nobody can decide about do not stop this one: the prompt continues without
+    // them.
     let can_decide = conversation.person.is_some() || conversation.mode == "all";
     if !can_decide {
         for call in &calls {

@@ -36,6 +36,7 @@ impl Questions {
     /// Answers the open question.
     pub(super) fn answer(&self, line: &str) {
         // Without the agent, there is no receiver.
+        // A line break within the answer would make the rest of it the answer to the next question.
         let _ = self.answers.send(format!("{}\n", line.replace(['\n', '\r'], " ")));
     }
 
@@ -68,6 +69,7 @@ impl Read for Answers {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.read.is_empty() {
             // Without a screen, the input ends.
+            // Blocks the thread of the question, not the runtime.
             self.read.extend(self.answered.recv().unwrap_or_default().into_bytes());
         }
         self.read.read(buffer)

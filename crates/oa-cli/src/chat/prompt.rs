@@ -94,6 +94,8 @@ impl PromptEditor {
             self.editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
         }
         loop {
+            // Relaxed is enough: the editor calls the highlighter and the edit mode on this thread, and owns
+            // them, so the flags are shared.
             self.has_text.store(false, Ordering::Relaxed);
             self.interrupts.store(0, Ordering::Relaxed);
             let signal = self.editor.read_line(&Sign);
@@ -131,6 +133,7 @@ fn make_private(file: &Path) {
         if let Some(folder) = file.parent() {
             let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         }
+        // The editor would create it with the default mode.
         let _ = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
     }
     #[cfg(not(unix))]

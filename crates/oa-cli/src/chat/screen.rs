@@ -63,6 +63,7 @@ impl Screen {
     /// column of these. If not all rows fit, the last are shown.
     #[must_use]
     pub fn draw(&mut self, stay: Vec<Line>, rows: &[Line], cursor: (usize, usize)) -> String {
+        // Too many rows would scroll the first one off the screen, where the cursor cannot go back to it.
         let left_out = rows.len().saturating_sub(self.height - 1);
         let cut = |line: &Line| line.clone().cut(self.columns()).ansi(self.has_styles);
         let shown: Vec<_> = rows[left_out..].iter().map(cut).collect();
@@ -72,6 +73,13 @@ impl Screen {
         }
         let mut out = String::from(BEGIN);
         self.to_first_row(&mut out);
+        // Permanent lines overwrite the changing rows, which are written again below them. The terminal
+        // scrolls as usual, so its history has each permanent line once:
+        //
+        //     before     after
+        //     row 1      line 1    <- to_first_row
+        //     row 2      row 1
+        //                row 2
         for line in &stay {
             out.push_str(&line.clone().cut(self.columns()).ansi(self.has_styles));
             out.push_str("\r\n");
@@ -97,6 +105,7 @@ impl Screen {
     #[must_use]
     pub fn resize(&mut self, width: usize, height: usize) -> String {
         (self.width, self.height) = (width.max(1), height.max(2));
+        // The sequence ends at the beginning of a row, below the lines that stay, and shows no changing rows.
         self.cursor = 0;
         self.at = (0, 0);
         self.shown.clear();
@@ -129,6 +138,8 @@ impl Screen {
     fn write_rows(&mut self, out: &mut String, rows: Vec<String>, at: (usize, usize)) {
         out.push_str(&rows.join("\r\n"));
         let last = rows.len().saturating_sub(1);
+        // The cursor is at the end of the last row. Its moves are relative, because nobody knows its position
+        // on the screen.
         let up = last - at.0.min(last);
         out.push('\r');
         if up > 0 {

@@ -66,6 +66,7 @@ impl Terminal {
             steer: conversation.client.steer_handle(),
             is_stopped: AtomicBool::new(false),
         };
+        // Before the keys, so that an error drops it after them: reading stops, then raw mode ends.
         let raw = RawMode::enter()?;
         let began = Instant::now();
         let mut keys = Keys::read()?;
@@ -79,6 +80,7 @@ impl Terminal {
                 tokio::select! {
                     biased;
                     outcome = &mut turn => break outcome,
+                    // Before events, so that a fast answer cannot keep Ctrl-C waiting.
                     key = keys.next() => self.on_key(key, &mut view, &handles)?,
                     Some(event) = told.recv() => push(&mut view, event, began.elapsed()),
                     question = self.questions.next() => self.ask(question, &mut view),
@@ -96,6 +98,8 @@ impl Terminal {
         while let Ok(event) = told.try_recv() {
             push(&mut view, event, began.elapsed());
         }
+        // The thread that waits for the answer must end: it holds the prompt, and the next question would
+        // wait for it.
         if view.is_asking() {
             self.questions.answer("");
             self.unask();
@@ -191,6 +195,7 @@ impl Terminal {
                     self.composer.restore(line);
                 }
             },
+            // The next prompt takes the line and ends the program, after this turn has been saved.
             Entered::Command(Command::Quit) => {
                 self.send_ahead(line);
                 self.stop(view, handles);
@@ -205,6 +210,7 @@ impl Terminal {
 
     fn stop(&mut self, view: &mut View, handles: &Handles) {
         handles.is_stopped.store(true, Ordering::Release);
+        // An interrupt alone would leave the thread of the question waiting for a line.
         if view.answer("") {
             self.questions.answer("");
             self.unask();
@@ -270,6 +276,7 @@ pub(super) async fn drive(
             let _ = tell.send(TurnUpdate::Unsaved(with_causes(&error))).await;
         }
     }
+    // The prefix names the revision that was saved last.
     client.set_key_prefix(key_prefix(saved));
     outcome
 }
@@ -287,6 +294,8 @@ async fn decide(
         };
         let request = PermissionRequest::new(&*call.name, call.input, &*call.id, vec![]);
         let permission = person.ask(request).await;
+        // Checked after the answer: stopping a turn answers the open question with an empty line, which the
+        // prompt reads as a denial.
         if is_stopped.load(Ordering::Acquire) {
             return Ok(false);
         }

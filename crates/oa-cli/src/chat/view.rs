@@ -185,6 +185,7 @@ impl View {
                 if error.id.as_ref().is_none_or(|id| !self.ended.contains(&**id)) {
                     let name = error.name.as_deref().unwrap_or("a call");
                     self.failed(&format!("{name}: {}", error.error));
+                    // The call may have an error result as well, which is not shown again.
                     self.ended.extend(error.id.as_ref().map(ToString::to_string));
                 }
             }
@@ -260,6 +261,7 @@ impl View {
         };
         let took = took.map_or_else(String::new, |took| format!("  {}", seconds(took)));
         let line = Line::new(sign, Style::PLAIN.color(color)).and(&row.call, Style::PLAIN);
+        // The call is cut to make room for its time.
         let room = self.width.saturating_sub(took.len()).max(8);
         self.stay(line.cut(room).and(&took, Style::DIMMED));
         let arrow = Line::new("  → ", Style::DIMMED).and(result, Style::DIMMED);
@@ -421,12 +423,15 @@ impl View {
         if let Part::Text(markdown) | Part::Thinking(markdown) = &self.part {
             rows.extend(markdown.live().iter().flat_map(|block| block.lines(self.width)));
         }
+        // The gap that `stay_blocks` will add, so that text does not jump when it becomes permanent.
         if self.wants_gap && !rows.is_empty() {
             rows.insert(0, Line::default());
         }
         if let Some(question) = &self.question {
             let question = [Span::visible(question, Style::PLAIN.color(Color::Yellow))];
             rows.extend(wrap(&question, &[], &[], self.width));
+            // Nothing else: what is typed below is the answer, and a spinner would suggest that the model
+            // works.
             return rows;
         }
         rows.extend(self.calls.iter().map(|row| row.line(now).cut(self.width)));

@@ -19,6 +19,8 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                     Tag::Strong => style.bold(),
                     Tag::Strikethrough => style.strike(),
                     Tag::Link { link_type, dest_url, .. } => {
+                        // The text of such a link is its address. The address of others follows the text,
+                        // unless they are equal.
                         let is_plain = matches!(link_type, LinkType::Autolink | LinkType::Email);
                         let url = if is_plain { "" } else { dest_url };
                         links.push((url.to_owned(), spans.length()));

@@ -43,6 +43,7 @@ pub(super) fn split(line: &str, is_in_list: bool) -> (Marker, &str) {
         let mut rest = text;
         let mut depth = 0;
         while let Some(inner) = rest.strip_prefix('>') {
+            // One space belongs to the marker: `> > a` is at level 2, and in `>   a` two spaces remain.
             (rest, depth) = (inner.strip_prefix(' ').unwrap_or(inner), depth + 1);
         }
         return (Marker::Quote(depth.min(DEEPEST / 2)), rest);
@@ -121,6 +122,7 @@ impl Fence {
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let rest = text.trim_start_matches(mark);
         let length = text.len() - rest.len();
+        // As in `CommonMark`, a line like ```` ```a``` ```` is inline code in a paragraph.
         if length < 3 || (mark == '`' && rest.contains('`')) {
             return None;
         }

@@ -73,6 +73,7 @@ impl Inner {
     fn write(&mut self, text: &str) {
         self.text.push_str(text);
         if let Some(line) = self.text.rfind('\n')
+            // The last line stays until the next one has text, so that the row is never empty.
             && !self.text[line..].trim().is_empty()
         {
             self.text.drain(..=line);
