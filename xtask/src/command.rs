@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_without_a_failed_test_counts_as_one() {
+    fn failure_without_failed_tests_counts_once() {
         let (mut out, mut tally) = (Vec::new(), Tally::default());
         let dies = Run::new("sh").arg("-c").arg("echo hello; exit 3");
         assert!(

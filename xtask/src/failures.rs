@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_tests_are_read_with_what_they_printed() {
+    fn failed_tests_have_their_output() {
         let failures = read(
             "running 3 tests\ntest a ... ok\ntest b::c ... FAILED\ntest d ... FAILED\n\n\
              failures:\n\n---- b::c stdout ----\nleft: 1\nfailures:\nmore\n\n---- d stdout ----\n\
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_captures_nothing_lists_names_alone() {
+    fn uncaptured_runs_list_only_names() {
         let failures = read(
             "running 1 test\ntest a ... said\nFAILED\n\nfailures:\n\nfailures:\n    a\n\n\
              test result: FAILED. 0 passed; 1 failed\n",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_without_a_result_leaves_the_list_incomplete() {
+    fn missing_result_makes_list_incomplete() {
         let failures = read(
             "running 1 test\ntest a ... FAILED\nfailures:\n    a\n\ntest result: FAILED. 0 passed; 1 failed\n\
              running 2 tests\ntest b ... ok\n",

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_checked_with_none_each_and_all_of_its_features() {
+    fn no_feature_each_and_all_are_checked() {
         assert_eq!(
             commands(&["body", "stream"]),
             [
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_combined_in_pairs_and_all_at_once() {
+    fn features_are_paired_and_combined() {
         let table = [
             ("default", &["b"][..]),
             ("a", &["dep:x"]),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn own_dependencies_are_checked_beside_the_package() {
+    fn own_dependencies_are_checked_too() {
         let package = |name: &str| Package { name: name.to_owned(), ..Package::default() };
         let needs =
             |name: &str, kind| Dependency { name: name.to_owned(), kind, ..Dependency::default() };

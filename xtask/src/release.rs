@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_changed_wants_an_entry_and_a_version() {
+    fn changed_crates_need_entry_and_version() {
         let repository = Repository::new("release");
         repository.write("api.txt", "# open_agent\n\nfn a()\nfn b()\n");
         assert_eq!(repository.complaints("0.1.0"), ["open-agent has no CHANGELOG.md"]);

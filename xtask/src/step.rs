@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_the_first_line_of_each_reason() {
+    fn table_shows_first_line_of_reasons() {
         let reports = [
             Report { name: "fmt", verdict: Verdict::Ok, seconds: 0.44 },
             Report { name: "test", verdict: Verdict::Failed("a\nb".into()), seconds: 10.0 },

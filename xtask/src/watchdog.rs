@@ -183,7 +183,7 @@ mod tests {
     // By `ps` and `kill`, as systems other than Windows have them.
     #[cfg(unix)]
     #[test]
-    fn a_program_that_hangs_is_killed_and_its_tests_are_named() {
+    fn hanging_programs_are_killed_and_named() {
         // As `cargo test` does it: the binary is a child, and another binary follows.
         let script = "sh -c 'echo running 3 tests; echo test a ... ok; \
                       echo test b::c has been running for over 60 seconds; \

@@ -222,7 +222,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_lead_nowhere_outside() {
+    fn links_do_not_lead_outside() {
         let (outer, folder) = folder();
         std::os::unix::fs::symlink(outer.path(), folder.0.join("link")).unwrap();
         assert!(folder.read("link/secret.txt", 1).unwrap_err().message().contains("outside"));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_read_in_pieces_of_whole_lines() {
+    fn long_files_are_read_in_whole_lines() {
         let (_outer, folder) = folder();
         let text: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
         fs::write(folder.0.join("long.txt"), &text).unwrap();

@@ -24,7 +24,7 @@ mod tests {
     use super::closest;
 
     #[test]
-    fn what_was_meant_is_found_and_nothing_else() {
+    fn only_similar_names_are_suggested() {
         let names = ["mode", "model", "max_tokens", "max_rounds"];
         assert_eq!(closest("modle", names), Some("model"));
         assert_eq!(closest("mod", names), Some("mode"));

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_gets_into_a_line() {
+    fn control_characters_are_escaped_in_lines() {
         let line = Line::new("a\x1b[2J\u{202e}\n", Style::PLAIN.bold());
         assert_eq!(line.ansi(true), "\x1b[1ma\\u{1b}[2J\\u{202e}\\u{a}\x1b[0m");
         assert_eq!(line.ansi(false), line.plain());

@@ -21,7 +21,7 @@ fn peak_kib() -> usize {
 }
 
 #[test]
-fn a_hundred_thousand_sessions_are_paged_in_bounded_memory() {
+fn paging_many_sessions_has_bounded_memory() {
     let Some(server) = or_skip(Postgres::start()) else { return };
     let store = block_on(PostgresStore::connect(&server.url())).unwrap();
     fill(&server.url());

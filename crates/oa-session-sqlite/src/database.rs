@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_read_from_the_index_without_sorting() {
+    fn pages_are_read_from_the_index() {
         let database = database();
         let id = SessionId::new("a").unwrap();
         let first = List::new(10);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_is_on_the_disk() {
+    fn commits_are_synced_to_disk() {
         let mode = "PRAGMA synchronous";
         let full: i32 = database().connection.query_row(mode, (), |row| row.get(0)).unwrap();
         assert_eq!(full, 2);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_of_every_older_version_is_brought_up_to_date() {
+    fn every_older_version_is_migrated() {
         for version in 0..MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
             migrate(&mut connection, &MIGRATIONS[..version]).unwrap();

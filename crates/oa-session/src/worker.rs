@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_run_in_the_order_in_which_they_were_first_polled() {
+    fn jobs_run_in_order_of_first_poll() {
         let worker = Worker::spawn("test", Vec::new()).unwrap();
         let push = |number: i32| {
             worker.run(move |seen: &mut Vec<i32>| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_dropped_before_its_turn_does_not_run() {
+    fn job_dropped_while_queued_does_not_run() {
         let worker = Worker::spawn("test", 0).unwrap();
         let (release, held) = channel::<()>();
         let mut holds = worker.run(move |_: &mut i32| {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_dropped_after_it_began_goes_on() {
+    fn job_dropped_while_running_completes() {
         let worker = Worker::spawn("test", 0).unwrap();
         let (begun, begins) = channel();
         let (release, held) = channel::<()>();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_throws_may_throw_when_it_is_dropped() {
+    fn panic_payload_may_panic_on_drop() {
         let worker = Worker::spawn("test", Hostile).unwrap();
         let panics: StoreFuture<'_, ()> = worker.run(|_| std::panic::panic_any(Hostile));
         assert_eq!(block_on(panics).unwrap_err().kind(), ErrorKind::Closed);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_answered_when_a_result_that_nobody_wants_panics() {
+    fn unclaimed_result_may_panic_on_drop() {
         let worker = Worker::spawn("test", ()).unwrap();
         let (begun, begins) = channel();
         let (release, held) = channel::<()>();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_has_left_is_not_used_again() {
+    fn state_is_dropped_after_a_panic() {
         let worker = Worker::spawn("test", Arc::new(())).unwrap();
         let watch = block_on(worker.run(|state: &mut Arc<()>| Ok(Arc::downgrade(state)))).unwrap();
         let panics: StoreFuture<'_, ()> =

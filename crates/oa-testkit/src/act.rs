@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_may_return_rules_but_not_without_end() {
+    fn nested_rules_are_bounded() {
         let nested = Reply::by(|_| Reply::by(|_| Reply::silence()));
         let act = Act::new(&nested, &request(), 1).unwrap();
         assert!(matches!(act.opening, Opening::Silence));

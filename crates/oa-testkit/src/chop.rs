@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_may_be_unsorted_repeated_and_out_of_range() {
+    fn unsorted_and_wild_positions_are_accepted() {
         check(Cut::At(vec![4, 2, 2, 0, 9, 6]), "abcdef", &["ab", "cd", "ef"]);
     }
 

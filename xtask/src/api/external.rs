@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_without_a_row_and_rows_without_a_name_are_told() {
+    fn missing_and_unused_rows_are_reported() {
         let mut names = Names::default();
         let told = |names: &Names| {
             let told = judge(names, &[("http", "it is the seam"), ("bytes::Bytes", "bodies")]);

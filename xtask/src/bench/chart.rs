@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_bar_fills_the_chart_and_others_are_in_proportion() {
+    fn bars_are_proportional_to_the_longest() {
         let mut figures = Figures::default();
         for (place, value) in [(0, 450.0), (2, 900.0)] {
             let figure = Figure { value, date: "2026-11-22".to_owned(), note: String::new() };

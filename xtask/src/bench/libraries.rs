@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_missing_is_not_counted_as_nothing() {
+    fn missing_libraries_are_not_zero() {
         let report = "\tlibother.so.1 => /nowhere/libother.so.1 (0x00007f59d0773000)\n";
         let sizes = paths_of(report).map(|path| Some(fs::metadata(path).ok()?.len()));
         assert_eq!(sizes.sum::<Option<u64>>(), None);

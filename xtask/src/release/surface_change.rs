@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_break_programs_that_match_on_all() {
+    fn new_variants_break_exhaustive_matches() {
         let new = "enum A: C is new";
         check("enum A\n    B", "enum A\n    B\n    C", &[(Bump::Major, new)]);
         check(
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_break_programs_that_build_the_struct() {
+    fn new_fields_break_struct_literals() {
         let new = "struct A: c: u8 is new";
         check("struct A\n    b: u8", "struct A\n    b: u8\n    c: u8", &[(Bump::Major, new)]);
         check(
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_traits_break_programs_that_implement_them() {
+    fn new_required_methods_break_implementors() {
         let before = "trait A\n    fn b(&self)";
         check(
             before,
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn features_take_away_what_was_always_there() {
+    fn gating_an_item_is_breaking() {
         let (free, bound) = ("fn a()", "#[cfg(feature = \"b\")] fn a()");
         check(free, bound, &[(Bump::Major, "fn a: its condition has changed")]);
         check(bound, free, &[(Bump::Minor, "fn a: its condition has changed")]);

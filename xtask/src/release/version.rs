@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn breaking_changes_need_what_cargo_calls_incompatible() {
+    fn breaking_changes_need_incompatible_version() {
         for (last, patch, minor, major) in
             [("0.1.0", "0.1.1", "0.1.1", "0.2.0"), ("1.4.2", "1.4.3", "1.5.0", "2.0.0")]
         {

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_followed_to_where_they_are_defined() {
+    fn names_resolve_to_definitions() {
         let files = [
             (
                 "src/lib.rs",

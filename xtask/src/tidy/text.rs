@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_work_is_found_outside_of_comments_and_strings() {
+    fn unfinished_work_is_found_only_in_code() {
         let text = "todo!();\n// todo!()\n\"todo!()\"\n#[ignore = \"why\"]\nunimplemented!()";
         check(unfinished, "a.rs", text, &[4, 1, 5]);
     }

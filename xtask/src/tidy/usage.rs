@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_front_page_counts_for_whom_it_is_a_test() {
+    fn readme_counts_for_crates_that_test_it() {
         let page = ("README.md", "use b::C;");
         let shown = ("crates/oa-a/src/lib.rs", "include_str!(\"../../../README.md\")");
         let b = || vec![needs("b", Kind::Dev)];

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_shows_its_part_around_the_cursor() {
+    fn long_text_scrolls_with_the_cursor() {
         let mut composer = Composer::default();
         composer.restore("abcdefghij".to_owned());
         let (line, column) = composer.row("> ", 8);

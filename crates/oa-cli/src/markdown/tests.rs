@@ -92,7 +92,7 @@ fn lines_of_a_paragraph_stay_lines() {
 }
 
 #[test]
-fn text_that_is_no_markdown_stays() {
+fn plain_text_is_unchanged() {
     assert_eq!(check("2 * 3 * 4 = 24"), ["2 * 3 * 4 = 24"]);
     assert_eq!(check("snake_case_name"), ["snake_case_name"]);
     assert_eq!(check("#tag"), ["#tag"]);
@@ -103,7 +103,7 @@ fn text_that_is_no_markdown_stays() {
 }
 
 #[test]
-fn an_open_fence_and_blank_lines_in_it_are_kept() {
+fn open_fences_keep_blank_lines() {
     assert_eq!(check("```\na\n\n  b"), ["  a", "  ", "    b"]);
     assert_eq!(check("  ```\n  a\n  ```\nb"), ["  a", "b"]);
     assert_eq!(check("````\n```\n````\n"), ["  ```"]);
@@ -115,7 +115,7 @@ fn gaps_are_single_and_never_outside() {
 }
 
 #[test]
-fn entities_and_escapes_do_not_reach_the_terminal() {
+fn escape_sequences_are_neutralized() {
     let text = "&#27;[2J \x1b]0;x\x07 `\u{9b}` &#x202e;\n```\n\x1b[1m\n```\n| \x1b |\n|-|\n";
     for line in lines(text, 60) {
         assert!(!line.ansi(false).contains(['\x1b', '\x07', '\u{9b}', '\u{202e}']), "{line:?}");
@@ -189,7 +189,7 @@ proptest! {
 
     /// Complete blocks are final: it is the beginning of all that comes.
     #[test]
-    fn complete_blocks_stay(text in pieces(), cut in any::<prop::sample::Index>()) {
+    fn complete_blocks_are_final(text in pieces(), cut in any::<prop::sample::Index>()) {
         let cut = floor(&text, cut.index(text.len() + 1));
         let complete = Markdown::new(Style::PLAIN).push(&text[..cut]);
         let all = blocks(&[&text]);
@@ -198,7 +198,7 @@ proptest! {
 
     /// The live part is what the end would be if the text ended here.
     #[test]
-    fn live_is_the_end_so_far(text in pieces()) {
+    fn live_blocks_are_those_of_finish(text in pieces()) {
         let mut markdown = Markdown::new(Style::PLAIN);
         let mut shown = markdown.push(&text);
         shown.extend(markdown.live());
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_fit_and_have_nothing_to_act_on(text in pieces(), width in 20_usize..80) {
+    fn lines_fit_and_have_no_control_characters(text in pieces(), width in 20_usize..80) {
         for line in lines(&text, width) {
             prop_assert!(line.width() <= width, "{line:?}");
             prop_assert!(!line.plain().contains(|c: char| c.is_control()), "{line:?}");

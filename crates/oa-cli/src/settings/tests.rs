@@ -8,7 +8,7 @@ fn fails(text: &str) -> String {
 }
 
 #[test]
-fn mistakes_name_their_line_and_what_was_meant() {
+fn errors_name_line_and_closest_setting() {
     assert_eq!(
         fails("model = 'a'\nmax_token = 5"),
         "config.toml, line 2: unknown setting \"max_token\"; did you mean \"max_tokens\"?"
@@ -77,7 +77,7 @@ fn names_are_unique_and_consistent() {
 proptest! {
     /// For each setting the first place that has it decides: flag, environment, file.
     #[test]
-    fn precedence(places in prop::collection::vec(0_u8..8, SETTINGS.len())) {
+    fn flags_override_environment_and_file(places in prop::collection::vec(0_u8..8, SETTINGS.len())) {
         let texts: Vec<_> = SETTINGS.iter().zip(&places).filter(|(setting, _)| setting.kind == Kind::Text).collect();
         let has = |place: u8, bit: u8| place & bit != 0;
         let flags: Vec<_> = texts.iter().filter(|(_, place)| has(**place, 1))

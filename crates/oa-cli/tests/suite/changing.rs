@@ -130,7 +130,7 @@ fn use_the_old_tool(terminal: &Terminal) {
 
 /// `/tools` lists what the next request offers, also if no request was sent since the change.
 #[test]
-fn the_list_of_tools_is_that_of_the_next_request() {
+fn tools_command_lists_the_next_request() {
     let home = Home::new();
     let terminal = chat_with_server(&home);
     terminal.type_keys("/tools\r");
@@ -154,7 +154,7 @@ fn the_list_of_tools_is_that_of_the_next_request() {
 
 /// A chat that runs offers the model the tools of the moment.
 #[test]
-fn a_running_chat_has_the_tools_of_the_moment() {
+fn running_chat_gets_changed_tools() {
     let home = Home::new();
     let terminal = chat_with_server(&home);
     use_the_old_tool(&terminal);

@@ -60,7 +60,7 @@ fn permission_is_asked_and_its_answer_counts() {
 }
 
 #[test]
-fn ctrl_c_stops_the_answer_and_not_the_program() {
+fn ctrl_c_stops_only_the_answer() {
     let home = Home::new();
     let mut terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
@@ -116,7 +116,7 @@ fn typing_while_it_works_steers() {
 }
 
 #[test]
-fn what_is_typed_and_not_sent_is_at_the_next_prompt() {
+fn unsent_text_moves_to_the_next_prompt() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();

@@ -11,7 +11,7 @@ fn guide() -> String {
 }
 
 #[test]
-fn the_reference_of_settings_is_their_table() {
+fn settings_reference_matches_the_table() {
     let table = reference::table();
     for (name, page) in [("README.md", include_str!("../../README.md")), ("oa.md", &guide())] {
         assert!(page.contains(&table), "put this table into {name}:\n{table}");
@@ -19,7 +19,7 @@ fn the_reference_of_settings_is_their_table() {
 }
 
 #[test]
-fn the_reference_of_commands_and_keys_is_their_table() {
+fn command_reference_matches_the_table() {
     let tables = oa_cli::chat::reference();
     assert!(guide().contains(&tables), "put these tables into oa.md:\n{tables}");
 }
@@ -33,7 +33,7 @@ fn the_servers_of_the_page_can_be_read() {
 }
 
 #[test]
-fn completions_and_the_manual_page_are_written() {
+fn completions_and_manual_are_written() {
     let home = Home::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = home.run(&["completions", shell], "");
@@ -68,7 +68,7 @@ fn the_example_of_a_configuration_file_is_one() {
 }
 
 #[test]
-fn a_wrong_configuration_file_stops_every_command() {
+fn invalid_config_stops_every_command() {
     let home = Home::new();
     let folder = home.path().join("config/oa");
     std::fs::create_dir_all(&folder).unwrap();

@@ -55,7 +55,7 @@ fn without_a_server_there_is_advice() {
 }
 
 #[test]
-fn a_server_that_was_named_has_its_own_advice() {
+fn named_server_has_its_own_advice() {
     let (home, nobody) = (Home::new(), nobody());
     let arguments = ["chat", "--provider", "ollama", "--base-url", &nobody, "Hello"];
     let told = text(&home.run(&arguments, "").stderr);
@@ -70,7 +70,7 @@ fn a_server_that_was_named_has_its_own_advice() {
 }
 
 #[test]
-fn addresses_that_cannot_be_are_mistakes() {
+fn invalid_addresses_are_usage_errors() {
     let home = Home::new();
     for (servers, wanted) in [
         ("localhost:1234", "must begin with http:// or https://"),
@@ -83,7 +83,7 @@ fn addresses_that_cannot_be_are_mistakes() {
 }
 
 #[test]
-fn a_server_without_a_model_that_can_chat_is_told() {
+fn missing_chat_model_is_reported() {
     let home = Home::new();
     let server = Server::start(Script::new().models(["nomic-embed"]).otherwise(Reply::text("?")));
     let output = home.run(&["chat", "--servers", &server.url(), "Hello"], "");

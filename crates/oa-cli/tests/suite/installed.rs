@@ -46,7 +46,7 @@ fn completions_complete_in_their_shells() {
 }
 
 #[test]
-fn manual_pages_have_the_commands_their_flags_and_the_settings() {
+fn manual_has_commands_flags_and_settings() {
     let home = Home::new();
     let page = text(&home.run(&["man"], "").stdout);
     for name in COMMANDS {
@@ -95,7 +95,7 @@ fn each_command_has_help_with_an_example() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_failure_to_tell_about() {
+fn closed_pipe_is_silent() {
     let home = Home::new();
     let mut child = home
         .command(&["chat", "--stand-in", "go on"])

@@ -59,7 +59,7 @@ fn server() -> Server {
 }
 
 #[test]
-fn a_server_that_goes_away_is_told_and_the_prompt_is_not_lost() {
+fn stopped_server_keeps_the_prompt() {
     let (home, server) = (Home::new(), server());
     let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);
     terminal.wait_for_prompt();

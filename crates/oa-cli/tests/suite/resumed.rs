@@ -75,7 +75,7 @@ fn go_on(home: &Home) {
 }
 
 #[test]
-fn a_batch_that_was_killed_goes_on() {
+fn killed_batch_continues() {
     let home = Home::new();
     let (mut child, _server) = started(&home);
     child.kill().unwrap();
@@ -86,7 +86,7 @@ fn a_batch_that_was_killed_goes_on() {
 
 #[cfg(unix)]
 #[test]
-fn a_batch_that_was_interrupted_says_so_and_goes_on() {
+fn interrupted_batch_continues() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let home = Home::new();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::program::{Home, PROGRAM, text};
 
 #[test]
-fn an_address_that_is_taken_is_told_with_a_way_out() {
+fn taken_address_is_an_error_with_advice() {
     let home = Home::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -103,7 +103,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn an_agent_is_served_and_its_conversations_are_sessions() {
+fn served_conversations_are_saved() {
     let home = Home::new();
     let served = Served::start(&home, &["--name", "Helper"], &[]);
     let (status, agent) = served.ask("GET", "/api/agent", None, None);
@@ -131,7 +131,7 @@ fn an_agent_is_served_and_its_conversations_are_sessions() {
 }
 
 #[test]
-fn a_token_is_wanted_and_other_machines_need_one() {
+fn tokens_are_required_beyond_loopback() {
     let home = Home::new();
     let token = "a-long-secret-token";
     let served = Served::start(&home, &["--forget"], &[("OPEN_AGENT_TOKEN", token)]);
@@ -148,7 +148,7 @@ fn a_token_is_wanted_and_other_machines_need_one() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_is_told_to_end_ends() {
+fn signal_ends_the_server() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let home = Home::new();
@@ -160,7 +160,7 @@ fn a_server_that_is_told_to_end_ends() {
 
 /// The program has tools of the program: `oa chat --mcp` starts `oa mcp`, which reads files.
 #[test]
-fn tools_are_offered_to_other_programs_and_used_by_the_chat() {
+fn mcp_command_offers_tools_to_the_chat() {
     let home = Home::new();
     std::fs::write(home.path().join("notes.txt"), "rain tomorrow").unwrap();
     let servers = json!({ "mcpServers": { "notes": {

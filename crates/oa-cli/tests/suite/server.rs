@@ -36,7 +36,7 @@ pub(crate) fn echo() -> Script {
 }
 
 #[test]
-fn models_are_listed_and_the_first_that_can_chat_is_used() {
+fn first_chat_model_is_used() {
     let (home, server) = (Home::new(), Server::start(echo()));
     let output = home.run(&["models", "--base-url", &server.url()], "");
     assert_eq!(text(&output.stdout), "text-embed\necho\n", "{output:?}");
@@ -47,7 +47,7 @@ fn models_are_listed_and_the_first_that_can_chat_is_used() {
 }
 
 #[test]
-fn settings_reach_the_server_and_the_key_is_shown_nowhere() {
+fn settings_are_sent_and_the_key_is_masked() {
     let (home, server) = (Home::new(), Server::start(echo()));
     let config = home.path().join("config/oa");
     std::fs::create_dir_all(&config).unwrap();
@@ -100,7 +100,7 @@ fn a_server_that_fails_is_told_with_status_1() {
 }
 
 #[test]
-fn escapes_of_a_server_do_not_reach_the_output() {
+fn escape_sequences_are_neutralized() {
     let home = Home::new();
     let script = Script::new().models(["m\x1b[2J"]).otherwise(Reply::text("a\x1b]0;title\x07b"));
     let server = Server::start(script);
@@ -177,7 +177,7 @@ fn a_batch_is_answered_in_order_and_goes_on() {
 }
 
 #[test]
-fn a_wrong_line_of_a_batch_is_told_before_anything_is_asked() {
+fn invalid_batch_line_stops_before_requests() {
     let (home, server) = (Home::new(), Server::start(echo()));
     std::fs::write(home.path().join("in.jsonl"), "\"one\"\n{\"text\": \"two\"}\n").unwrap();
     let output =

@@ -6,7 +6,7 @@ use crate::program::text;
 
 #[cfg(feature = "sqlite")]
 #[test]
-fn sessions_in_a_database_go_on_in_the_next_run() {
+fn sqlite_sessions_continue_in_the_next_run() {
     let home = Home::new();
     let chat = ["chat", "--stand-in", "--sessions", "all.sqlite", "--session"];
     let ask = |session, prompt| {

@@ -42,8 +42,9 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
+/// No connection, no session, and at most two threads.
 #[test]
-fn the_first_prompt_needs_no_network_no_session_and_two_threads() {
+fn first_prompt_needs_few_resources() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &["chat", "--stand-in"]);
     terminal.wait_for_prompt();
@@ -58,7 +59,7 @@ fn the_first_prompt_needs_no_network_no_session_and_two_threads() {
 }
 
 #[test]
-fn a_server_is_asked_once_before_the_first_prompt() {
+fn one_request_before_the_first_prompt() {
     let (home, server) = (Home::new(), Server::start(echo()));
     let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);
     terminal.wait_for_prompt();
@@ -69,7 +70,7 @@ fn a_server_is_asked_once_before_the_first_prompt() {
 
 /// A configuration file that nobody ever writes: whoever reads it waits for ever.
 #[test]
-fn the_version_and_the_help_read_no_configuration() {
+fn version_and_help_read_no_config() {
     let home = Home::new();
     let folder = home.path().join("config/oa");
     fs::create_dir_all(&folder).unwrap();

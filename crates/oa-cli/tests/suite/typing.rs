@@ -114,7 +114,7 @@ fn a_command_waits_for_the_end_of_the_answer() {
 }
 
 #[test]
-fn what_was_typed_before_a_question_does_not_answer_it() {
+fn text_before_a_question_does_not_answer() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
@@ -141,7 +141,7 @@ fn ctrl_c_twice_at_once_ends_the_program() {
 }
 
 #[test]
-fn steered_messages_are_in_the_history_of_prompts() {
+fn steered_messages_are_in_the_history() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
@@ -157,7 +157,7 @@ fn steered_messages_are_in_the_history_of_prompts() {
 }
 
 #[test]
-fn the_terminal_is_as_it_was_when_the_program_ends() {
+fn terminal_mode_is_restored_at_the_end() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let home = Home::new();

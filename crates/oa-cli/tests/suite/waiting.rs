@@ -63,7 +63,7 @@ fn a_call_that_waits_is_denied_with_a_reason() {
 }
 
 #[test]
-fn without_a_person_a_call_that_waits_runs_only_if_the_mode_allows_it() {
+fn waiting_call_needs_person_or_mode_all() {
     let home = Home::new();
     let id = waiting(&home);
     let chat = ["chat", "--stand-in", "--session", &id];

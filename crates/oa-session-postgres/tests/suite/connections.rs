@@ -18,7 +18,7 @@ fn named(place: &Place, name: &str, limits: Limits) -> PostgresOptions {
 }
 
 #[test]
-fn a_store_has_no_more_connections_than_it_may() {
+fn connections_are_limited() {
     let Some(place) = Place::new() else { return };
     let options = named(&place, "bounded", Limits::default()).connections(3);
     let store = Arc::new(block_on(PostgresStore::connect_with(options)).unwrap());
@@ -53,7 +53,7 @@ fn a_store_has_no_more_connections_than_it_may() {
 }
 
 #[test]
-fn whoever_waits_for_another_writer_is_told_in_the_end() {
+fn waiting_for_a_writer_ends_as_busy() {
     let Some(place) = Place::new() else { return };
     let mut limits = Limits::default();
     limits.timeout = Duration::from_millis(50);
@@ -117,7 +117,7 @@ fn a_dropped_future_leaves_all_or_nothing() {
 }
 
 #[test]
-fn defaults_of_the_server_do_not_weaken_a_store() {
+fn server_defaults_do_not_weaken_a_store() {
     let Some(place) = Place::new() else { return };
     let schema = &place.schema;
     place.execute(&format!(
@@ -146,7 +146,7 @@ fn defaults_of_the_server_do_not_weaken_a_store() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_named() {
+fn connect_errors_name_the_server() {
     // Nobody listens at the port of a listener that is gone.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("postgresql://ada:secret@127.0.0.1:{port}/a");
@@ -177,7 +177,7 @@ fn what_cannot_be_connected_to_is_named() {
 }
 
 #[test]
-fn a_server_without_a_free_connection_is_waited_for() {
+fn full_servers_are_waited_for() {
     let Some(server) = services::or_skip(services::Postgres::start_with(
         &["fsync=off", "max_connections=6", "superuser_reserved_connections=0"],
         &[],

@@ -45,7 +45,7 @@ fn ids_titles_and_messages_are_parameters() {
 }
 
 #[test]
-fn a_zero_character_is_stored_like_any_other() {
+fn nul_characters_are_stored() {
     let Some(place) = Place::new() else { return };
     let store = place.open().unwrap();
     let info = create(&store, "a");

@@ -41,7 +41,7 @@ fn every_limit_is_reached_and_loses_nothing() {
 }
 
 #[test]
-fn limits_without_end_are_none() {
+fn maximal_limits_do_not_overflow() {
     let Some(place) = Place::new() else { return };
     let mut limits = Limits::default();
     (limits.messages, limits.session_bytes, limits.page) = (usize::MAX, u64::MAX, usize::MAX);

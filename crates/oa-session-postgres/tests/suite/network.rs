@@ -59,7 +59,7 @@ const UNKNOWN: &str = "the connection to the database was lost while a change wa
                        whether it was made";
 
 #[test]
-fn a_cut_in_the_middle_of_a_change_is_told_and_leaves_nothing() {
+fn lost_connection_rolls_a_change_back() {
     for marker in
         ["FOR UPDATE", "SELECT role", "DELETE FROM", "INSERT INTO messages", "UPDATE sessions"]
     {
@@ -76,14 +76,14 @@ fn a_cut_in_the_middle_of_a_change_is_told_and_leaves_nothing() {
 }
 
 #[test]
-fn a_cut_before_a_change_began_is_not_even_noticed() {
+fn connection_lost_before_begin_is_replaced() {
     let Some(scene) = Scene::new() else { return };
     scene.replace("BEGIN", Fault::Cut).unwrap();
     scene.check(&[1]);
 }
 
 #[test]
-fn a_cut_while_a_change_is_committed_says_that_its_result_is_unknown() {
+fn connection_lost_in_commit_is_unknown() {
     for (fault, turns) in [(Fault::Cut, [0]), (Fault::CutAnswer, [1])] {
         let Some(scene) = Scene::new() else { return };
         let error = scene.replace("COMMIT\0", fault).unwrap_err();
@@ -98,7 +98,7 @@ fn a_cut_while_a_change_is_committed_says_that_its_result_is_unknown() {
 }
 
 #[test]
-fn silence_ends_in_an_error_and_frees_the_session() {
+fn silent_server_times_out_and_frees_session() {
     for (marker, said) in [
         ("INSERT INTO messages", "the database has not answered for 0.5 s; nothing was changed"),
         (
@@ -117,7 +117,7 @@ fn silence_ends_in_an_error_and_frees_the_session() {
 }
 
 #[test]
-fn a_reader_that_is_cut_off_is_told() {
+fn lost_connection_fails_a_read() {
     let Some(scene) = Scene::new() else { return };
     scene.proxy.arm("SELECT place", Fault::Cut);
     let error = block_on(scene.store.load(&id("a"))).unwrap_err();
@@ -129,7 +129,7 @@ fn a_reader_that_is_cut_off_is_told() {
 }
 
 #[test]
-fn tables_are_created_completely_or_not_at_all() {
+fn tables_are_created_atomically() {
     for marker in ["CREATE SCHEMA", "CREATE TABLE", "UPDATE store_version", "COMMIT\0"] {
         let Some(place) = Place::new() else { return };
         let Some(server) = SERVER.as_ref() else { return };

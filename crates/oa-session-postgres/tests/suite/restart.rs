@@ -7,7 +7,7 @@ use services::{Postgres, or_skip};
 use crate::{Place, append, create, id, kind, turn};
 
 #[test]
-fn a_store_that_was_idle_does_not_notice_a_restart() {
+fn idle_store_survives_a_server_restart() {
     let Some(mut server) = or_skip(Postgres::start()) else { return };
     let place = Place::on(server.url());
     let store = place.open().unwrap();
@@ -25,7 +25,7 @@ fn a_store_that_was_idle_does_not_notice_a_restart() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_told_of_until_it_is_back() {
+fn stopped_server_is_an_error_until_restart() {
     let Some(mut server) = or_skip(Postgres::start()) else { return };
     let place = Place::on(server.url());
     let store = place.open().unwrap();
@@ -42,7 +42,7 @@ fn a_server_that_is_gone_is_told_of_until_it_is_back() {
 }
 
 #[test]
-fn nothing_that_was_acknowledged_is_lost_by_a_kill() {
+fn killed_server_loses_no_acknowledged_write() {
     let Some(mut server) = or_skip(Postgres::start()) else { return };
     let place = Place::on(server.url());
     let store = place.open().unwrap();

@@ -27,7 +27,7 @@ fn a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_that_was_migrated_meanwhile_is_refused_on_its_next_connection() {
+fn new_connections_check_the_version() {
     let Some(place) = Place::new() else { return };
     let store = place.open().unwrap();
     create(&store, "a");
@@ -43,7 +43,7 @@ fn a_store_that_was_migrated_meanwhile_is_refused_on_its_next_connection() {
 }
 
 #[test]
-fn a_schema_of_another_program_is_refused_and_left_alone() {
+fn foreign_schemas_are_left_unchanged() {
     let Some(place) = Place::new() else { return };
     let schema = &place.schema;
     for sql in ["CREATE TABLE sessions (id text)", "CREATE VIEW one AS SELECT 1 AS a"] {
@@ -63,7 +63,7 @@ fn a_schema_of_another_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn tables_of_another_form_are_refused() {
+fn wrong_tables_are_rejected() {
     for sql in [
         "DROP TABLE messages",
         "DROP INDEX sessions_by_time",
@@ -83,7 +83,7 @@ fn tables_of_another_form_are_refused() {
 }
 
 #[test]
-fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
+fn unreadable_rows_hide_no_others() {
     for (sql, said) in [
         ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 is damaged"),
         ("DELETE FROM messages WHERE place = 1", "session a: message 2 is out of order"),
@@ -119,7 +119,7 @@ fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
 }
 
 #[test]
-fn pages_go_on_behind_a_session_that_cannot_be_read() {
+fn paging_continues_after_unreadable_rows() {
     let Some(place) = Place::new() else { return };
     let store = place.open().unwrap();
     for name in ["a", "b", "c"] {
@@ -139,7 +139,7 @@ fn pages_go_on_behind_a_session_that_cannot_be_read() {
 }
 
 #[test]
-fn eight_who_open_a_new_schema_at_once_all_get_it() {
+fn concurrent_first_opens_succeed() {
     for _ in 0..5 {
         let Some(place) = Place::new() else { return };
         thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn eight_who_open_a_new_schema_at_once_all_get_it() {
 }
 
 #[test]
-fn a_user_without_rights_on_the_database_can_use_a_store_that_exists() {
+fn existing_store_needs_no_create_privilege() {
     let Some(place) = Place::new() else { return };
     create(&place.open().unwrap(), "a");
     let schema = &place.schema;
@@ -179,7 +179,7 @@ fn a_user_without_rights_on_the_database_can_use_a_store_that_exists() {
 }
 
 #[test]
-fn a_deletion_takes_all_messages() {
+fn deletes_cascade_to_messages() {
     let Some(place) = Place::new() else { return };
     let store = place.open().unwrap();
     let info = create(&store, "a");

@@ -31,7 +31,7 @@ fn connect(options: PostgresOptions) -> Result<PostgresStore, Error> {
 }
 
 #[test]
-fn a_connection_is_encrypted_and_its_server_verified() {
+fn connection_is_encrypted_and_verified() {
     let Some((server, certificate)) = secure() else { return };
     for mode in ["require", "verify-ca", "verify-full"] {
         let trusting = options(&server, &format!("sslmode={mode}"))

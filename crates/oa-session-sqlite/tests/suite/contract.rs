@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_is_stored_is_loaded_as_it_was(seeds in prop::collection::vec(any::<u64>(), 1..4)) {
+    fn stored_conversations_round_trip(seeds in prop::collection::vec(any::<u64>(), 1..4)) {
         let place = Place::new();
         let store = place.open().unwrap();
         let mut info = create(&store, "a");

@@ -26,7 +26,7 @@ fn a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_left_alone() {
+fn foreign_databases_are_left_unchanged() {
     let foreign: [&[u8]; 2] =
         [b"These are notes, and no database of any kind. ".as_slice(), &[7; 4_096]];
     for bytes in foreign {
@@ -53,7 +53,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn tables_of_another_form_are_refused() {
+fn wrong_tables_are_rejected() {
     for sql in [
         "DROP TABLE messages",
         "DROP INDEX sessions_by_time",
@@ -73,7 +73,7 @@ fn tables_of_another_form_are_refused() {
 }
 
 #[test]
-fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
+fn unreadable_rows_hide_no_others() {
     for (sql, said) in [
         ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 is damaged"),
         ("DELETE FROM messages WHERE place = 1", "session a: message 2 is out of order"),
@@ -109,7 +109,7 @@ fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
 }
 
 #[test]
-fn pages_go_on_behind_a_session_that_cannot_be_read() {
+fn paging_continues_after_unreadable_rows() {
     let place = Place::new();
     let store = place.open().unwrap();
     for name in ["a", "b", "c"] {
@@ -129,7 +129,7 @@ fn pages_go_on_behind_a_session_that_cannot_be_read() {
 }
 
 #[test]
-fn eight_who_open_a_new_database_at_once_all_get_it() {
+fn concurrent_first_opens_succeed() {
     for _ in 0..20 {
         let place = Place::new();
         thread::scope(|scope| {
@@ -144,7 +144,7 @@ fn eight_who_open_a_new_database_at_once_all_get_it() {
 }
 
 #[test]
-fn whoever_waits_for_another_writer_is_told_in_the_end() {
+fn waiting_for_a_writer_ends_as_busy() {
     let place = Place::new();
     let mut limits = Limits::default();
     limits.timeout = Duration::from_millis(20);
@@ -160,7 +160,7 @@ fn whoever_waits_for_another_writer_is_told_in_the_end() {
 }
 
 #[test]
-fn the_log_is_written_ahead_and_a_deletion_takes_all_messages() {
+fn wal_mode_is_on_and_deletes_cascade() {
     let place = Place::new();
     let store = place.open().unwrap();
     let info = create(&store, "a");

@@ -17,7 +17,7 @@ use crate::{Place, append, create, id, turn};
 const BESIDE: [&str; 3] = ["", "-shm", "-wal"];
 
 #[test]
-fn the_database_and_the_files_beside_it_are_for_their_owner_alone() {
+fn database_and_wal_files_are_private() {
     let place = Place::new();
     let store = place.open().unwrap();
     append(&store, &create(&store, "a"), turn(0)).unwrap();
@@ -29,7 +29,7 @@ fn the_database_and_the_files_beside_it_are_for_their_owner_alone() {
 }
 
 #[test]
-fn an_older_database_is_closed_to_others_when_it_is_opened() {
+fn loose_permissions_are_tightened_on_open() {
     let place = Place::new();
     let store = place.open().unwrap();
     append(&store, &create(&store, "a"), turn(0)).unwrap();
@@ -77,7 +77,7 @@ fn only_regular_files_are_opened() {
 }
 
 #[test]
-fn links_above_the_database_are_the_callers() {
+fn links_in_the_folder_path_are_followed() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let link = elsewhere.0.path().join("link");
     symlink(place.0.path(), &link).unwrap();

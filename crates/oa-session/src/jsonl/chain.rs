@@ -74,7 +74,7 @@ mod tests {
     use crate::timestamp::Timestamp;
 
     #[test]
-    fn the_checksum_is_the_published_one() {
+    fn checksum_matches_published_vectors() {
         // Test vectors published by the authors of FNV.
         let sum = |text: &str| {
             let mut chain = Chain::new();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_good_only_where_it_was_written_and_as_it_was() {
+    fn changed_or_moved_lines_are_rejected() {
         let draft = Draft::pending(Timestamp::default(), None);
         let mut chain = Chain::new();
         chain.update(b"before");

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_has_a_safe_name_that_tells_it(text in ".{1,16}") {
+        fn ids_round_trip_through_safe_file_names(text in ".{1,16}") {
             let Ok(id) = SessionId::new(text) else {
                 return Ok(());
             };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_tell_no_id() {
+    fn malformed_file_names_have_no_id() {
         for name in ["session-.jsonl", "session-A.jsonl", "session-%4.jsonl", "session-%61.jsonl"] {
             assert!(is_session(name));
             assert_eq!(session_id(name), None, "{name}");

@@ -92,7 +92,7 @@ fn only_a_regular_file_is_a_session() {
 }
 
 #[test]
-fn a_deleted_link_leaves_alone_where_it_led() {
+fn deleting_a_link_keeps_its_target() {
     let (files, victim) = (Files::new(1), Victim::new());
     symlink(victim.path(), files.folder.path().join("session-b.jsonl")).unwrap();
     let store = files.open();
@@ -103,7 +103,7 @@ fn a_deleted_link_leaves_alone_where_it_led() {
 }
 
 #[test]
-fn a_new_file_is_never_written_through_a_name_that_is_taken() {
+fn new_files_are_not_written_through_links() {
     for trap in TRAPS {
         let (files, victim) = (Files::new(1), Victim::new());
         let before = fs::read(victim.path()).unwrap();
@@ -140,7 +140,7 @@ fn the_lock_is_a_regular_file() {
 }
 
 #[test]
-fn folders_and_files_are_for_their_owner_alone() {
+fn folders_and_files_are_private() {
     let outside = tempfile::tempdir().unwrap();
     let folder = outside.path().join("agents").join("sessions");
     let store = JsonlStore::open(&folder).unwrap();
@@ -160,7 +160,7 @@ fn folders_and_files_are_for_their_owner_alone() {
 }
 
 #[test]
-fn an_older_store_is_closed_to_others_when_it_is_opened() {
+fn loose_permissions_are_tightened_on_open() {
     let files = Files::new(1);
     let folder = files.folder.path();
     fs::write(folder.join("session-b.jsonl.new"), "left by a crash").unwrap();
@@ -174,7 +174,7 @@ fn an_older_store_is_closed_to_others_when_it_is_opened() {
 }
 
 #[test]
-fn a_folder_with_other_things_in_it_stays_open_to_others() {
+fn folders_with_other_files_keep_their_mode() {
     let files = Files::new(1);
     let folder = files.folder.path();
     fs::write(folder.join("notes.txt"), "for everybody").unwrap();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::{Files, append, create, id, kind, turn, turns};
 
 #[test]
-fn a_last_line_that_was_cut_anywhere_is_dropped_and_the_rest_is_there() {
+fn incomplete_last_line_is_dropped() {
     let files = Files::new(3);
     let whole = files.read();
     let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -45,7 +45,7 @@ fn zeros_at_the_end_are_dropped() {
 }
 
 #[test]
-fn a_store_that_has_read_a_file_notices_what_others_make_of_it() {
+fn cached_files_are_reread_after_changes() {
     let files = Files::new(1);
     let (one, other) = (files.open(), files.open());
     let info = block_on(one.load(&id("a"))).unwrap().info;
@@ -88,7 +88,7 @@ fn errors_name_the_file_and_the_line() {
 }
 
 #[test]
-fn files_that_are_no_sessions_are_reported_beside_those_that_are() {
+fn unreadable_files_are_listed_separately() {
     let files = Files::new(1);
     let put = |name: &str, text: &str| fs::write(files.folder.path().join(name), text).unwrap();
     put("session-b.jsonl", "");

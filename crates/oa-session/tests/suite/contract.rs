@@ -9,19 +9,19 @@ use proptest::prelude::*;
 use crate::{append, create, load};
 
 #[test]
-fn the_store_in_memory_keeps_the_contract() {
+fn memory_store_keeps_the_contract() {
     let store = Arc::new(MemoryStore::new());
     block_on(check(|| Arc::clone(&store)));
 }
 
 #[test]
-fn the_store_of_files_keeps_the_contract() {
+fn jsonl_store_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     block_on(check(|| JsonlStore::open(folder.path()).unwrap()));
 }
 
 #[test]
-fn conversations_of_the_contract_are_of_every_kind() {
+fn contract_covers_every_kind_of_message() {
     let all: Vec<_> = (0..200).flat_map(conversation).collect();
     let text = serde_json::to_string(&all).unwrap();
     for kind in ["text", "thinking", "image", "tool_use", "tool_use_error", "tool_result"] {
@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_is_stored_is_loaded_as_it_was(seeds in prop::collection::vec(any::<u64>(), 1..4)) {
+    fn stored_conversations_round_trip(seeds in prop::collection::vec(any::<u64>(), 1..4)) {
         let folder = tempfile::tempdir().unwrap();
         let open = || JsonlStore::open(folder.path()).unwrap();
         let memory = MemoryStore::new();

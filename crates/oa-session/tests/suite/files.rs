@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::{Files, append, at, create, folder_of, id, kind, load, turn, turns};
 
 #[test]
-fn ids_of_any_kind_have_files_of_their_own() {
+fn each_id_has_its_own_file() {
     let files = Files::new(1);
     let store = files.open();
     let ids = ["A", "..", "a/b", "con", "☂", "%41", "a.jsonl", &"é".repeat(32)];
@@ -30,7 +30,7 @@ fn ids_of_any_kind_have_files_of_their_own() {
 }
 
 #[test]
-fn a_file_is_written_anew_when_most_of_it_was_taken_back() {
+fn file_is_compacted_after_rewinds() {
     let files = Files::new(2);
     let (store, other) = (files.open(), files.open());
     let mut info = block_on(other.load(&id("a"))).unwrap().info;
@@ -54,7 +54,7 @@ fn a_file_is_written_anew_when_most_of_it_was_taken_back() {
 }
 
 #[test]
-fn what_waits_stays_when_a_file_is_written_anew() {
+fn compaction_keeps_the_pending_call() {
     let files = Files::new(1);
     let store = files.open();
     let mut info = block_on(store.load(&id("a"))).unwrap().info;
@@ -75,7 +75,7 @@ fn what_waits_stays_when_a_file_is_written_anew() {
 }
 
 #[test]
-fn a_long_conversation_is_forked_in_records_of_bounded_length() {
+fn forks_are_split_into_bounded_records() {
     let files = Files::new(0);
     let mut limits = Limits::default();
     limits.record_bytes = 1_000;
@@ -93,7 +93,7 @@ fn a_long_conversation_is_forked_in_records_of_bounded_length() {
 }
 
 #[test]
-fn whoever_waits_for_another_process_stalls_nobody_and_is_told_in_the_end() {
+fn lock_timeout_is_busy_and_stalls_nobody() {
     let files = Files::new(1);
     let mut limits = Limits::default();
     limits.timeout = Duration::from_millis(20);
@@ -113,7 +113,7 @@ fn whoever_waits_for_another_process_stalls_nobody_and_is_told_in_the_end() {
 /// As after a program that removes old files.
 #[cfg(unix)]
 #[test]
-fn stores_that_were_open_before_the_lock_was_removed_lock_what_others_lock() {
+fn removed_lock_file_is_opened_again() {
     let files = Files::new(1);
     let mut limits = Limits::default();
     limits.timeout = Duration::ZERO;

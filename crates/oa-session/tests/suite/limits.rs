@@ -19,7 +19,7 @@ fn each(limits: &Limits, check: impl Fn(&dyn SessionStore)) {
 }
 
 #[test]
-fn a_session_takes_so_many_messages_and_no_more() {
+fn messages_per_session_are_limited() {
     let mut limits = Limits::default();
     limits.messages = 5;
     each(&limits, |store| {
@@ -34,7 +34,7 @@ fn a_session_takes_so_many_messages_and_no_more() {
 }
 
 #[test]
-fn of_bytes_at_once() {
+fn bytes_per_write_are_limited() {
     let mut limits = Limits::default();
     limits.record_bytes = 400;
     each(&limits, |store| {
@@ -49,7 +49,7 @@ fn of_bytes_at_once() {
 }
 
 #[test]
-fn of_bytes_in_all() {
+fn bytes_per_session_are_limited() {
     let mut limits = Limits::default();
     limits.session_bytes = 1_000;
     each(&limits, |store| {
@@ -67,7 +67,7 @@ fn of_bytes_in_all() {
 }
 
 #[test]
-fn of_metadata_and_of_pages() {
+fn metadata_and_pages_are_limited() {
     let mut limits = Limits::default();
     limits.metadata_bytes = 100;
     limits.page = 3;
@@ -85,7 +85,7 @@ fn of_metadata_and_of_pages() {
 }
 
 #[test]
-fn narrower_ones_than_a_session_was_written_under_lose_nothing() {
+fn lower_limits_lose_no_session() {
     let files = crate::Files::new(4);
     let before = files.read();
     let narrow: [fn(&mut Limits); 3] = [
@@ -115,7 +115,7 @@ fn narrower_ones_than_a_session_was_written_under_lose_nothing() {
 }
 
 #[test]
-fn limits_without_end_are_none() {
+fn maximal_limits_do_not_overflow() {
     let mut limits = Limits::default();
     (limits.messages, limits.session_bytes, limits.page) = (usize::MAX, u64::MAX, usize::MAX);
     (limits.record_bytes, limits.metadata_bytes) = (usize::MAX, usize::MAX);

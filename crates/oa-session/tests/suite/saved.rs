@@ -20,7 +20,7 @@ fn call() -> ToolUseBlock {
 }
 
 #[test]
-fn a_program_stops_starts_again_and_goes_on() {
+fn conversation_continues_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || -> Arc<dyn SessionStore> { Arc::new(JsonlStore::open(folder.path()).unwrap()) };
     block_on(async {
@@ -38,7 +38,7 @@ fn a_program_stops_starts_again_and_goes_on() {
 }
 
 #[test]
-fn a_history_that_was_changed_replaces_what_was_saved() {
+fn changed_history_replaces_saved_messages() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
@@ -65,7 +65,7 @@ fn a_history_that_was_changed_replaces_what_was_saved() {
 }
 
 #[test]
-fn two_programs_on_one_session_are_told() {
+fn second_writer_gets_a_conflict() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let open = || SavedSession::open_or_create(Arc::clone(&store), new());
@@ -80,7 +80,7 @@ fn two_programs_on_one_session_are_told() {
 }
 
 #[test]
-fn a_save_whose_success_was_lost_can_be_repeated() {
+fn saves_can_be_repeated() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let open = || SavedSession::open_or_create(Arc::clone(&store), new());
@@ -103,7 +103,7 @@ fn a_save_whose_success_was_lost_can_be_repeated() {
 }
 
 #[test]
-fn an_approval_is_asked_saved_and_answered_after_a_restart() {
+fn pending_approval_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || -> Arc<dyn SessionStore> { Arc::new(JsonlStore::open(folder.path()).unwrap()) };
     block_on(async {
@@ -126,7 +126,7 @@ fn an_approval_is_asked_saved_and_answered_after_a_restart() {
 }
 
 #[test]
-fn a_turn_that_waits_is_kept_beside_the_others_until_it_is_complete() {
+fn waiting_turn_is_saved_as_pending() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
@@ -148,7 +148,7 @@ fn a_turn_that_waits_is_kept_beside_the_others_until_it_is_complete() {
 }
 
 #[test]
-fn a_turn_that_waits_may_have_other_results_than_were_saved() {
+fn changed_results_are_saved_while_waiting() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let step = |id: &str, result: &str| {
         let call = ToolUseBlock::new(id, "read", json!({}));
@@ -173,7 +173,7 @@ fn a_turn_that_waits_may_have_other_results_than_were_saved() {
 }
 
 #[test]
-fn a_turn_that_waits_is_written_once_and_goes_when_it_left_the_conversation() {
+fn waiting_turn_is_written_once_and_cleared() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
@@ -190,7 +190,7 @@ fn a_turn_that_waits_is_written_once_and_goes_when_it_left_the_conversation() {
 }
 
 #[test]
-fn the_time_of_a_save_is_the_callers_or_that_of_the_system() {
+fn save_uses_given_or_system_time() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
         let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();

@@ -116,7 +116,7 @@ fn poll_once(save: impl Future<Output = Result<(), Error>>) -> bool {
 }
 
 #[test]
-fn a_write_of_unknown_outcome_is_no_conflict_with_the_next_one() {
+fn lost_write_outcomes_cause_no_conflict() {
     for (hangs, loses) in [(false, false), (false, true), (true, false), (true, true)] {
         for unlearned in 0..64 {
             let silent = Arc::new(Silent { hangs, loses, ..Silent::default() });
@@ -141,7 +141,7 @@ fn a_write_of_unknown_outcome_is_no_conflict_with_the_next_one() {
 }
 
 #[test]
-fn what_somebody_else_wrote_meanwhile_is_a_conflict() {
+fn writes_of_others_are_conflicts() {
     for loses in [false, true] {
         let silent = Arc::new(Silent { loses, ..Silent::default() });
         let store = || -> Arc<dyn SessionStore> { Arc::<Silent>::clone(&silent) };

@@ -35,7 +35,7 @@ fn a_newer_version_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_file_of_bare_messages_is_read_and_goes_on() {
+fn bare_message_files_are_continued() {
     let files = Files::new(0);
     let lines = |messages: &[Message]| {
         let lines = messages.iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
@@ -62,7 +62,7 @@ fn a_file_of_bare_messages_is_read_and_goes_on() {
 }
 
 #[test]
-fn the_form_of_a_file_is_pinned() {
+fn file_format_is_pinned() {
     let files = Files::new(1);
     let store = files.open();
     let info = block_on(store.load(&id("a"))).unwrap().info;
@@ -83,8 +83,9 @@ fn the_form_of_a_file_is_pinned() {
     "#);
 }
 
+/// A store must not write records that it cannot read.
 #[test]
-fn a_file_of_bare_messages_is_never_written_anew_so_that_it_cannot_be_read() {
+fn too_long_exchanges_are_not_rewritten() {
     // Each has its own line in the old file, and they share one in the new.
     let calls: Vec<_> =
         (0..4).map(|call| ToolUseBlock::new(format!("c{call}"), "read", json!({}))).collect();

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_bearer_goes_unless_it_is_a_short_word() {
+    fn bearer_tokens_are_masked() {
         check("authorization: Bearer abc.def-1=\n", "authorization: Bearer ****\n");
         check("bearer  x1, BEARER abcdefgh", "bearer  ****, BEARER ****");
         check("the bearer of bad news; Bearer", "the bearer of bad news; Bearer");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_move_with_the_text_when_a_secret_is_masked() {
+    fn masking_moves_piece_boundaries() {
         let mut secrets = Secrets::default();
         secrets.add("0123456789");
         let text = b"ab 0123456789 cd 0123456789";

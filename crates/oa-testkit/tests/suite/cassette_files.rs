@@ -255,7 +255,7 @@ async fn a_test_that_fails_keeps_the_file() {
 }
 
 #[tokio::test]
-async fn what_has_come_can_be_saved_before_the_end() {
+async fn partial_recordings_can_be_saved() {
     let folder = Folder::new("before_the_end");
     let tape = folder.open(Mode::Record);
     let mut service = tape.around(MemoryServer::new(Reply::sse("data: 1\n\ndata: 2\n\n")));
@@ -339,7 +339,7 @@ fn what_cannot_be_opened_is_told() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused() {
+fn invalid_settings_are_rejected() {
     let builder = || Cassette::builder("never/written.json");
     for (builder, words) in [
         (builder().ignore("seed"), "\"seed\" is not a JSON pointer"),
@@ -362,7 +362,7 @@ fn settings_that_cannot_work_are_refused() {
 }
 
 #[tokio::test]
-async fn a_file_may_be_written_by_hand_and_formatted_anew() {
+async fn handwritten_files_are_read() {
     let folder = Folder::new("by_hand");
     let text = r#"{"interactions": [{
         "response": {"body": [{"data": {

@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 use crate::tapes::{Folder, Nobody, ask, error_of, kind_of, panic_of, post, question, send};
 
 #[tokio::test]
-async fn what_was_recorded_comes_back_in_its_pieces() {
+async fn replay_keeps_the_recorded_pieces() {
     let folder = Folder::new("comes_back");
     let tape = folder.open(Mode::Auto);
     assert!(!tape.is_replaying());
@@ -49,7 +49,7 @@ async fn what_was_recorded_comes_back_in_its_pieces() {
 }
 
 #[tokio::test]
-async fn the_same_question_gets_its_answers_in_their_order() {
+async fn repeated_requests_replay_in_order() {
     let folder = Folder::new("in_order");
     let questions = [question("again"), question("other"), question("again")];
     folder.record(["one", "two", "three"].map(Reply::sse), &questions).await;
@@ -63,7 +63,7 @@ async fn the_same_question_gets_its_answers_in_their_order() {
 }
 
 #[tokio::test]
-async fn many_at_once_get_their_own() {
+async fn concurrent_requests_get_their_own_answers() {
     let folder = Folder::new("at_once");
     let echo = Reply::by(|request| Reply::text(request.messages()[0]["content"].to_string()));
     let prompts: Vec<_> = (0..20).map(|n| format!("number {n}")).collect();
@@ -86,7 +86,7 @@ async fn many_at_once_get_their_own() {
 }
 
 #[tokio::test]
-async fn a_question_is_its_method_path_and_json() {
+async fn requests_match_by_method_path_and_json() {
     let folder = Folder::new("method_path_json");
     let tape = folder.open(Mode::Record);
     let server = MemoryServer::new(
@@ -156,7 +156,7 @@ async fn members_can_be_ignored_or_rewritten() {
 }
 
 #[tokio::test]
-async fn a_miss_tells_what_came_nearest_and_what_differs() {
+async fn misses_show_the_nearest_recording() {
     let folder = Folder::new("a_miss");
     let long = "the same for long, ".repeat(50);
     let asked = |prompt: &str, city: &str| {
@@ -221,7 +221,7 @@ async fn a_miss_tells_what_came_nearest_and_what_differs() {
 }
 
 #[tokio::test]
-async fn what_was_not_asked_is_told_by_verify_or_when_the_last_clone_goes() {
+async fn unused_recordings_are_reported() {
     let folder = Folder::new("not_asked");
     folder.record(["one", "two"].map(Reply::text), &[question("a"), question("b")]).await;
 
@@ -239,7 +239,7 @@ async fn what_was_not_asked_is_told_by_verify_or_when_the_last_clone_goes() {
 }
 
 #[tokio::test]
-async fn what_was_dropped_early_is_marked_unless_it_was_over() {
+async fn dropped_bodies_are_marked_as_cut() {
     let folder = Folder::new("dropped");
     let reply = || Reply::sse("data: 1\n\ndata: 2\n\ndata: [DONE]\n\ndata: 3\n\n");
     let tape = folder.open(Mode::Record);
@@ -293,7 +293,7 @@ async fn a_broken_answer_comes_back_broken() {
 }
 
 #[tokio::test]
-async fn errors_of_the_transport_come_out_as_they_are_and_leave_nothing() {
+async fn transport_errors_are_not_recorded() {
     let folder = Folder::new("transport");
     let tape = folder.open(Mode::Auto);
     let server = MemoryServer::new([Reply::hang_up(), Reply::text("Hello")]);

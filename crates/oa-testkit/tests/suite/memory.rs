@@ -94,7 +94,7 @@ async fn stalls_and_silence_last_for_ever() {
 }
 
 #[tokio::test]
-async fn a_dropped_body_is_an_abort_unless_its_last_frame_was_taken() {
+async fn body_dropped_before_its_end_is_an_abort() {
     let server =
         MemoryServer::new(Script::new().otherwise(Reply::sse("one two").cut(Cut::Every(4))));
     for frames in 0..=2 {

@@ -44,13 +44,13 @@ async fn closes_before_the_length_is_full() {
 }
 
 #[tokio::test]
-async fn a_reset_in_the_body_breaks_the_connection_there() {
+async fn reset_breaks_the_body() {
     check(Reply::sse("one two").reset_after(3), "7\r\none", ErrorKind::ConnectionReset).await;
     check(Reply::sse("one two").reset_after(0), "", ErrorKind::ConnectionReset).await;
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_or_resets_sends_no_head() {
+async fn hang_up_and_reset_send_no_head() {
     for (reply, end) in
         [(Reply::hang_up(), ErrorKind::UnexpectedEof), (Reply::reset(), ErrorKind::ConnectionReset)]
     {
@@ -104,7 +104,7 @@ async fn an_interrupt_is_seen_in_every_kind_of_wait() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_is_not_a_client_that_leaves() {
+async fn stopping_is_not_a_client_abort() {
     let server = SocketServer::start(Reply::silence()).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed())).await;

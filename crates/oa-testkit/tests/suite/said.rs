@@ -77,7 +77,7 @@ async fn calls_come_in_fragments() {
 }
 
 #[tokio::test]
-async fn a_stream_may_lack_its_end_and_have_more_in_the_middle() {
+async fn streams_may_lack_done_and_have_comments() {
     let reply = Reply::text("one two three")
         .event(json!({ "error": { "message": "out of memory" } }))
         .comment_every(2)
@@ -202,7 +202,7 @@ async fn a_mislabeled_stream_is_still_one() {
 }
 
 #[tokio::test]
-async fn pieces_joined_are_the_body_whatever_the_cut() {
+async fn joined_pieces_are_the_body() {
     let reply = || Reply::text("Grüße an die Welt").call("add", json!({ "a": 1 }));
     let (.., whole) = ask_both(reply().cut(Cut::Whole), &streamed()).await;
     let cuts = [
@@ -235,7 +235,7 @@ async fn a_rule_reads_the_request() {
 }
 
 #[tokio::test]
-async fn models_are_listed_and_other_paths_are_not_there() {
+async fn unknown_paths_are_404() {
     let script = Script::new()
         .models(["small", "large"])
         .get("/health", Reply::json(200, json!({ "status": "ok" })));

@@ -16,7 +16,7 @@ fn panic_of(closure: impl FnOnce()) -> String {
 }
 
 #[tokio::test]
-async fn a_script_played_as_written_has_nothing_wrong() {
+async fn complete_scripts_have_no_complaints() {
     let server = MemoryServer::new(Script::new().reply(Reply::text("Hello")));
     ask_memory(&server, &streamed()).await.expect("an answer");
     server.verify();
@@ -38,7 +38,7 @@ impl Drop for Hostile {
 }
 
 #[tokio::test]
-async fn what_an_expectation_or_a_rule_throws_may_throw_when_it_is_dropped() {
+async fn panic_payload_may_panic_on_drop() {
     let script = Script::new()
         .expect("makes sense", |_: &Request| panic::panic_any(Hostile))
         .reply(Reply::by(|_| panic::panic_any(Hostile)));
@@ -50,7 +50,7 @@ async fn what_an_expectation_or_a_rule_throws_may_throw_when_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told() {
+async fn all_complaints_are_listed() {
     let script = Script::new()
         .expect("offers its tools", |request: &Request| request.json()["tools"].is_array())
         .reply(Reply::new().think("hm").say("I'll \"look\"").call("add", json!({ "a": 1 })))
@@ -99,7 +99,7 @@ async fn everything_that_is_wrong_is_told() {
 }
 
 #[tokio::test]
-async fn a_request_too_many_is_told_when_the_server_goes() {
+async fn unexpected_requests_fail_on_drop() {
     let server = MemoryServer::new(Script::new());
     let (status, _, body) = ask_memory(&server, &plain()).await.expect("an answer");
     assert_eq!(status, 500);
@@ -121,7 +121,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
 }
 
 #[tokio::test]
-async fn a_socket_server_tells_too() {
+async fn socket_server_reports_complaints() {
     let server = SocketServer::start(Reply::text("Hello")).await.expect("a socket");
     assert_snapshot!(panic_of(|| drop(server)), @r#"
     the script was not played as written
@@ -135,7 +135,7 @@ async fn a_socket_server_tells_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_in_vain_tells_too() {
+async fn failed_wait_reports_complaints() {
     let server = MemoryServer::new(Script::new());
     let waiting = tokio::spawn({
         let server = server.clone();

@@ -144,7 +144,7 @@ fn good_requests_pass() {
 }
 
 #[test]
-fn members_that_some_server_refuses_are_refused() {
+fn nonportable_members_are_rejected() {
     let strict = Strict::new();
     for (path, value, line) in [
         ("/model", json!(""), "model is empty"),
@@ -232,7 +232,7 @@ fn members_that_some_server_refuses_are_refused() {
 }
 
 #[test]
-fn tools_that_some_server_refuses_are_refused() {
+fn nonportable_tools_are_rejected() {
     let strict = Strict::new();
     let name = "tools[0].function.name";
     for (path, value, line) in [
@@ -389,7 +389,7 @@ async fn a_strict_server_refuses_and_tells() {
 }
 
 #[tokio::test]
-async fn a_strict_server_on_a_socket_has_rules_of_ones_own() {
+async fn strict_socket_server_takes_custom_rules() {
     let rules = Strict::new().allow_member("top_k");
     let script = Script::new().otherwise(Reply::text("It is late.")).strict_by(rules);
     let server = SocketServer::start(script).await.expect("a socket");

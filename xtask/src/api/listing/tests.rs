@@ -63,7 +63,7 @@ fn attribute_macros_have_no_signature() {
 }
 
 #[test]
-fn methods_are_listed_in_order_and_in_one_form() {
+fn methods_are_sorted_and_normalized() {
     check(
         "pub struct A;\nimpl A {\n    pub fn b(mut self, c: &mut u8,\n        d: impl Fn(u8) -> u8,\n    ) -> Self where\n\
          u8: Send,\n    { e }\n    pub const fn a() {}\n    fn f() {}\n    pub const G: u8 = 1;\n}",
@@ -81,7 +81,7 @@ fn methods_are_listed_in_order_and_in_one_form() {
 }
 
 #[test]
-fn traits_and_their_implementations_are_listed() {
+fn traits_and_implementations_are_listed() {
     check(
         "pub trait A: Send { const B: u8; type C; fn d(&self); fn e(&self) {} }\n\
          impl<T: A + ?Sized> A for Box<T> { const B: u8 = 1; type C = (); fn d(&self) {} }\n\
@@ -113,7 +113,7 @@ fn what_macros_of_the_file_make_is_listed() {
 }
 
 #[test]
-fn names_are_whole_paths_wherever_they_come_from() {
+fn names_are_full_paths() {
     let (list, names) = listed(
         "mod other; use std::fmt; use bytes::Bytes as Raw; use oa_b::words::B; pub use other::O as Renamed;\n\
          pub fn a(b: B, c: Raw, d: http::Uri, e: fmt::Result, f: other::O, g: &str) {}",
@@ -161,7 +161,7 @@ fn conditions_are_told_wherever_they_stand() {
 }
 
 #[test]
-fn a_crate_that_is_exported_is_listed_and_ours() {
+fn reexported_crates_are_listed() {
     let (list, names) =
         listed("pub use oa_b as low; pub use oa_b::words::B; pub fn a(b: B) {}", "");
     assert_eq!(

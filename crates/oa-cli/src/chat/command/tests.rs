@@ -11,7 +11,7 @@ fn every_command_of_the_list_is_known() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn wrong_commands_are_explained() {
     assert_eq!(parse("/save"), Entered::Unknown("/save needs a name: /save NAME".to_owned()));
     assert_eq!(parse("/clear all"), Entered::Unknown("/clear takes no argument".to_owned()));
     assert_eq!(
@@ -24,7 +24,7 @@ fn mistakes_are_told() {
 
 proptest! {
     #[test]
-    fn what_does_not_begin_with_a_slash_is_for_the_model(text in "[^/ \t\r\n].{0,40}") {
+    fn lines_without_a_slash_are_prompts(text in "[^/ \t\r\n].{0,40}") {
         prop_assume!(!text.trim().is_empty() && !text.trim().starts_with('/'));
         prop_assert_eq!(parse(&text), Entered::Prompt(text.trim_end().to_owned()));
     }

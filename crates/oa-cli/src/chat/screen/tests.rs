@@ -34,7 +34,7 @@ fn rows_change_below_lines_that_stay() {
 }
 
 #[test]
-fn too_many_rows_show_their_end_and_leave_nothing_behind() {
+fn last_of_too_many_rows_are_shown() {
     let mut terminal = vt100::Parser::new(4, 20, 100);
     let mut screen = Screen::new(20, 4, true);
     let many: Vec<_> = (0..9).map(|n| line(&n.to_string())).collect();
@@ -45,7 +45,7 @@ fn too_many_rows_show_their_end_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_resize_draws_what_stays_again() {
+fn resize_redraws_permanent_lines() {
     let mut terminal = vt100::Parser::new(6, 20, 0);
     let mut screen = Screen::new(20, 6, true);
     let stay = vec![line("a long line of it"), line("end")];
@@ -59,7 +59,7 @@ fn a_resize_draws_what_stays_again() {
 proptest! {
     /// However often the rows below are drawn, the lines that stay are all there, in order.
     #[test]
-    fn lines_that_stay_stay(steps in prop::collection::vec((0_usize..3, 0_usize..7), 1..20)) {
+    fn permanent_lines_appear_once_in_order(steps in prop::collection::vec((0_usize..3, 0_usize..7), 1..20)) {
         let mut terminal = vt100::Parser::new(5, 12, 1_000);
         let mut screen = Screen::new(12, 5, false);
         let mut number = 0;

@@ -95,7 +95,7 @@ fn a_question_stays_with_its_answer() {
 }
 
 #[test]
-fn steered_messages_wait_until_they_have_entered() {
+fn steered_messages_wait_for_the_next_step() {
     let mut view = View::new(60);
     view.steer("shorter");
     assert!(view.rows(SECOND)[0].plain().contains("» shorter  (waits"));
@@ -131,7 +131,7 @@ fn figures_are_one_line_about_the_whole_turn() {
 }
 
 #[test]
-fn an_answer_of_nothing_is_told() {
+fn empty_answers_are_reported() {
     let mut view = View::new(60);
     view.push(&AgentEvent::AnswerStart, SECOND);
     view.figures(None, None, None, SECOND);
@@ -139,7 +139,7 @@ fn an_answer_of_nothing_is_told() {
 }
 
 #[test]
-fn an_agent_that_works_for_a_call_shows_its_calls_and_what_it_writes() {
+fn sub_agents_show_their_calls_and_text() {
     let nested = |agent: &str, event| {
         AgentEvent::Nested(Box::new(open_agent::NestedEvent::new("c1", agent, event)))
     };

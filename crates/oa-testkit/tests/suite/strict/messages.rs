@@ -8,7 +8,7 @@ use super::{
 };
 
 #[test]
-fn content_that_some_server_refuses_is_refused() {
+fn nonportable_content_is_rejected() {
     let strict = Strict::new();
     for (path, value, line) in [
         ("/messages/0", json!("Hi"), "messages[0] is not an object"),
@@ -226,7 +226,7 @@ fn every_call_is_answered_once_and_in_order() {
 }
 
 #[test]
-fn ids_have_the_wanted_length_and_form_and_are_used_once() {
+fn call_ids_are_checked_and_unique() {
     let asks = |id: &str| {
         let calls = calls(json!([call(id, "add", "{}")]));
         conversation(json!([user(), calls, result(id, "add")]))
@@ -262,7 +262,7 @@ fn ids_have_the_wanted_length_and_form_and_are_used_once() {
 }
 
 #[test]
-fn roles_stand_in_the_order_that_every_server_takes() {
+fn role_order_is_checked() {
     let strict = Strict::new();
     for (messages, line) in [
         (
@@ -319,7 +319,7 @@ fn roles_stand_in_the_order_that_every_server_takes() {
 }
 
 #[test]
-fn blank_text_says_nothing() {
+fn blank_text_is_rejected() {
     let strict = Strict::new();
     let blank = |role: &str| json!({ "role": role, "content": " \n" });
     let line = "messages[0].content is blank";
