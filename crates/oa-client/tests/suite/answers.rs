@@ -25,7 +25,7 @@ fn agent(server: &MemoryServer) -> AgentOptionsBuilder {
     options.tool(work).auto_execute_tools(true)
 }
 
-/// Refuses what begins with "Bad", and blocks what begins with "Worse".
+/// Refuses answers that begin with "Bad", and blocks those that begin with "Worse".
 fn guard() -> Hooks {
     Hooks::new().add_answer(|event| async move {
         let text = event.message.text();
@@ -40,9 +40,9 @@ fn texts(client: &Client) -> Vec<String> {
     client.history().iter().map(Message::text).collect()
 }
 
-/// A collected reply is not shown while it arrives, so nothing of a refused answer is in it.
+/// A collected reply is not shown while it arrives, so it can leave out refused answers.
 #[tokio::test]
-async fn a_reply_has_no_refused_answer() {
+async fn replies_omit_refused_answers() {
     let server = strict([
         Reply::text("Working.").call("work", json!({})),
         Reply::text("Bad one."),
@@ -54,7 +54,7 @@ async fn a_reply_has_no_refused_answer() {
 }
 
 #[tokio::test]
-async fn the_model_reads_the_reason_and_answers_again() {
+async fn refused_answers_are_retried_with_a_reason() {
     let server = strict([
         Reply::new().call("work", json!({})),
         Reply::text("Bad one."),
@@ -88,7 +88,7 @@ async fn the_model_reads_the_reason_and_answers_again() {
 }
 
 #[tokio::test]
-async fn a_blocked_answer_is_an_error_and_nothing_of_it_stays() {
+async fn blocked_answers_are_errors_and_removed() {
     let server = strict([Reply::text("Worse."), Reply::text("Good.")]);
     let options = agent(&server).hooks(guard()).final_text_only(true);
     let mut client = Client::new(options.build().unwrap()).unwrap();
@@ -122,7 +122,7 @@ async fn retries_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_hook_that_panics_or_fails_lets_nothing_pass() {
+async fn failing_answer_hooks_reject_the_answer() {
     let hooks = [
         Hooks::new().add_answer(|_| async { panic!("no idea") }),
         Hooks::new().try_add_answer(|_| async { Err("no database".into()) }),
@@ -136,7 +136,7 @@ async fn a_hook_that_panics_or_fails_lets_nothing_pass() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_the_review() {
+async fn interrupts_end_the_review() {
     let server = strict([Reply::text("Good.")]);
     let hooks = Hooks::new().add_answer(|_| std::future::pending());
     let mut client = Client::new(agent(&server).hooks(hooks).build().unwrap()).unwrap();
@@ -151,7 +151,7 @@ async fn an_interrupt_ends_the_review() {
 }
 
 #[tokio::test]
-async fn a_single_prompt_is_guarded_too() {
+async fn answer_hooks_apply_to_query() {
     let server = strict([Reply::text("Bad."), Reply::text("Good."), Reply::text("Worse.")]);
     let options = AgentOptions::builder().model("any").transport(server.clone()).hooks(guard());
     let options = options.build().unwrap();
@@ -163,7 +163,7 @@ async fn a_single_prompt_is_guarded_too() {
 }
 
 #[tokio::test]
-async fn steps_of_an_agent_are_guarded_too() {
+async fn answer_hooks_apply_to_steps() {
     let server = strict([Reply::text("Bad."), Reply::text("Good."), Reply::text("Worse.")]);
     let options = agent(&server).hooks(guard()).build().unwrap();
     let mut turn = options.turn();
@@ -184,10 +184,10 @@ fn number() -> ResponseFormat {
     ResponseFormat::new("number", schema)
 }
 
-/// Invalid answers and refused ones, in any order: guards see valid ones only, what they refused is never returned, and
-/// history ends with prompt and value.
+/// Invalid and refused answers in any order: hooks see only the valid ones, a refused answer is never returned,
+/// and history ends with the prompt and the value.
 #[tokio::test]
-async fn structured_output_is_guarded_after_validation() {
+async fn hooks_see_only_valid_structured_output() {
     let valid = |n: u32| Reply::text(format!("{{\"n\": {n}}}"));
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&seen);
@@ -223,7 +223,7 @@ proptest! {
 
     /// The strict server takes every request, and after each turn history has only answers that were kept.
     #[test]
-    fn whatever_is_refused_history_is_sound(turns in vec(vec(0..5_u8, 0..5), 1..4)) {
+    fn history_omits_refused_answers(turns in vec(vec(0..5_u8, 0..5), 1..4)) {
         let reply = |kind: &u8| match kind {
             0 => Reply::new().call("work", json!({})),
             1 | 2 => Reply::text("Bad."),

@@ -19,7 +19,7 @@ fn native(index: u32, name: &str) -> Value {
 
 /// Front ends tell the deltas of several calls apart by this number.
 #[tokio::test]
-async fn native_calls_and_calls_in_text_are_numbered_together() {
+async fn native_and_text_calls_share_numbers() {
     let in_text = |name: &str| {
         format!("<tool_call>{{\"name\": \"{name}\", \"arguments\": {{}}}}</tool_call>")
     };
@@ -59,7 +59,7 @@ fn told(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_prompt_is_not_sent_twice_after_its_correction_failed() {
+async fn failed_corrections_keep_one_prompt() {
     let broken = [Reply::error(500, "out of memory"), Reply::text("{\"n\"").reset_after(120)];
     for broken in broken {
         let script = Script::new().strict().reply(Reply::text("Three.")).reply(broken);
@@ -81,7 +81,7 @@ async fn a_prompt_is_not_sent_twice_after_its_correction_failed() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_not_sent_twice_after_a_lost_call_and_a_failure() {
+async fn failures_after_lost_calls_keep_one_prompt() {
     let nameless = json!({ "index": 0, "id": "call_1", "function": { "arguments": "{\"a\":" } });
     let lost = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [nameless] } }] });
     let script = Script::new()

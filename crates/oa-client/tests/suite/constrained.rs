@@ -61,7 +61,7 @@ fn alternatives(request: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_call_runs_and_the_answer_streams_as_text() {
+async fn calls_run_and_answers_stream_as_text() {
     let said = "It is 42, \"voil\u{e0}\" \u{1f642}.";
     let answer = r#"{"answer": "It is 42, \"voil\u00e0\" \ud83d\ude42."}"#;
     let server = MemoryServer::new([Reply::text(ADD), Reply::text(answer)]);
@@ -87,7 +87,7 @@ async fn a_call_runs_and_the_answer_streams_as_text() {
 }
 
 #[tokio::test]
-async fn text_comes_in_pieces_however_the_stream_is_cut() {
+async fn text_streams_for_any_cut() {
     let mut reply = Reply::new();
     for piece in ["{\"ans", "wer\": \"", "one ", "tw", "o\\ud8", "3d\\ude", "42", "\"}"] {
         reply = reply.say(piece);
@@ -106,7 +106,7 @@ async fn text_comes_in_pieces_however_the_stream_is_cut() {
 }
 
 #[tokio::test]
-async fn the_choice_of_a_step_narrows_what_an_answer_may_be() {
+async fn a_steps_tool_choice_narrows_the_schema() {
     let clock = r#"{"tool": "clock", "arguments": {}}"#;
     let replies = [ADD, clock, ADD, r#"{"answer": "42"}"#, "plain"].map(Reply::text);
     let server = MemoryServer::new(replies);
@@ -138,7 +138,7 @@ async fn the_choice_of_a_step_narrows_what_an_answer_may_be() {
 }
 
 #[tokio::test]
-async fn the_choice_of_the_options_narrows_too_and_several_calls_are_allowed_by_them() {
+async fn parallel_calls_are_an_array() {
     let both = r#"{"calls": [{"tool": "clock", "arguments": {}}, {"tool": "add", "arguments": {"a": 1, "b": 2}}]}"#;
     let server = MemoryServer::new([Reply::text(both), Reply::text(r#"{"answer": "Done."}"#)]);
     let options = options(&server).tool_choice(ToolChoice::Auto).parallel_tool_calls(true);
@@ -166,7 +166,7 @@ async fn without_tools_the_answer_is_plain_text() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_format_is_asked_in_weaker_ways() {
+async fn rejected_formats_fall_back() {
     let refusal = || Reply::error(400, json!({"message": "response_format is not supported"}));
     let replies = [
         refusal(),
@@ -192,7 +192,7 @@ async fn a_server_that_refuses_the_format_is_asked_in_weaker_ways() {
 }
 
 #[tokio::test]
-async fn broken_and_unknown_calls_are_told_to_the_model() {
+async fn invalid_calls_are_reported_to_the_model() {
     let replies = [
         r#"{"tool": "add", "arguments": {"a": 1, "b": }}"#,
         r#"{"tool": "multiply", "arguments": {}}"#,
@@ -209,7 +209,7 @@ async fn broken_and_unknown_calls_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn after_native_calling_failed_the_profile_decides() {
+async fn the_profile_decides_the_fallback_dialect() {
     for (schema, constrained) in [(Some(true), true), (None, false), (Some(false), false)] {
         let refusal = Reply::error(400, json!({"message": "tiny does not support tools"}));
         let answer = if constrained { ADD.to_owned() } else { tagged() };
@@ -232,7 +232,7 @@ fn tagged() -> String {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_type_is_one_of_the_alternatives() {
+async fn structured_output_is_an_alternative() {
     let format = || {
         ResponseFormat::new(
             "sum",
@@ -266,9 +266,9 @@ async fn an_answer_of_a_type_is_one_of_the_alternatives() {
     assert_eq!(answer.value, json!({"n": 43}));
 }
 
-/// Otherwise calls would silently be held to nothing.
+/// Otherwise nothing would constrain the calls.
 #[tokio::test]
-async fn a_format_in_the_prompt_does_not_go_with_calls_in_a_format() {
+async fn prompt_mode_is_rejected_with_tools() {
     let server = MemoryServer::new([Reply::text(r#"{"n": 3}"#)]);
     let count = || {
         let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });

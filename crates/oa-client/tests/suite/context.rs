@@ -104,7 +104,7 @@ fn runs(client: &Client) -> usize {
 
 /// 200 calls, whose results take twenty times the context.
 #[tokio::test]
-async fn a_run_of_many_contexts_comes_to_its_end() {
+async fn runs_of_many_contexts_complete() {
     for overflow in [Overflow::DropOldest, Overflow::Summarize] {
         let server = server(200, 4_096, bees());
         let policy = ContextPolicy::new(4_096).with_overflow(overflow);
@@ -153,7 +153,7 @@ async fn a_run_of_many_contexts_comes_to_its_end() {
         );
         let summaries = client.history().iter().filter(|m| m.text().contains("about bees"));
         assert_eq!(summaries.count(), usize::from(summarized > 0), "one at a time");
-        // All answers are counted, those of summaries too.
+        // All answers are counted, including summaries.
         let spent = client.turn_metadata().total_usage.completion_tokens;
         assert_eq!(spent, Some(20 * requests.len() as u64));
         server.verify();
@@ -161,15 +161,15 @@ async fn a_run_of_many_contexts_comes_to_its_end() {
 }
 
 #[tokio::test]
-async fn without_the_option_an_overflow_is_the_error() {
+async fn overflow_without_a_policy_is_an_error() {
     let server = server(200, 4_096, bees());
     let error = run(&mut client(agent(&server))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ContextOverflow);
 }
 
-/// The estimate is too low, since the policy believes in a larger context.
+/// The policy assumes a larger context than the server has, so requests are rejected.
 #[tokio::test]
-async fn a_request_that_is_refused_is_shortened_and_sent_once_more() {
+async fn rejected_requests_are_shortened() {
     let server = server(60, 2_048, bees());
     let policy = ContextPolicy::new(4_096).with_trigger(1.0).with_target(0.6);
     let mut client = client(agent(&server).context(policy));
@@ -181,10 +181,10 @@ async fn a_request_that_is_refused_is_shortened_and_sent_once_more() {
     server.verify();
 }
 
-/// Some servers say that a prompt is too long in the stream. Then nothing has ended: the answer is the one to the shorter
-/// request.
+/// Some servers report in the stream that a prompt is too long. That stream is not an answer: the shorter request
+/// gets the only one.
 #[tokio::test]
-async fn an_overflow_within_the_stream_is_no_answer() {
+async fn overflow_in_the_stream_is_not_an_answer() {
     let too_long = || {
         let message = "request (5000 tokens) exceeds the available context size (2048 tokens)";
         let error = json!({ "code": 400, "message": message, "type": "exceed_context_size_error" });
@@ -223,7 +223,7 @@ async fn an_overflow_within_the_stream_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_second_refusal_is_the_error_and_the_turn_can_go_on() {
+async fn a_second_overflow_is_an_error() {
     let server = server(60, 300, bees());
     let mut client = client(agent(&server).context(ContextPolicy::new(4_096)));
     let error = run(&mut client).await.unwrap_err();
@@ -235,7 +235,7 @@ async fn a_second_refusal_is_the_error_and_the_turn_can_go_on() {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_is_a_drop() {
+async fn failed_summaries_drop_messages() {
     let server = server(40, 4_096, Reply::new().refuse("I cannot."));
     let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
     let mut client = client(agent(&server).context(policy));
@@ -253,7 +253,7 @@ async fn a_summary_that_fails_is_a_drop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_reaches_a_summary() {
+async fn interrupts_reach_a_summary() {
     let server = server(40, 4_096, bees().stall_after(100));
     let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
     let mut client = client(agent(&server).context(policy));
@@ -270,7 +270,7 @@ async fn an_interrupt_reaches_a_summary() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_interrupted_summary_has_used_is_counted() {
+async fn interrupted_summaries_count_their_usage() {
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 900, "completion_tokens": 7 } });
     let half = Reply::new().event(usage).say("Bees").say("z".repeat(5_000)).stall_after(2_000);
     let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
@@ -309,9 +309,9 @@ async fn what_an_interrupted_summary_has_used_is_counted() {
     assert_eq!(turn.spent().tokens, asked + 907);
 }
 
-/// The server says how much it has room for, which is half of what the policy takes for granted.
+/// The server's error reports its context size, which is a quarter of the policy's.
 #[tokio::test]
-async fn a_context_that_is_smaller_than_the_policy_says_is_known_after_one_refusal() {
+async fn shortening_uses_the_servers_size() {
     let server = server(40, 2_048, bees());
     let mut client = client(agent(&server).context(ContextPolicy::new(8_192)));
     let shortened = run(&mut client).await.unwrap();
@@ -335,7 +335,7 @@ async fn summaries_count_towards_the_budget() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_archive_ends_the_turn() {
+async fn archive_panics_end_the_turn() {
     let server = server(40, 4_096, bees());
     let options = agent(&server).context(ContextPolicy::new(4_096));
     let mut client = client(options.archive_context(|_| async { panic!("disk full") }));
@@ -347,7 +347,7 @@ async fn a_panic_of_the_archive_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn steps_of_the_agent_shorten_in_the_same_way() {
+async fn steps_shorten_as_the_client_does() {
     let policy = || ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
     let first = server(60, 4_096, bees());
     let mut client = client(agent(&first).context(policy()));
@@ -370,7 +370,7 @@ async fn steps_of_the_agent_shorten_in_the_same_way() {
 }
 
 #[tokio::test]
-async fn an_earlier_conversation_is_shortened_before_the_first_request() {
+async fn long_histories_are_shortened_first() {
     let server = server(0, 4_096, bees());
     let mut messages = Vec::new();
     for number in 0..30 {
@@ -386,7 +386,7 @@ async fn an_earlier_conversation_is_shortened_before_the_first_request() {
 }
 
 #[tokio::test]
-async fn a_summary_of_several_parts_keeps_to_the_budget() {
+async fn multipart_summaries_keep_to_the_budget() {
     let answer = |_: &Request| Reply::text("The pages are about bees.").usage(900, 100);
     let server = MemoryServer::new(Script::new().strict().otherwise(Reply::by(answer)));
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);

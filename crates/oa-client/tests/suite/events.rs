@@ -62,7 +62,7 @@ fn fragment(call: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_first_event_of_a_call_has_the_id_of_all_later_ones() {
+async fn call_ids_are_final_from_the_first_event() {
     let late = Reply::new()
         .event(fragment(
             json!({ "index": 0, "function": { "name": "add", "arguments": "{\"a\":" } }),
@@ -93,7 +93,7 @@ async fn the_first_event_of_a_call_has_the_id_of_all_later_ones() {
 
 /// In each dialect, and however the server cuts its answer.
 #[tokio::test]
-async fn calls_in_text_have_an_id_and_a_name_from_the_first_event() {
+async fn text_calls_start_with_id_and_name() {
     let constrained = r#"{"tool": "add", "arguments": {"a": 2}}"#;
     let tagged = r#"<tool_call>{"name": "add", "arguments": {"a": 2}}</tool_call>"#;
     for (mode, call, answer) in [

@@ -14,8 +14,8 @@ use oa_tools::tool;
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde_json::{Map, Value, json};
 
-/// A model of three steps, two of which have calls. It answers by what it sees, so that a program that goes on later
-/// gets the same; refused answers are tried again.
+/// A model of three steps, two of which have calls. Its answers depend only on the request, so a program that
+/// continues later gets the same ones; after a refusal it answers differently.
 fn model() -> MemoryServer {
     let script = Script::new().otherwise(Reply::by(|request| {
         let messages = request.messages();
@@ -143,12 +143,12 @@ async fn killed_after_each_event(store: impl Fn() -> Arc<dyn SessionStore>) {
 }
 
 #[tokio::test]
-async fn a_program_that_dies_anywhere_loses_one_answer_at_most() {
+async fn crashes_lose_at_most_one_answer() {
     killed_after_each_event(|| Arc::new(MemoryStore::new())).await;
 }
 
 #[tokio::test]
-async fn the_same_with_files() {
+async fn crashes_lose_at_most_one_answer_in_files() {
     let folder = tempfile::tempdir().expect("nothing fails here");
     let number = AtomicUsize::new(0);
     killed_after_each_event(|| {
@@ -158,7 +158,7 @@ async fn the_same_with_files() {
     .await;
 }
 
-/// The events of a turn that nobody follows.
+/// Returns the events of the same turn without `follow`.
 async fn plain_events() -> Vec<String> {
     let (server, runs) = (model(), Runs::default());
     let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
@@ -236,7 +236,7 @@ async fn followers_get_all_events() {
 }
 
 #[tokio::test]
-async fn an_error_on_the_way_to_a_checkpoint_loses_no_event() {
+async fn errors_before_a_checkpoint_keep_events() {
     let script = Script::new().reply(Reply::new().call("count", json!({"n": 1})));
     let server =
         MemoryServer::new(script.reply(Reply::text("word ".repeat(500)).close_after(1_500)));
@@ -253,7 +253,7 @@ async fn an_error_on_the_way_to_a_checkpoint_loses_no_event() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_is_saved_with_its_open_call() {
+async fn waiting_turns_are_saved_as_pending() {
     let (server, runs) = (model(), Runs::default());
     let ask = |request: oa_hooks::PermissionRequest| async move {
         let is_last = request.tool_input["n"] == 3;
@@ -275,7 +275,7 @@ async fn a_turn_that_waits_is_saved_with_its_open_call() {
     drop(client);
 
     let mut saved = opened(&store).await;
-    // The first step was saved for good before, and stays so.
+    // Only the first step is among the messages: the step with the open call is pending.
     assert_eq!(saved.session().messages.len(), 4);
     assert!(saved.session().info.is_pending);
     let mut client =
@@ -290,7 +290,7 @@ async fn a_turn_that_waits_is_saved_with_its_open_call() {
 }
 
 #[tokio::test]
-async fn an_interrupted_turn_is_saved_and_told() {
+async fn interrupted_turns_are_saved() {
     let (server, runs) = (model(), Runs::default());
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut saved = opened(&store).await;
@@ -311,7 +311,7 @@ async fn an_interrupted_turn_is_saved_and_told() {
     assert_eq!(assistants(client.history()), 1);
 }
 
-/// A store that fails when it is told to.
+/// A store whose appends fail while `fails` is set.
 #[derive(Debug, Default)]
 struct Shaky {
     inner: MemoryStore,
@@ -377,7 +377,7 @@ impl SessionStore for Shaky {
 }
 
 #[tokio::test]
-async fn an_error_of_the_store_is_told_once_and_the_turn_goes_on() {
+async fn store_errors_do_not_end_the_turn() {
     let shaky = Arc::new(Shaky::default());
     let store: Arc<dyn SessionStore> = Arc::<Shaky>::clone(&shaky);
     let (server, runs) = (model(), Runs::default());
@@ -407,7 +407,7 @@ async fn an_error_of_the_store_is_told_once_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_turn_is_told_and_what_it_took_back_is_not_kept() {
+async fn failed_turns_save_what_history_has() {
     let script = Script::new().reply(Reply::text("word ".repeat(500)).close_after(1_500));
     let server = MemoryServer::new(script);
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());

@@ -53,7 +53,7 @@ fn after_calls(server: &MemoryServer, request: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn images_follow_the_results_in_a_user_message() {
+async fn images_follow_results_in_a_user_message() {
     let server = model(Strict::new());
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     client.ask("Look around.").await.unwrap();
@@ -81,7 +81,7 @@ async fn images_follow_the_results_in_a_user_message() {
 }
 
 #[tokio::test]
-async fn servers_that_take_them_get_images_in_the_results() {
+async fn result_images_can_be_inline() {
     let server = model(Strict::new().allow_result_images());
     let options = agent(&server).result_images(ResultImages::Inline).build().unwrap();
     Client::new(options).unwrap().ask("Look around.").await.unwrap();
@@ -93,7 +93,7 @@ async fn servers_that_take_them_get_images_in_the_results() {
 }
 
 #[tokio::test]
-async fn steps_without_a_client_send_the_same() {
+async fn steps_send_the_same_images() {
     let (server, driven) = (model(Strict::new()), model(Strict::new()));
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     client.ask("Look around.").await.unwrap();
@@ -106,7 +106,7 @@ async fn steps_without_a_client_send_the_same() {
 }
 
 #[tokio::test]
-async fn hooks_see_images_and_drop_them_with_a_new_result() {
+async fn a_changed_result_loses_its_images() {
     let server = model(Strict::new());
     let seen = Arc::<Mutex<Vec<ImageBlock>>>::default();
     let log = Arc::clone(&seen);

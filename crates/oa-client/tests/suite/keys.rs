@@ -83,7 +83,7 @@ async fn approve_all(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn a_call_left_open_has_one_key_in_each_process() {
+async fn resumed_calls_keep_their_key() {
     let options = |seen: &Seen, replies: Vec<Reply>| {
         let options = AgentOptions::builder().model("any").transport(MemoryServer::new(replies));
         let options = options.tool(seen.tool()).auto_execute_tools(true);
@@ -112,7 +112,7 @@ async fn a_call_left_open_has_one_key_in_each_process() {
 }
 
 #[tokio::test]
-async fn the_context_of_a_call_in_manual_mode_has_its_key() {
+async fn manual_calls_have_a_key() {
     let server = MemoryServer::new(pays());
     let options = AgentOptions::builder().model("any").transport(server);
     let options = options.tool(Seen::default().tool()).build().unwrap();

@@ -45,7 +45,7 @@ fn roles(client: &Client) -> Vec<MessageRole> {
 }
 
 #[tokio::test]
-async fn each_step_is_planned() {
+async fn before_step_plans_each_request() {
     let server = strict([call("search"), call("add"), Reply::text("Done.")]);
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&seen);
@@ -77,7 +77,7 @@ async fn each_step_is_planned() {
 }
 
 #[tokio::test]
-async fn single_prompts_are_planned_too() {
+async fn before_step_applies_to_query() {
     let server = strict([Reply::text("Hello.")]);
     let options = agent(&server).before_step(|step| async move { step.instructions("Be brief.") });
     let mut stream = query("Hi.", &options.build().unwrap()).await.unwrap();
@@ -86,7 +86,7 @@ async fn single_prompts_are_planned_too() {
 }
 
 #[tokio::test]
-async fn a_tool_that_the_step_does_not_offer_is_unknown() {
+async fn tools_not_offered_by_a_step_are_unknown() {
     let server = strict([call("add"), Reply::text("Done.")]);
     let options = agent(&server).before_step(|step| async move { step.only_tools(["search"]) });
     let mut client = Client::new(options.build().unwrap()).unwrap();
@@ -111,7 +111,7 @@ async fn a_step_can_end_the_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_stops_when_a_condition_holds() {
+async fn stop_conditions_end_the_turn() {
     let spends = |reply: Reply| reply.usage(90, 10);
     for (which, expected) in [(0, 3), (1, 5), (2, 5), (3, 7)] {
         let replies = [call("search"), call("add"), call("add"), Reply::text("Done.")];
@@ -138,7 +138,7 @@ async fn a_turn_stops_when_a_condition_holds() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_step_ends_the_turn_with_an_error() {
+async fn panics_in_a_step_end_the_turn() {
     for panics in [1, 2] {
         let server = strict([call("add")]);
         let options = agent(&server)
@@ -158,7 +158,7 @@ async fn a_panic_in_a_step_ends_the_turn_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_steered_message_enters_before_the_next_request() {
+async fn steered_messages_enter_the_next_request() {
     let server = strict([call("add"), Reply::text("Bien."), Reply::text("Fini.")]);
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     let steer = client.steer_handle();
@@ -183,7 +183,7 @@ async fn a_steered_message_enters_before_the_next_request() {
 }
 
 #[tokio::test]
-async fn messages_for_an_idle_client_wait() {
+async fn kept_steered_messages_wait_for_a_prompt() {
     let server = strict([Reply::text("One."), Reply::text("Two.")]);
     let options = agent(&server).steer_after_end(SteerAfterEnd::Keep).build().unwrap();
     let mut client = Client::new(options).unwrap();
@@ -239,9 +239,9 @@ async fn steering_is_bounded_and_checked() {
     assert_eq!(format!("{steer:?}"), "SteerHandle { waiting: 64 }");
 }
 
-/// Nothing is lost by an interrupt, from any thread.
+/// An interrupt from another task loses no message.
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_turn_keeps_what_has_not_entered() {
+async fn interrupts_keep_steered_messages() {
     let server = MemoryServer::new([Reply::text("One two").stall_after(300), Reply::text("Two.")]);
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     let (steer, interrupt) = (client.steer_handle(), client.interrupt_handle());
@@ -256,9 +256,9 @@ async fn an_interrupted_turn_keeps_what_has_not_entered() {
     assert_eq!(texts[texts.len() - 3..], ["On.", "Also this.", "Two."]);
 }
 
-/// After an interrupt, messages are with the turn; before it has looked, they are with the handle.
+/// Some of them are in the turn already, others are still in the handle's queue.
 #[tokio::test(start_paused = true)]
-async fn what_has_not_entered_can_be_taken_back() {
+async fn waiting_messages_can_be_taken_back() {
     let server = MemoryServer::new([Reply::text("One two").stall_after(300), Reply::text("Two.")]);
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     let (steer, interrupt) = (client.steer_handle(), client.interrupt_handle());
@@ -290,7 +290,7 @@ fn asks() -> MemoryServer {
 }
 
 #[tokio::test]
-async fn calls_of_external_tools_are_answered_from_outside() {
+async fn external_tools_wait_for_results() {
     let server = asks();
     let mut client = Client::new(with_external(&server)).unwrap();
     let reply = client.ask("Paint it.").await.unwrap();
@@ -328,9 +328,9 @@ async fn external_calls_wait_through_restarts() {
     server.verify();
 }
 
-/// History does not say whether a call had the permission that it needs, so somebody is asked again.
+/// History does not record whether a call was allowed, so it waits for approval again.
 #[tokio::test]
-async fn external_calls_that_need_permission_ask_again_after_a_restart() {
+async fn resumed_external_calls_need_approval() {
     let server = asks();
     let asked = Arc::new(AtomicUsize::new(0));
     let options = |server: &MemoryServer| {
@@ -367,9 +367,9 @@ async fn external_calls_that_need_permission_ask_again_after_a_restart() {
     server.verify();
 }
 
-/// A hook has seen the call before it was stored, and asks nobody.
+/// A hook that decides nothing does not make a stored call wait for approval.
 #[tokio::test]
-async fn external_calls_that_rules_allow_wait_for_results_after_a_restart() {
+async fn allowed_external_calls_resume_waiting() {
     let server = asks();
     let options = |server: &MemoryServer| {
         let ask = tool("ask_user", "Asks").param("question", "string").external();
@@ -389,7 +389,7 @@ async fn external_calls_that_rules_allow_wait_for_results_after_a_restart() {
 }
 
 #[tokio::test]
-async fn in_manual_mode_all_open_calls_are_pending() {
+async fn manual_mode_has_all_calls_pending() {
     let server = asks();
     let ask = tool("ask_user", "Asks").param("question", "string").external();
     let options = AgentOptions::builder().model("any").transport(server.clone()).tools(tools());
@@ -402,9 +402,9 @@ async fn in_manual_mode_all_open_calls_are_pending() {
     client.continue_turn().await.unwrap();
 }
 
-/// An engine that performs single steps has the same.
+/// Plans, steering and external tools also apply to an engine that performs single steps.
 #[tokio::test]
-async fn a_driver_of_ones_own_plans_and_waits() {
+async fn custom_drivers_plan_and_wait() {
     let server = asks();
     let ask = tool("ask_user", "Asks").param("question", "string").external();
     let options = agent(&server)
@@ -427,7 +427,7 @@ async fn a_driver_of_ones_own_plans_and_waits() {
 
 /// A message that has entered is not lost with the prompt before it.
 #[tokio::test]
-async fn a_failed_request_keeps_what_was_steered_before_it() {
+async fn failed_requests_keep_steered_messages() {
     let server = strict([Reply::error(400, "not today"), Reply::text("Done.")]);
     let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
     client.steer_handle().steer("Also this.").unwrap();
@@ -439,7 +439,7 @@ async fn a_failed_request_keeps_what_was_steered_before_it() {
 }
 
 #[tokio::test]
-async fn several_plans_are_made_in_order() {
+async fn plans_apply_in_order() {
     let server = strict([call("add"), call("add")]);
     let order = Arc::<Mutex<Vec<&str>>>::default();
     let [first, second] = [Arc::clone(&order), Arc::clone(&order)];
@@ -470,7 +470,7 @@ async fn several_plans_are_made_in_order() {
 }
 
 #[tokio::test]
-async fn the_last_answer_after_a_limit_is_planned_too() {
+async fn last_answers_after_a_limit_are_planned() {
     let server = strict([call("add"), call("add"), Reply::text("That is all.")]);
     let options = agent(&server).max_tool_iterations(1).last_answer_without_tools(true);
     let options = options.before_step(|step| async move { step.model("small") });
@@ -486,7 +486,7 @@ async fn the_last_answer_after_a_limit_is_planned_too() {
 }
 
 #[tokio::test]
-async fn a_condition_sees_calls_that_had_waited() {
+async fn stop_conditions_see_calls_that_waited() {
     let server = strict([Reply::new().call_with_id("1", "ask_user", json!({ "question": "?" }))]);
     let ask = tool("ask_user", "Asks").param("question", "string").external();
     let options = agent(&server).tool(ask).stop_when(stop_when::has_call("ask_user"));
@@ -500,9 +500,9 @@ async fn a_condition_sees_calls_that_had_waited() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// A condition is asked before messages enter and summaries are written, which would be for nothing.
+/// If the turn stops, steered messages stay outside and nothing needs to be shortened.
 #[tokio::test]
-async fn a_condition_sees_the_step_as_its_calls_have_left_it() {
+async fn stop_conditions_precede_shortening() {
     let server = strict([call("add"), Reply::text("Done.")]);
     let seen = Arc::<Mutex<Vec<usize>>>::default();
     let (log, archived) = (Arc::clone(&seen), Arc::<Mutex<Vec<usize>>>::default());
@@ -533,7 +533,7 @@ async fn a_condition_sees_the_step_as_its_calls_have_left_it() {
 }
 
 #[tokio::test]
-async fn a_panic_of_a_condition_ends_the_turn_with_an_error() {
+async fn panics_in_a_condition_end_the_turn() {
     let server = strict([call("add")]);
     let options = agent(&server).stop_when(|step| step.history().is_empty() || panic!("a bug"));
     let mut client = Client::new(options.build().unwrap()).unwrap();
@@ -542,9 +542,9 @@ async fn a_panic_of_a_condition_ends_the_turn_with_an_error() {
     assert_eq!(client.history().len(), 3, "what was done stays");
 }
 
-/// A message that has entered history is told, also if the turn ends before anybody has heard of it.
+/// A message that entered history is reported even if the turn ends before its event was read.
 #[tokio::test(start_paused = true)]
-async fn a_send_that_fails_or_is_interrupted_keeps_the_events_of_what_has_entered() {
+async fn failed_sends_keep_steering_events() {
     for fails in [false, true] {
         let first = if fails { Reply::error(400, "no") } else { Reply::silence() };
         let script = Script::new().reply(first).otherwise(Reply::text("Two."));
@@ -563,7 +563,7 @@ async fn a_send_that_fails_or_is_interrupted_keeps_the_events_of_what_has_entere
             let event = client.next_event().await.unwrap();
             assert_eq!(event, Some(AgentEvent::TurnEnd(FinishReason::Interrupted)));
         } else {
-            // Nobody has read of it before the next turn begins.
+            // Its event is not read before the next turn begins.
             client.send("Go.").await.unwrap();
             let event = client.next_event().await.unwrap();
             assert!(matches!(event, Some(AgentEvent::Steered(_))), "{event:?}");
@@ -571,9 +571,8 @@ async fn a_send_that_fails_or_is_interrupted_keeps_the_events_of_what_has_entere
     }
 }
 
-/// From any thread, by anybody.
 #[test]
-fn handles_are_shared() {
+fn handles_are_clone_send_and_sync() {
     fn shared<T: Clone + Send + Sync + 'static>() {}
     shared::<oa_client::SteerHandle>();
     shared::<oa_client::InterruptHandle>();

@@ -1,4 +1,5 @@
-//! Turns with everything that opens a run: one that is driven by steps is the turn that a client runs.
+//! Turns with plans, steering, external calls, shortening, answer hooks and stop conditions: driven by steps, they
+//! equal those of a client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,14 +18,14 @@ use serde_json::json;
 use crate::context::is_summary;
 use crate::steps::{CALLS, Ended, block_on, by_kind, call, line, requests, tools};
 
-/// Everything that opens a run.
+/// One generated turn.
 #[derive(Clone, Debug)]
 struct Opening {
     /// The calls of each answer, by their fate; the one after the last of `CALLS` is of an external tool.
     rounds: Vec<Vec<usize>>,
     /// The plans of requests, by their number.
     plans: Vec<u8>,
-    /// The size of the context, and whether what goes is summarized.
+    /// The size of the context, and whether dropped messages are summarized.
     context: Option<(usize, bool)>,
     /// The number of requests that the server refuses as too long, and whether it says so in the stream.
     refused: (usize, bool),
@@ -145,13 +146,13 @@ fn options(
     options.build().expect("these options are valid")
 }
 
-/// The words that are steered before a part of a turn.
+/// Returns the messages that are steered before a part of a turn.
 fn steered(opening: &Opening, part: usize) -> Vec<Message> {
     let count = opening.steered.get(part).copied().unwrap_or_default();
     (0..count).map(|number| Message::user(format!("And number {}", part + number))).collect()
 }
 
-/// The events that both tell: those of steered messages and refused answers are the driver's.
+/// Returns an event as text if both drivers report it. Steps report neither steered messages nor refused answers.
 fn told(event: &AgentEvent) -> Option<String> {
     match event {
         AgentEvent::AnswerRetry(_)
@@ -183,7 +184,7 @@ async fn by_client(opening: &Opening) -> (Ended, Vec<String>) {
                 Err(error) => ended = Err(error),
             }
         }
-        // What a turn has told before it failed is told still.
+        // Events from before the failure can still be read.
         while let Ok(Some(event)) = client.next_event().await {
             events.extend(told(&event));
         }
@@ -254,7 +255,7 @@ proptest! {
     /// The same requests, tools, events and history, whoever drives the turn: with plans, steered messages, external
     /// calls, shortened conversations, refused answers and conditions.
     #[test]
-    fn steps_and_client_agree_on_what_opens_a_run(opening in opening()) {
+    fn steps_and_client_agree_with_all_features(opening in opening()) {
         let (client, steps) =
             block_on(async { (by_client(&opening).await, by_steps(&opening).await) });
         prop_assert_eq!(&client, &steps);

@@ -24,7 +24,7 @@ fn built(builder: AgentOptionsBuilder) -> AgentOptions {
 }
 
 #[test]
-fn options_of_requests_are_told_as_they_were_set() {
+fn request_options_can_be_read() {
     let options = built(
         with_a_tool()
             .base_url("http://localhost:1234/v1")
@@ -72,7 +72,7 @@ fn options_of_requests_are_told_as_they_were_set() {
 }
 
 #[test]
-fn limits_of_a_run_are_told_as_they_were_set() {
+fn run_limits_can_be_read() {
     let options = built(
         with_a_tool()
             .auto_execute_tools(true)
@@ -104,7 +104,7 @@ fn limits_of_a_run_are_told_as_they_were_set() {
 }
 
 #[test]
-fn tools_gates_and_context_are_told_as_they_were_set() {
+fn tools_gates_and_context_can_be_read() {
     let policy = ContextPolicy::new(2_048);
     let options = built(
         with_a_tool()
@@ -133,7 +133,7 @@ fn tools_gates_and_context_are_told_as_they_were_set() {
 }
 
 #[test]
-fn timeouts_are_told_as_they_were_set() {
+fn timeouts_can_be_read() {
     let seconds = Duration::from_secs;
     let options = built(
         with_a_tool()
@@ -156,7 +156,7 @@ fn timeouts_are_told_as_they_were_set() {
 }
 
 #[test]
-fn nothing_is_told_that_was_not_set() {
+fn unset_options_read_as_none() {
     let options =
         built(AgentOptions::builder().model("any").transport(MemoryServer::new(Script::new())));
     assert_eq!((options.provider(), options.system_prompt()), (None, None));

@@ -59,7 +59,7 @@ fn results(history: &[Message]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_tool_is_offered_once_a_result_was_truncated() {
+async fn truncated_results_offer_the_reader() {
     let server = server(json!({ "id": "call_1", "search": "line 299" }));
     let mut client = client(agent(&server));
     client.ask("What happened?").await.unwrap();
@@ -95,7 +95,7 @@ async fn tools_of_an_agent_can_be_set_again() {
 }
 
 #[tokio::test]
-async fn another_conversation_has_results_of_its_own() {
+async fn conversations_do_not_share_results() {
     let first = server(json!({ "id": "call_1" }));
     let options = agent(&first).build().unwrap();
     Client::new(options.clone()).unwrap().ask("What happened?").await.unwrap();
@@ -111,7 +111,7 @@ async fn another_conversation_has_results_of_its_own() {
 }
 
 #[tokio::test]
-async fn without_the_option_nothing_is_offered() {
+async fn without_the_option_no_reader_is_offered() {
     let server = server(json!({ "id": "call_1" }));
     let mut client = client(agent(&server).offer_full_results(false));
     client.ask("What happened?").await.unwrap();
@@ -122,7 +122,7 @@ async fn without_the_option_nothing_is_offered() {
 }
 
 #[test]
-fn a_tool_of_this_name_is_an_error() {
+fn read_result_is_a_reserved_name() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hi.")));
     let clash = "offer_full_results adds a tool read_result: rename your tool with that name";
     let mine = || tool("read_result", "Reads").build(|_| async { Ok(json!(1)) });
@@ -136,7 +136,7 @@ fn a_tool_of_this_name_is_an_error() {
 }
 
 #[tokio::test]
-async fn rules_apply_to_it_as_to_any_tool() {
+async fn rules_and_hooks_apply_to_the_reader() {
     let server = server(json!({ "id": "call_1" }));
     let mut client = client(agent(&server).allowed_tools(["log"]));
     client.ask("What happened?").await.unwrap();
@@ -151,9 +151,9 @@ async fn rules_apply_to_it_as_to_any_tool() {
     assert!(results(client.history())[1].contains("not today"));
 }
 
-/// A hook may have removed a secret from it.
+/// A hook may have removed a secret from the result.
 #[tokio::test]
-async fn a_result_that_a_hook_replaces_cannot_be_read() {
+async fn replaced_results_cannot_be_read() {
     let hooks = || {
         Hooks::new().add_post_tool_use(|event| async move {
             (event.tool_name == "log")
@@ -176,7 +176,7 @@ async fn a_result_that_a_hook_replaces_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn steps_of_the_agent_offer_it_too() {
+async fn steps_offer_the_reader() {
     let server = server(json!({ "id": "call_1", "from_line": 300 }));
     let options = agent(&server).build().unwrap();
     let mut turn = options.turn();
@@ -189,7 +189,7 @@ async fn steps_of_the_agent_offer_it_too() {
 }
 
 #[tokio::test]
-async fn a_cleared_result_is_read_again() {
+async fn cleared_results_can_be_read() {
     let page = |number: u64| {
         Reply::new().call_with_id(format!("call_{number}"), "page", json!({ "n": number }))
     };
@@ -214,7 +214,7 @@ async fn a_cleared_result_is_read_again() {
 }
 
 #[tokio::test]
-async fn the_tool_that_appears_explains_a_lost_cache() {
+async fn a_new_reader_explains_a_cache_miss() {
     let usage = |reply: Reply, cached: u64| {
         let details = json!({ "cached_tokens": cached });
         let usage = json!({ "prompt_tokens": 5_000, "completion_tokens": 2, "total_tokens": 5_002, "prompt_tokens_details": details });

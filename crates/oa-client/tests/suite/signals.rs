@@ -39,7 +39,7 @@ fn progress(events: &[AgentEvent]) -> Vec<PromptProgress> {
 }
 
 #[tokio::test]
-async fn progress_is_asked_for_where_the_server_knows_it() {
+async fn progress_is_requested_from_llama_cpp_only() {
     let asked = async |options: AgentOptionsBuilder, server: &MemoryServer| -> Value {
         let mut client = Client::new(options.build().unwrap()).unwrap();
         client.ask("Hi.").await.unwrap();
@@ -59,7 +59,7 @@ async fn progress_is_asked_for_where_the_server_knows_it() {
 }
 
 #[tokio::test]
-async fn progress_is_told_before_the_answer() {
+async fn progress_precedes_the_answer() {
     let server = server([Reply::sse(STREAM)]);
     let mut client = Client::new(agent(&server).prompt_progress(true).build().unwrap()).unwrap();
     client.send("Tell me of herons.").await.unwrap();
@@ -75,9 +75,9 @@ async fn progress_is_told_before_the_answer() {
     assert!(client.history()[1].text().starts_with("Herons stand"));
 }
 
-/// A stream that breaks after progress has said nothing of its answer: it is asked for again, and a prompt is taken back.
+/// If a stream breaks after progress alone, the request is retried, and in the end the prompt is taken back.
 #[tokio::test(start_paused = true)]
-async fn progress_is_no_beginning_of_an_answer() {
+async fn progress_does_not_begin_an_answer() {
     let broken = || Reply::sse(STREAM).close_after(1_000);
     let retry = RetryConfig::new(1);
     let server = server([broken(), Reply::sse(STREAM), broken(), broken()]);
@@ -112,7 +112,7 @@ fn misses(events: &[AgentEvent]) -> Vec<CacheMiss> {
 }
 
 #[tokio::test]
-async fn a_cache_that_collapsed_is_told_with_what_has_changed() {
+async fn cache_misses_name_the_changed_part() {
     let numbers = [
         None,
         Some(0),
@@ -148,9 +148,9 @@ async fn a_cache_that_collapsed_is_told_with_what_has_changed() {
     assert_eq!(told, changed);
 }
 
-/// A step that offers fewer tools sends a shorter prompt, which nobody has cut.
+/// A step that offers fewer tools sends a shorter prompt, which is not a cut one.
 #[tokio::test]
-async fn a_step_without_tools_is_no_cut_prompt() {
+async fn fewer_tools_are_not_a_cut_prompt() {
     let tools = || {
         (0..40).map(|number| {
             let words = "Looks for what the user has asked about, wherever that may be. ".repeat(8);
@@ -181,7 +181,7 @@ async fn a_step_without_tools_is_no_cut_prompt() {
 
 /// The cache may be lost between any two requests of a turn: because of a message, a plan, or the server.
 #[tokio::test]
-async fn a_cache_that_collapsed_within_a_turn_is_told() {
+async fn cache_misses_within_a_turn_are_reported() {
     let asks = |hit: u64| {
         let usage = json!({
             "prompt_tokens": 5_000,

@@ -107,7 +107,7 @@ pub(crate) fn by_kind(mut events: Vec<String>) -> Vec<String> {
     events
 }
 
-/// The events that both tell in the same words.
+/// Returns an event as text if client and steps report it alike.
 pub(crate) fn line(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::AnswerEnd(message) => format!("end {:?}", message.content),
@@ -300,7 +300,7 @@ fn plain(server: &MemoryServer) -> oa_client::AgentOptionsBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_keeps_what_had_arrived() {
+async fn interrupts_keep_received_text() {
     let server = MemoryServer::new([Reply::text("One two three four.").stall_after(400)]);
     let options = plain(&server).build().unwrap();
     let cancel = Cancel::new();
