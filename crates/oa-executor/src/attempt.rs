@@ -78,7 +78,7 @@ impl Job {
                 (outcome, Err(body))
             }
         };
-        // Those of a failed attempt are dropped.
+        // Those of a failed attempt are dropped, and not left in the context, which the tool may keep.
         let images = Some(self.cx.take_images()).filter(|_| outcome == Outcome::Ok);
         let images = images.unwrap_or_default();
         let (attempts, duration) = (self.record.attempts(), self.record.elapsed());
@@ -98,8 +98,10 @@ impl Job {
                 Err(failure) => failure,
             };
             let Some(delay) = self.pause(retry, &failure) else { return Err(failure) };
+            // A cancel during the delay drops this future; `Record` still knows how many attempts there were.
             self.tell_retry(&failure, delay);
             time::sleep(delay).await;
+            // All attempts share the images of the call.
             drop(self.cx.take_images());
             retry += 1;
         }
@@ -122,6 +124,7 @@ impl Job {
             }
         })));
         let deadline = self.deadline;
+        // A timeout too long to be represented is no timeout.
         let limit = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let until = match (limit, deadline) {
             (Some(limit), Some(deadline)) => Some(limit.min(deadline)),
@@ -131,6 +134,8 @@ impl Job {
             Some(until) => time::timeout_at(until, result.as_mut()).await,
             None => Ok(result.as_mut().await),
         };
+        // From the outside in: the time ran out, the tool panicked while polled, the pool dropped the
+        // handler, the handler panicked on the pool, and what the tool returned.
         match ended {
             Ok(Ok(Ok(Ok(result)))) => result.map_err(Failure::Failed),
             // The runtime is shutting down.
@@ -158,6 +163,7 @@ impl Job {
             Failure::Cancelled | Failure::Panicked(_) | Failure::RunTimedOut => false,
         };
         let delay = policy.delay(retry, seed(self.cx.call_id()));
+        // A retry after the end of the run would only replace this error by a less useful timeout.
         let is_in_time = self.deadline.is_none_or(|deadline| {
             Instant::now().checked_add(delay).is_some_and(|until| until < deadline)
         });

@@ -43,6 +43,7 @@ impl RunCaps {
             return Err(format!("the run's time limit of {time:?} is reached"));
         }
         let most = self.calls.unwrap_or(u32::MAX);
+        // Counted and compared at once, because batches of one run may be polled in parallel.
         let count = |calls: u32| (calls < most).then(|| calls + 1);
         match run.0.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count) {
             Ok(_) => Ok(()),

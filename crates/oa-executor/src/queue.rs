@@ -29,6 +29,7 @@ struct Inner {
 }
 
 struct Posted {
+    /// The position among all events; merges the two lists again.
     number: u64,
     call: usize,
     event: QueuedEvent,
@@ -75,6 +76,7 @@ impl EventQueue {
         if inner.calls[call].has_ended {
             return;
         }
+        // Emissions and retries are kept apart because only emissions may be dropped.
         let posted = Posted { number: inner.posted, call, event };
         inner.posted += 1;
         match &posted.event {
@@ -87,6 +89,8 @@ impl EventQueue {
         if let Some(dropped) = &overflow {
             inner.calls[dropped.call].dropped += 1;
         }
+        // A reader is woken once and registers itself again with its next poll. Wakers run foreign code, so
+        // the lock is released first.
         let reader = inner.reader.take();
         drop(inner);
         if let Some(reader) = reader {
@@ -105,6 +109,8 @@ impl EventQueue {
     /// Ends a call; returns the events queued so far and the number of its dropped events.
     pub(crate) fn close(&self, call: usize) -> (Vec<(usize, QueuedEvent)>, u64) {
         let mut inner = self.lock();
+        // Under one lock: everything emitted before this point is returned here, and everything after it is
+        // ignored. Events of other calls are returned too, so that the order between calls is kept.
         inner.calls[call].has_ended = true;
         let dropped = inner.calls[call].dropped;
         let (emissions, retries) = inner.take();
@@ -129,6 +135,7 @@ impl EventQueue {
     pub(crate) fn take_ready(&self) -> Vec<usize> {
         let inner = &mut *self.lock();
         let ready = std::mem::take(&mut inner.ready);
+        // Cleared before the calls are polled: a wakeup during a poll must queue the call again.
         ready.iter().for_each(|call| inner.calls[*call].is_ready = false);
         ready
     }

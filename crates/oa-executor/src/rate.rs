@@ -98,6 +98,8 @@ impl Window {
         while self.begins.front().is_some_and(|begin| *begin + MINUTE <= now) {
             self.begins.pop_front();
         }
+        // Of any `most + 1` begins in a row, the last must be a minute after the first. With `most` 2 and
+        // begins at 0 s, 10 s and 60 s, the next one is due at 10 s + 60 s.
         let earliest = match self.begins.len().checked_sub(self.most) {
             Some(before) => self.begins[before] + MINUTE,
             None => now,
@@ -110,6 +112,8 @@ impl Window {
     }
 
     fn release(&mut self, begin: Instant) {
+        // Equal times are interchangeable. Later reservations keep their times, because their calls sleep
+        // already.
         if let Some(at) = self.begins.iter().rposition(|other| *other == begin) {
             self.begins.remove(at);
         }

@@ -106,6 +106,8 @@ impl Request<'_> {
         let (mut total, mut last) = (0, self.from.saturating_sub(1));
         for (place, piece) in pieces(text, self.width()).enumerate() {
             total = place + 1;
+            // A line that does not fit leaves `last` where it is, so that no shorter line after it is shown.
+            // All lines are walked through in any case, for the total.
             let is_next = total == last.saturating_add(1) && total - self.from < self.lines;
             if is_next && shown.push(total, ':', piece.text) {
                 last = total;
@@ -130,6 +132,8 @@ impl Request<'_> {
         let mut before: Option<&str> = None;
         // The number of the last line that is shown, and true if it is a match.
         let (mut last, mut was_match) = (0, false);
+        // Like `grep -C 1`: `5- before`, `6: match`, `7- after`, and `--` where lines are left out. Counting
+        // goes on after the page is full.
         let mut rest = pieces(text, self.width()).peekable();
         while let Some(piece) = rest.next() {
             total += 1;
@@ -148,6 +152,7 @@ impl Request<'_> {
             if is_match {
                 let text = &mut shown;
                 let has_room = matches <= self.lines
+                    // The line before may be shown already, as a match or as the line after one.
                     && text.match_at(total, piece.text, before.filter(|_| last + 1 < total), last);
                 if has_room {
                     (last, was_match) = (total, true);
@@ -177,6 +182,7 @@ impl Request<'_> {
     }
 
     /// The maximum length of a line, in characters, so that each fits on a page.
+    /// A page therefore shows at least one line, so that reading on always makes progress.
     fn width(&self) -> usize {
         LONGEST_LINE.min(self.page.saturating_sub(FRAME + NUMBER))
     }

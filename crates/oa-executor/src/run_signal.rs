@@ -54,6 +54,7 @@ impl RunSignal {
                 return;
             }
             self.state.store(INTERRUPTED, Ordering::Release);
+            // Taken together with the change of state: whoever listens from here on sees the state instead.
             mem::take(&mut *listeners)
         };
         // Both run code of others: never under the lock.
@@ -84,6 +85,7 @@ impl RunSignal {
     /// Polls for an interrupt. Only the last task to poll is woken.
     pub fn poll_interrupted(&self, cx: &Context<'_>) -> Poll<()> {
         let mut listeners = self.lock();
+        // Checked under the lock, so that an interrupt comes either before this or after the waker is stored.
         if self.is_interrupted() {
             return Poll::Ready(());
         }
@@ -100,6 +102,8 @@ impl RunSignal {
     #[must_use]
     pub fn for_tools(&self) -> Cancel {
         let mut listeners = self.lock();
+        // A child for each batch: canceling a batch must not cancel the other tools of the run. An interrupt
+        // has taken the parent that it canceled, so a signal that is made later is canceled below.
         let tools = listeners.tools.get_or_insert_default().child();
         let is_interrupted = self.is_interrupted();
         drop(listeners);

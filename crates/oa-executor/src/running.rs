@@ -39,13 +39,17 @@ impl RunningTasks {
         };
         let waker = Arc::new(Sender { queue: Arc::clone(&self.queue), call }).into();
         self.running.insert(call, Task { future, waker, record });
+        // The first poll is requested like any other; `poll` never looks at calls that nobody woke.
         self.queue.ready(call);
     }
 
     /// Polls the woken calls until one ends.
     pub(crate) fn poll(&mut self) -> Poll<(usize, Ended)> {
+        // Taken once for each pass: a tool that wakes itself in its poll comes again in the next pass, behind
+        // the calls that are left, and cannot keep this loop busy.
         self.left.extend(self.queue.take_ready());
         while let Some(call) = self.left.pop_front() {
+            // A late wakeup of a call that has ended.
             let Some(task) = self.running.get_mut(&call) else { continue };
             let mut cx = Context::from_waker(&task.waker);
             if let Poll::Ready(ended) = task.future.as_mut().poll(&mut cx) {
@@ -60,6 +64,7 @@ impl RunningTasks {
     pub(crate) fn cancel(&mut self, call: usize) -> Ended {
         match self.running.remove(&call) {
             Some(task) => {
+                // First, because destructors of the tool may run for a while, and count as part of the call.
                 drop(task.future);
                 task.record.cancelled()
             }

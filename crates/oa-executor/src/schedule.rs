@@ -66,11 +66,15 @@ impl Schedule {
         if self.running >= self.most {
             return None;
         }
+        // True as long as all calls before this one have ended. `head` skips most of those, but ended calls
+        // may also stand behind a running one.
         let mut is_first = true;
         for at in self.head..self.order.len() {
             let call = self.order[at];
             match (self.phase[call], self.is_barrier[call]) {
                 (Phase::Ended, _) => continue,
+                // Barriers are judged by `order`, not by call order. A call that depends on a later one
+                // stands behind it there, so a barrier between the two cannot make them wait for each other.
                 (Phase::Running, true) => return None,
                 (Phase::Waiting, true) if !is_first => return None,
                 (Phase::Waiting, _) if self.has_waited(call) && self.has_room(call) => {
@@ -137,6 +141,7 @@ fn order(after: &[Vec<usize>]) -> Vec<usize> {
         others.iter().for_each(|other| before[*other].push(call));
     }
     let is_free = |call: &usize| open[*call] == 0;
+    // Kahn's algorithm, with a heap so that ties keep the order in which the model made the calls.
     let mut free: BinaryHeap<_> = (0..after.len()).filter(is_free).map(Reverse).collect();
     let mut order = Vec::with_capacity(after.len());
     while let Some(Reverse(call)) = free.pop() {

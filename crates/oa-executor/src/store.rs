@@ -90,6 +90,7 @@ impl ResultStore {
         if size > inner.max_bytes || inner.max_results == 0 {
             return None;
         }
+        // Ends at the latest when the store is empty: the new entry alone is within both limits.
         while inner.bytes + size > inner.max_bytes || inner.entries.len() >= inner.max_results {
             inner.remove(0);
         }
@@ -112,6 +113,8 @@ impl ResultStore {
     /// Removes the results of a call, for example after a hook replaced its result.
     pub fn forget(&self, call_id: &str) {
         let mut inner = self.lock();
+        // `keep` appends `_2`, `_3` and so on: `a` and `a_2` count as results of call `a`, `ab` and `a2` do
+        // not.
         let is_of = |id: &str| {
             let number = id.strip_prefix(call_id);
             number.is_some_and(|rest| {

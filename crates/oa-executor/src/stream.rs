@@ -97,8 +97,11 @@ impl BatchStream {
                 || executor
                     .tools()
                     .get(&call.name)
+                    // A tool that panics here runs alone, which is never wrong.
                     .is_some_and(|tool| contain(|| tool.is_exclusive()).unwrap_or(true))
         };
+        // Servers repeat ids, so an id stands for every call that has it. Dependencies are acyclic over ids,
+        // and therefore over calls, as `Schedule::new` requires.
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
         if !batch.dependencies.is_empty() {
             for (place, call) in calls.iter().enumerate() {
@@ -195,6 +198,7 @@ impl BatchStream {
         let prepared = self.prepare(place);
         // Created after preparing, so that the event shows the input that runs.
         let start = self.start_event(place);
+        // A refusal on the way is a result like any other: the call still gets its start and its completion.
         let admitted = prepared.and_then(|tool| self.admit(place, tool));
         let (job, slot) = match admitted.and_then(|job| self.reserve(job)) {
             Ok(ready) => ready,
@@ -206,6 +210,8 @@ impl BatchStream {
         match slot {
             Some(slot) if slot.begin() > Instant::now() => {
                 let pause = Box::pin(sleep_until(slot.begin()));
+                // The schedule counts the call as running, but its start event waits with it. Nothing else
+                // begins until it runs, because later calls would only get later slots.
                 self.delayed = Some(Box::new(Delayed { place, start, job, slot, pause }));
             }
             slot => self.run(place, start, job, slot),
@@ -228,6 +234,7 @@ impl BatchStream {
     }
 
     fn run(&mut self, place: usize, start: ToolEvent, job: Job, slot: Option<Slot>) {
+        // An unused slot is given back when it is dropped, so it is used up only here, where the call runs.
         slot.into_iter().for_each(Slot::use_up);
         self.out.push_back(start);
         self.running.add(place, job);
@@ -356,6 +363,7 @@ impl BatchStream {
         let results = self.batch.state.get::<ResultStore>();
         let is_page = results.is_some() && call.block.name == READ_RESULT;
         let keep = |full: &Value| Some(reading_hint(&results?.keep(&call.block.id, full)?));
+        // Caches and `full_result` get the result before truncation; the model and the events get it after.
         let result = match ended.result {
             Ok(full) if is_page => full,
             Ok(full) => {
@@ -406,6 +414,7 @@ impl BatchStream {
         call.result = Some(Arc::clone(&result));
         self.metrics.count(&result);
         self.ended.push(Arc::clone(&result));
+        // Only now may calls that depend on this one begin: `unmet` and skip policies look at its result.
         self.schedule.end(place);
         self.out.push_back(ToolEvent::CallComplete(result));
     }
@@ -425,6 +434,7 @@ impl BatchStream {
     /// Ends all remaining calls, in call order.
     fn cancel_rest(&mut self) {
         if let Some(delayed) = self.delayed.take() {
+            // Its start has not been shown yet, and must come before its completion in the loop below.
             self.out.push_back(delayed.start);
         }
         for place in 0..self.calls.len() {
@@ -436,6 +446,7 @@ impl BatchStream {
                 let start = self.start_event(place);
                 self.out.push_back(start);
             }
+            // Calls that have not begun have no task and end with no attempt.
             let ended = self.running.cancel(place);
             self.complete(place, ended);
         }
@@ -482,6 +493,9 @@ impl Stream for BatchStream {
                 this.finish();
                 continue;
             }
+            // Checked before calls begin or are polled: a canceled batch begins none. Polling also registers
+            // the waker. The future is not polled again after it was ready, because all calls have ended
+            // then.
             if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
                 this.cancel_rest();
                 continue;
@@ -491,10 +505,15 @@ impl Stream for BatchStream {
                 && let Some(place) = this.schedule.begin_next()
             {
                 this.begin(place);
+                // A call that was just delayed registers the waker of its timer here.
                 this.poll_delayed(cx);
             }
+            // Tools run only when the reader has taken everything that is known, which slows them down to its
+            // pace.
             if this.out.is_empty() {
                 let ended = this.running.poll();
+                // Taken after polling, so that emissions of these polls are delivered in the same pass and
+                // before the completion of their call.
                 let events = this.queue.take_events();
                 this.deliver(events);
                 match ended {
@@ -526,7 +545,8 @@ impl fmt::Debug for BatchStream {
     }
 }
 
-/// Adds a hint to the note at the end of a truncated text.
+/// Adds a hint to the note at the end of a truncated text:
+/// `[2 of 6 characters left out]` becomes `[2 of 6 characters left out; to read on, call read_result ..]`.
 fn add_hint(cut: &mut String, hint: &str) {
     if cut.ends_with(']') {
         cut.pop();

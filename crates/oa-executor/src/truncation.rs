@@ -96,6 +96,8 @@ impl Head {
                 }
             }
         }
+        // The piece in which the limit is passed has set `end`; the pieces after it have not, and are only
+        // counted.
         let was_full = self.chars > self.limit && end == bytes.len();
         if !was_full {
             self.kept.extend_from_slice(&bytes[..end]);
