@@ -126,6 +126,7 @@ impl McpHost {
     }
 
     async fn ask_model(&self, request: Sampling, cx: &ToolContext) -> Result<Sampled, ToolError> {
+        // Hooks may have raised the number of the request.
         let most = self.max_tokens.map_or(request.max_tokens, |own| own.min(request.max_tokens));
         let mut options = (self.agent)().max_tokens(most);
         if let Some(temperature) = request.temperature {
@@ -136,6 +137,8 @@ impl McpHost {
         let prompt = messages.pop().filter(|last| last.role == MessageRole::User);
         let prompt = prompt.ok_or_else(|| refusal("the last message must be a user message"))?;
         let mut client = Client::with_history(options.build()?, messages)?;
+        // Everything in the request comes from the server, so the agent's tools and system prompt stay out of
+        // it.
         client.set_tools(Vec::<Arc<dyn Tool>>::new())?;
         client.set_system_prompt(request.system_prompt.unwrap_or_default())?;
         let parent = cx.state::<ParentAgent>();
@@ -221,6 +224,7 @@ impl Gate {
         match permissions.decide(request, sleep).await {
             Permission::Allow => Ok(question),
             Permission::AllowWith(other) => {
+                // The callback has replaced a question that the rules let pass; its own must pass them too.
                 match permissions.denies(&self.name, &other, Some(CATEGORY)) {
                     Some(reason) => Err(refusal(reason)),
                     None => Ok(other),

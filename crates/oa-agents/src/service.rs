@@ -155,6 +155,7 @@ impl Stream for AgentStream {
             return Poll::Ready(None);
         }
         let event = ready!(self.client.poll_event(cx)).transpose();
+        // A client can go on after an error; this stream is one turn, and ends.
         self.is_over = !matches!(event, Some(Ok(_)));
         Poll::Ready(event)
     }

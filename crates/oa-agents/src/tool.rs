@@ -108,6 +108,7 @@ impl AgentTool {
     }
 
     async fn ask(&self, input: &Value, cx: &ToolContext) -> Result<Value, ToolError> {
+        // Dropping this future drops the client, which closes its connection and cancels its tools.
         let mut client = Client::new(self.options.clone())?;
         // The agent's own calls have the same keys wherever this call is repeated.
         client.set_key_prefix(cx.idempotency_key().unwrap_or_default());

@@ -175,6 +175,8 @@ impl<'a> RunningBatch<'a> {
             {
                 return Poll::Ready(Some((usize::try_from(index).unwrap_or(usize::MAX), outcome)));
             }
+            // One time for all decisions of a pass; an attempt ends with a later one, because polling takes
+            // time.
             let now = began.elapsed();
             self.begin_attempts(cx, now);
             if self.scheduler.is_over() {
@@ -189,6 +191,7 @@ impl<'a> RunningBatch<'a> {
 
     /// Starts the attempts for which there is room and whose time has come.
     fn begin_attempts(&mut self, cx: &mut Context<'_>, now: Duration) {
+        // Retries first: they hold a place in the window, and in order everything behind them waits.
         while let Some(index) = self.scheduler.take_retry(now) {
             if let Some((attempt, _)) = self.waiting.remove(&index) {
                 self.jobs.push(ask(index, attempt));
@@ -274,6 +277,8 @@ impl<'a> RunningBatch<'a> {
         self.progress.tokens = self.progress.tokens.saturating_add(attempt.tokens());
         #[cfg(feature = "log")]
         if let Some(log) = &self.log {
+            // The write is a job but no attempt: it leaves its place to the next prompt, and the outcome is
+            // held until its line is on disk.
             let (log, prompt) = (Arc::clone(log), Fingerprint::of(attempt.prompt()));
             self.jobs.push(Box::pin(async move {
                 match log.write(index, prompt, &result).await {

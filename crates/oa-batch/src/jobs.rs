@@ -56,6 +56,7 @@ impl<T> Jobs<T> {
                 Poll::Pending => self.slots[slot] = Some(job),
             }
         }
+        // Jobs are left in the queue, and nothing has stored the waker.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -80,6 +81,7 @@ impl Queue {
         let mut state = self.lock();
         let slot = state.slots.pop_front();
         match slot {
+            // Before the poll, so that a wakeup during the poll queues the slot again.
             Some(slot) => state.is_queued[slot] = false,
             None if state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) => {}
             None => state.waker = Some(cx.waker().clone()),
@@ -113,6 +115,8 @@ impl Wake for Woken {
                 return;
             }
             state.slots.push_back(self.slot);
+            // A waker is used once: the queue stays nonempty until the next poll, which stores it again if
+            // needed.
             state.waker.take()
         };
         // Outside of the lock: it is foreign code.

@@ -146,8 +146,10 @@ impl BatchLog {
         outcome: &Result<Reply>,
     ) -> Result<()> {
         let line = Line::new(index, prompt, outcome).to_bytes()?;
+        // If this future is dropped from here on, the next flush or the drop of the file writes the line.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).extend(line);
         // The first of several jobs writes the lines of all.
+        // If that write fails, the file is broken, and the flushes of the other jobs fail too.
         self.thread.run(|file| file::opened(file)?.flush()).await.map_err(storage)
     }
 

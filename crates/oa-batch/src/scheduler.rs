@@ -157,6 +157,7 @@ impl Scheduler {
     /// Takes the next prompt whose outcome is due.
     pub(crate) fn take_settled(&mut self) -> Option<u64> {
         let first = *self.settled.first()?;
+        // In order, the number of yielded prompts is the index of the next one.
         if self.rules.in_order && first != self.yielded {
             return None;
         }

@@ -104,6 +104,7 @@ impl<P: PartialEq> CacheMissDetector<P> {
         };
         let (model, revisions) = (model.to_owned(), revisions.to_vec());
         let now = Last { model, before, revisions, cached };
+        // Evaluated from left to right: the old one is taken before the new one is stored.
         let (last, now) = (self.last.take(), self.last.insert(now));
         let last = last.filter(|last| last.model == now.model)?;
         let uncached = usage.prompt_tokens.map_or(SLACK, |prompt| prompt.saturating_sub(cached));

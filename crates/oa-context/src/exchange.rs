@@ -22,6 +22,7 @@ impl Exchange {
     pub(crate) fn rounds(&self, messages: &[Message]) -> Vec<Range<usize>> {
         let is_answer = |place: &usize| messages[*place].role == MessageRole::Assistant;
         let mut starts: Vec<usize> = self.rest.clone().filter(is_answer).collect();
+        // Anything before the first answer belongs to its round, so that rounds have no gaps.
         if let Some(first) = starts.first_mut() {
             *first = self.rest.start;
         }

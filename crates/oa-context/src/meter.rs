@@ -72,6 +72,8 @@ impl Meter {
         // Add the first one separately, so that every block has a preceding character.
         self.push_bytes(&bytes[..length.min(1)]);
         let mut rest = &bytes[..length];
+        // `rest` begins with a character that was added already; a step moves it to the last one of the
+        // block.
         while let Some(window) = rest.first_chunk() {
             if !self.push_block(window) {
                 self.push_bytes(&window[1..]);
@@ -91,6 +93,7 @@ impl Meter {
         let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
         let (quarters, _) = block.as_chunks();
         if state.is_plain() {
+            // Four characters to a sum, so that `end_words` can tell in which order words end.
             for ([a, b, c, d], sum) in quarters.iter().zip(&mut sums) {
                 state.step_pair(*a, *b, sum);
                 state.step_pair(*c, *d, sum);
@@ -104,6 +107,7 @@ impl Meter {
         let all: u32 = sums.iter().sum();
         let (mut cost, mut repeated) = (all & COST, 0);
 
+        // The tables treat a mark after another of its class as a different one. Only here is it compared.
         if all >= MARK_PAIR {
             let more;
             (more, repeated) = self.repeats(window);
@@ -111,6 +115,8 @@ impl Meter {
         }
 
         let words = all % MARK_PAIR;
+        // A word that ends in a vowel raises a score and any other lowers it, so their order matters. Without
+        // vowels one sum will do, and scores of 0 cannot change.
         if words >= VOWEL_END {
             if !self.end_words(&sums) {
                 return false;
@@ -131,7 +137,8 @@ impl Meter {
     fn repeats(&self, window: &[u8; BLOCK + 1]) -> (i32, u32) {
         let ([before @ .., _], [_, block @ ..]) = (window, window);
         let [bits, before] = [block, before].map(|bytes| u128::from_le_bytes(*bytes));
-        // Spaces repeat most often but make no difference here.
+        // One byte for each character; its high bit says that the character repeats the one before it. Spaces
+        // repeat most often but make no difference here.
         let mut same = !nonzero(bits ^ before) & nonzero(bits ^ SPACES);
         let (mut cost, mut repeated, mut next) = (0, self.repeated, 0);
         while same != 0 {
@@ -139,6 +146,7 @@ impl Meter {
             repeated = if place == next { repeated.saturating_add(1) } else { 1 };
             next = place + 1;
             cost += again_ascii(block[place], repeated);
+            // Clears the lowest bit that is set.
             same &= same - 1;
         }
         (cost, if next == BLOCK { repeated } else { 0 })
@@ -159,6 +167,7 @@ impl Meter {
             let most = (western + VOWEL * vowel_ends).min(MOST);
             western = most.saturating_sub(ends);
             extended = extended.saturating_sub(ends + vowel_ends);
+            // The score rises to `most` before it falls, and passes no other extremes on the way.
             if [most, western].iter().any(|western| seeming(*western, extended) != latin) {
                 return false;
             }
@@ -321,12 +330,14 @@ fn ascii_length(bytes: &[u8]) -> usize {
 }
 
 /// Sets the high bit of each nonzero byte and clears all other bits. Input bytes must be below 0x80.
+/// For these, adding 0x7F sets the high bit unless the byte is 0, and carries nothing into the next byte.
 fn nonzero(bytes: u128) -> u128 {
     (bytes + !HIGH) & HIGH
 }
 
 /// The number of characters in a block. Their cost stays below [`END`], and the count of words that end fits
 /// between it and [`VOWEL_END`].
+/// The largest cost of an ASCII character is 1,900.
 const BLOCK: usize = 16;
 
 const HIGH: u128 = 0x80 * EACH;

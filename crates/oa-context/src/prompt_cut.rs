@@ -187,6 +187,7 @@ struct PromptSize {
 
 impl<O: Clone + PartialEq> State<O> {
     fn check(&mut self, sent: &SentPrompt<'_, O>, reported: Reported) -> Option<PromptCut> {
+        // Cheapest first: an earlier finding, then lengths, then estimates. Only estimates lead to a cut.
         let numbered = sent.messages.len().min(sent.revisions.len());
         let messages = &sent.messages[..numbered];
         let overhead = self.overhead(sent);
@@ -194,9 +195,12 @@ impl<O: Clone + PartialEq> State<O> {
         let lengths = self.lengths.parts();
         let length = lengths.tokens() + overhead;
         let tokens = match self.finding {
+            // `follow` and `overhead` have dropped a finding that this prompt does not extend.
             Finding::Cut(size) => size.grown_to(length),
             Finding::NotCut(size) if !size.is_outgrown(length, reported.tokens) => return None,
             Finding::NotCut(_) | Finding::Unknown => {
+                // A server that reports cached tokens has included them in the count, so that a low count
+                // means a cut.
                 if reported.cached == 0 && lengths.are_surely_uncached(reported.tokens) {
                     return None;
                 }
@@ -285,6 +289,7 @@ impl Parts {
     /// Returns true if a report is so close to the lengths of the parts that may have been uncached that no estimate
     /// is needed.
     fn are_surely_uncached(&self, reported: u64) -> bool {
+        // A narrower range than that of `may_be_uncached`, because lengths tell less than estimates.
         let (least, most) = (self.since_answer, self.answer + self.since_answer);
         reported <= REPEATED_PROMPT_TOKENS
             || (least as u64 * 3 / 4..=(most + most / 2 + TEMPLATE_TOKENS) as u64)

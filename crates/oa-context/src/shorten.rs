@@ -287,12 +287,15 @@ impl ContextPolicy {
     where
         C: TokenCounter + ?Sized,
     {
+        // In this order: the size, by the server's numbers if possible; the limits; clearing of results; if
+        // that is not enough, the oldest units that have to go; and the summary that replaces them.
         let system = turn.system.map_or(0, |system| counter.count_message(system));
         let plain_fixed = counter.count_tools(turn.tools).saturating_add(system);
         let measured = turn.measured(plain_fixed, counter);
         let is_measured = measured.is_some();
         let reported = measured.or_else(|| turn.reported(plain_fixed, counter));
         let ratio = reported.map_or(1.0, |reported| reported.ratio);
+        // From here on all counts are in the tokens of the server.
         let counter = Scaled { counter, ratio };
         let fixed = scale(plain_fixed, ratio);
         let before = match reported {
@@ -322,6 +325,7 @@ impl ContextPolicy {
             };
         }
         let (messages, cleared) = cleared(turn, kept_results);
+        // Counted after clearing, so that messages are dropped only for what clearing did not save.
         let mut weights: Vec<usize> =
             messages.iter().map(|message| counter.count_message(message)).collect();
         let whole = Truncated::of(iter::once(0..messages.len()).collect(), messages.len());
@@ -345,6 +349,7 @@ impl ContextPolicy {
             let frame = if summarizes { scale(FRAME, ratio) } else { 0 };
             let mut left = room.saturating_sub(summary.saturating_add(frame));
             left = left.saturating_sub(sum(&kept.map(|place| weights[place]).collect::<Vec<_>>()));
+            // From the newest unit back, and not beyond the first that does not fit: what stays has no gaps.
             let fits = units.iter().rev().take_while(|unit| {
                 let rest = left.checked_sub(sum(&weights[(*unit).clone()]));
                 left = rest.unwrap_or(left);
@@ -354,6 +359,7 @@ impl ContextPolicy {
             // Summarizing only an earlier summary saves almost nothing.
             let is_summary =
                 |unit: &Range<usize>| turn.messages[unit.clone()].iter().all(is_summary);
+            // Also true if nothing goes.
             let is_old = summarizes && gone.iter().all(is_summary);
             if is_old && !turn.is_overflow {
                 gone = &[];
@@ -363,6 +369,7 @@ impl ContextPolicy {
             let lost = lost.map(|message| counter.count_message(message));
             let lost = lost.fold(0, usize::saturating_add);
             for unit in gone {
+                // Marks what goes.
                 weights[unit.clone()].fill(usize::MAX);
             }
             let stays = |place: &usize| weights[*place] != usize::MAX;
@@ -464,6 +471,7 @@ fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool 
         Value::String(text) => text.chars().count(),
         value => value.to_string().chars().count(),
     };
+    // A note is not cleared again: it would name its own length, and the stored result would be the note.
     let is_note = |text: &str| text.starts_with(NOTE) && text.len() < LONGEST_NOTE;
     let is_small = chars < SHORTEST_CLEARED || result.content.as_str().is_some_and(is_note);
     if is_small && result.images.is_empty() {

@@ -48,6 +48,7 @@ impl Summary {
         C: TokenCounter + ?Sized,
     {
         let overheads = [counter.count_text(&instructions), room, FRAME];
+        // A request has the instructions, the summary so far, which has up to `room` tokens, and one part.
         let tokens = overheads.into_iter().fold(asked, usize::saturating_sub).max(SMALLEST_PART);
         let gone = cut.dropped().into_iter().flat_map(|range| &messages[range]);
         let parts = parts(gone, tokens, counter);
@@ -89,6 +90,7 @@ impl Summary {
         if self.parts.pop_front().is_none() {
             return;
         }
+        // Whatever number of words the model kept to: the next request must have room for it.
         let answer = clip(answer.as_ref().trim(), self.room, &Estimator::new());
         if !answer.is_empty() {
             self.written = answer.to_owned();

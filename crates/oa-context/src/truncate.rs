@@ -136,6 +136,7 @@ impl Truncation {
         let exchanges = exchanges(messages);
         let kept = exchanges.iter().rev().take_while(|exchange| budget.takes(exchange.range()));
         if let Some(exchange) = kept.last() {
+            // Messages before the first prompt belong to no exchange and go first.
             return Truncated::new([0..system, exchange.range().start..end], end);
         }
         // Not even the last exchange fits. A conversation without prompts is one exchange.
@@ -168,6 +169,9 @@ impl Budget<'_> {
         let mut rounds = exchange.rounds(messages).into_iter().rev();
         let newest = rounds.next().unwrap_or_else(|| rest.clone());
         let said_last = prompt.end.saturating_sub(1).max(prompt.start);
+        // In order of importance. The last round and the last message of the prompt are kept at any price;
+        // earlier rounds come before earlier messages of the prompt, which are kept only next to the whole
+        // rest.
         self.spend(newest.clone());
         self.spend(said_last..prompt.end);
         let round = rounds.take_while(|round| self.takes(round.clone())).last();

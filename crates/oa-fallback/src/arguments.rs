@@ -67,6 +67,7 @@ pub(crate) fn read_input(
         };
     }
     let mut reader = Bare::Words.reader(text);
+    // `city: Oslo` has a name if there is such a parameter. Otherwise, as in `note: buy milk`, it is a text.
     if let Ok(Some(first)) = self::name(&mut reader, Bare::Words)
         && parameters.get(&first).is_some()
     {
@@ -100,6 +101,7 @@ const ADVICE: &str = "write each argument as name=value";
 fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, String> {
     let mut ahead = reader.clone();
     let key = ahead.name().unwrap_or_default();
+    // Where text needs no quotes, a colon is part of it: `[TOOL:remind:12:30]`.
     let is_named = ahead.take('=') || bare == Bare::Words && ahead.take(':');
     if !is_named {
         return Ok(None);
@@ -107,6 +109,7 @@ fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, St
     if key.is_none() {
         return Err(format!("expected a name before {}", quote(reader.rest())));
     }
+    // `a==b` is a comparison, and its meaning as an argument would be a guess.
     if ahead.rest().starts_with('=') {
         return Err(format!("expected one `=` before {}", quote(ahead.rest())));
     }

@@ -46,9 +46,12 @@ impl Balance {
                 continue;
             }
             match byte {
+                // Only after a sign that a value may follow, see `Balance`: `it's` has no string, `a='it'`
+                // has one.
                 b'"' | b'\'' if b"=,:([{".contains(&self.before) => self.quote = Some(byte),
                 b'(' | b'[' | b'{' => self.depth = self.depth.saturating_add(1),
                 b')' | b']' | b'}' => {
+                    // Kinds of brackets are not told apart. The reader of the value reports `(1]`.
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
                         return Some(at + 1);

@@ -46,6 +46,7 @@ fn convert_at(
     let types = Types::of(schema, DEPTH);
     let wrong = |found: &str| Err(format!("`{path}`: expected {}, found {found}", types.words()));
     match written {
+        // Quotes mean text wherever the schema allows it, even if the text looks like a number.
         LenientValue::Quoted(text) if types.allow(Type::String) => Ok(Value::String(text)),
         LenientValue::Quoted(text) => match from_text(&text, schema, types, path) {
             Some(value) => Ok(value),
@@ -57,6 +58,7 @@ fn convert_at(
                 named.is_some_and(|named| named.iter().any(|one| one.as_str() == Some(&word)))
             };
             match literal(&word) {
+                // `None` and `true` may be members of an enum of strings.
                 Some(_) if !types.is_any() && is_named() => Ok(Value::String(word)),
                 // Whether the value may be absent is decided when the arguments are checked.
                 Some(Value::Null) => Ok(Value::Null),

@@ -62,6 +62,8 @@ impl<'a> CallHead<'a> {
     /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn peek(&self) -> Result<Option<char>, NoMatch> {
         match self.rest().chars().next() {
+            // At the end of the text, every method must ask for more instead of deciding: `begin` is called
+            // again with the same text and more behind it, and must come to the same result.
             None if !self.has_ended => Err(NoMatch::Incomplete),
             next => Ok(next),
         }
@@ -140,6 +142,7 @@ impl<'a> CallHead<'a> {
     pub fn name(&mut self) -> Result<&'a str, NoMatch> {
         let start = self.at;
         let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        // A dot at the end is punctuation, and is left unread.
         let name = self.take_while(is_in_name)?.trim_end_matches('.');
         self.at = start + name.len();
         if name.is_empty() || name.starts_with(['.', '-']) || name.len() > Self::NAME {

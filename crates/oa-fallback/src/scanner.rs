@@ -164,12 +164,14 @@ impl Scanner {
 
     /// Reads more text.
     pub fn push(&mut self, text: &str) {
+        // Queued items point into `text`, so it can be reused only when all of them were taken.
         if self.queue.is_empty() {
             self.text.clear();
         }
         if self.held.is_empty() {
             return self.scan(text, Rest::Some);
         }
+        // Held text is scanned again from its start. It is short, so the time stays linear.
         let mut joined = mem::take(&mut self.held);
         joined.push_str(text);
         self.scan(&joined, Rest::Some);
@@ -211,6 +213,8 @@ impl Scanner {
         let held = mem::take(&mut self.held);
         self.scan(&held, to_come);
         if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
+            // Some calls end with the answer, such as one after `Action Input:`. If the rest was lost, the
+            // end is a guess: `San` may have been `San Jose`.
             let mut readings = self.read(&*body, BodyEnd::Open);
             if to_come == Rest::Lost {
                 for reading in &mut readings {
@@ -262,6 +266,7 @@ impl Scanner {
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
         let bytes = rest.as_bytes();
         let stops = |byte: &u8| is_space(byte) || self.grammar.may_begin(*byte);
+        // Text is emitted up to the first byte at which a call, or the white space before one, may begin.
         let sure = bytes.iter().position(stops).unwrap_or(bytes.len());
         if sure > 0 {
             self.emit(&rest[..sure]);
@@ -269,6 +274,8 @@ impl Scanner {
         }
         let space = bytes.iter().take(SPACE).take_while(|byte| is_space(byte)).count();
         match bytes.get(space) {
+            // A call may follow in the next piece. The first 64 bytes of longer white space are text in any
+            // case.
             None if to_come == Rest::Some && space < SPACE => return self.hold(rest),
             Some(byte) if self.grammar.may_begin(*byte) && space < SPACE => {}
             _ => {
@@ -294,6 +301,7 @@ impl Scanner {
             }
             Err(NoMatch::Incomplete) => return self.hold(rest),
             Err(NoMatch::Mismatch) => {
+                // A call may still begin at the next character, as in `[[TOOL:add]`.
                 let first = behind.chars().next().map_or(0, char::len_utf8);
                 self.emit(&rest[..space + first]);
                 return space + first;
@@ -306,6 +314,7 @@ impl Scanner {
     fn between(&mut self, rest: &str, to_come: Rest) -> usize {
         let space = rest.bytes().take_while(u8::is_ascii_whitespace).count();
         if space > 0 {
+            // Dropped, but a line break in it lets the next call begin at the start of a line.
             self.note(&rest[..space]);
             return space;
         }
@@ -332,6 +341,8 @@ impl Scanner {
     ) -> (Result<Match, NoMatch>, usize) {
         let is_cut = text.len() >= Self::WINDOW;
         let window = &text[..floor(text, Self::WINDOW)];
+        // If the rest is lost, the head does not take the end of the text for the end of the answer: a name
+        // that was cut off could be read as the name of another tool.
         let mut head = CallHead::new(window, to_come == Rest::None && !is_cut);
         let found = match self.grammar.begin(&mut head, position) {
             Err(NoMatch::Incomplete) if is_cut || to_come != Rest::Some => Err(NoMatch::Mismatch),
@@ -372,6 +383,7 @@ impl Scanner {
 
     /// Adds text to the body of a call, up to its end. Returns the number of bytes processed.
     fn body(&mut self, rest: &str, end: Option<usize>) -> usize {
+        // Grammars are foreign code, and may return an end that is no character boundary or is too large.
         let length = floor(rest, end.unwrap_or(rest.len()));
         // All copies of the call have to fit.
         let most = self.limits.argument_bytes.min(self.left() / COPIES);
@@ -417,6 +429,7 @@ impl Scanner {
 
     /// Returns the memory left for calls, in bytes.
     fn left(&self) -> usize {
+        // Cannot underflow: a call is counted only if it fits, and `malformed` keeps at most what is left.
         self.limits.held_bytes - self.taken
     }
 
@@ -433,6 +446,7 @@ impl Scanner {
             }
             self.calls += 1;
             match reading {
+                // The name alone is too large to be repeated in the error.
                 ParsedCall::Valid { name, .. } if name.len() > self.left() / COPIES => {
                     self.malformed(None, TOO_LARGE.to_owned());
                 }

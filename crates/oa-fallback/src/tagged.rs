@@ -147,6 +147,7 @@ impl Grammar for TaggedGrammar {
     }
 
     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+        // No text matches two styles, so a match does not have to wait for styles that need more text.
         let mut stop = NoMatch::Mismatch;
         for style in STYLES {
             head.go_back(0);
@@ -156,6 +157,7 @@ impl Grammar for TaggedGrammar {
                 Err(NoMatch::Mismatch) => {}
             }
         }
+        // Models close what they have opened: the tag, the fence, the list. What is left of it is skipped.
         if position.after_call && stop == NoMatch::Mismatch {
             for closing in CLOSING {
                 head.go_back(0);

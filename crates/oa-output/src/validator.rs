@@ -245,6 +245,8 @@ impl OutputValidator {
 
     /// Validates an answer. If it calls the output tool, the call is replaced by the answer as text.
     pub fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
+        // First answers that still call other tools, which are no attempt; then the check; then what follows
+        // from a failure: the result of a call, a user message, or the end.
         let (tool, is_auto) = (self.options.tool.clone(), self.options.runs_calls);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
@@ -256,6 +258,7 @@ impl OutputValidator {
             _ => false,
         };
         if message.content.iter().filter(is_call).any(|block| !is_own(block)) {
+            // An answer given together with calls was written without their results.
             for block in message.content.iter_mut().filter(|block| is_own(block)) {
                 refuse(block, "not accepted: call it alone, after the other tools have returned");
             }
@@ -269,6 +272,7 @@ impl OutputValidator {
             message.content.iter().filter(|block| is_own(block)).collect();
         let (candidate, is_text) = match own[..] {
             [] => (Candidate::of_text(&message.text(), self.limits), true),
+            // A call of the output tool counts, and text beside it does not.
             [first, ..] => (Candidate::of_calls(first, &own, self.limits), false),
         };
         let (error, raw) = match candidate {
@@ -312,6 +316,7 @@ impl OutputValidator {
                 refuse(block, &error);
             }
             let mut first = true;
+            // Several calls were judged as one, so only the first gets a result.
             message.content.retain(|block| name_of(block).is_none() || std::mem::take(&mut first));
             return Validation::Failed;
         }

@@ -150,6 +150,7 @@ fn read(path: &Path, file: &LockedFile) -> Result<(Vec<Entry>, u64), Error> {
         len += count as u64;
     }
     // Of several lines the last reply counts, or else the last failure.
+    // `dedup_by_key` keeps the first, so the list is reversed for it: the last one of each index counts.
     entries.sort_by_key(|entry: &Entry| (entry.index, entry.is_reply, entry.offset));
     entries.reverse();
     entries.dedup_by_key(|entry| entry.index);

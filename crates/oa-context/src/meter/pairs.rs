@@ -92,6 +92,7 @@ static TABLES: Tables = {
         let second = number / RUNS as usize % ASCII_CLASSES;
         let first = number / RUNS as usize / ASCII_CLASSES;
         let (cost, between) = State::plain(run as u8).stepped(Class::ALL[first]);
+        // Steps keep the language, which only the meter changes, so `between` and `next` are plain too.
         let (more, next) = between.stepped(Class::ALL[second]);
         (tables.costs[number], tables.states[number]) = (cost + more, next.number());
         number += 1;

@@ -255,6 +255,7 @@ const OTHER: u8 = SYMBOLS + 3;
 /// The number of runs; those of one language follow those of another.
 pub(super) const RUNS: u8 = SYMBOLS + 4;
 
+// All states fit into a byte: 3 languages of 82 runs each. The rest of each row is never reached.
 const SIZE: usize = 256 * Class::ALL.len();
 
 /// All tables in one struct, so that one register addresses them.
@@ -331,7 +332,9 @@ const fn step(run: u8, class: Class, latin: Latin) -> (u32, u8) {
             (_, Some(mark)) => (rates::MARK, MARK + mark),
         },
     };
+    // Letters have returned above, so only what is not a letter ends a word.
     let flag = match run {
+        // `MARK` and `MARKS` are each followed by one run for each of the eight classes of marks.
         MARK..SYMBOLS => match class.mark() {
             Some(mark) if (run - MARK) % 8 == mark => MARK_PAIR,
             _ => 0,

@@ -128,6 +128,7 @@ impl Definitions {
         if let Some(name) = part.names.get(pointer) {
             return Some(name.clone());
         }
+        // `#/$defs/Item` becomes `#/$defs/Item`, or `Item_2` if another tool has a different `Item`.
         let target = part.root.pointer(pointer.strip_prefix('#')?)?;
         let last = pointer.rsplit(['#', '/']).next().filter(|last| !last.is_empty());
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
@@ -142,6 +143,8 @@ impl Definitions {
         // Its name is taken while it is read: it may refer to itself.
         self.0.insert(name.clone(), Value::Null);
         let schema = self.rewritten(target, part, depth);
+        // Equal schemas share one definition. Nothing refers to the copy: a schema that refers to itself has
+        // its own name in it, and so is never equal.
         let known = self.0.get(&base).filter(|known| name != base && **known == schema);
         if known.is_some() {
             self.0.remove(&name);

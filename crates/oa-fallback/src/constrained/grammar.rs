@@ -47,6 +47,8 @@ fn object(head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch>
     } else if !position.at_line_start {
         return Err(NoMatch::Mismatch);
     }
+    // Only the beginning decides. At the start of an answer, `{"answer":`, `{"tool": "` and `{"calls": [` are
+    // enough; in the middle, a call must show its name and its arguments.
     let start = head.at();
     head.literal("{")?;
     head.spaces()?;
@@ -118,8 +120,12 @@ impl TextBody for QuotedText {
                 continue;
             }
             let begun = self.escape.len();
+            // `\ud83d` may be half of a pair, so an escape is read only with all that could belong to it.
+            // With `\u00` from the last piece and `e9t` here, `escape` is `\u00e9t`, of which 6 bytes are
+            // read: 2 of this piece.
             self.escape.extend(rest.chars().take(LONGEST_ESCAPE - begun));
             let length = match Escape::read(&self.escape) {
+                // All of `rest` is in `escape` then: the longest escape would be complete.
                 Err(EscapeError::Incomplete) => return None,
                 Ok(Escape { character, length, .. }) => {
                     shown.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));

@@ -44,6 +44,8 @@ impl ReactGrammar {
 
     /// Reads a tool's name and its arguments.
     fn named(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
+        // Any name may be followed directly by arguments, as in `add(a=1)` and `add{"a": 1}`, or by the label
+        // of an input. A known name may also be followed by blanks and arguments, by `[text]`, or by nothing.
         head.take_while(|c| c == '`' || c == '*')?;
         let name = head.name()?;
         let is_known = self.tools.knows(name);
@@ -66,6 +68,7 @@ impl ReactGrammar {
         head.blanks()?;
         match head.peek()? {
             Some('(') if is_known => {
+                // `Action: search (again, with other words)` is prose even if `search` is a tool.
                 let is_adjacent = head.at() == end;
                 head.literal("(")?;
                 let start = head.at();
@@ -95,7 +98,7 @@ impl ReactGrammar {
                 return Err(NoMatch::Mismatch);
             }
         }
-        // The name alone on its line.
+        // The name is alone on its line. The head goes back, because the next line is not part of the call.
         head.go_back(end);
         let schema = self.tools.schema(name).ok_or(NoMatch::Mismatch)?;
         Ok(Box::new(Ready(match schema.required().next() {

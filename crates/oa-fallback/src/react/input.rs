@@ -41,6 +41,7 @@ impl CallBody for Lines {
                 self.line = Some(String::new());
                 continue;
             }
+            // Only labels at the start of a line end the input; its first line begins in the middle of one.
             let Some(line) = &mut self.line else { continue };
             // Markup and blanks before a label, or within it, do not count.
             if byte == b'*' || line.is_empty() && byte.is_ascii_whitespace() {

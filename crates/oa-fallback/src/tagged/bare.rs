@@ -41,6 +41,7 @@ pub(super) fn begin(
     if !tools.knows(name) || !(head.key("arguments")? || head.key("parameters")?) {
         return Err(NoMatch::Mismatch);
     }
+    // Back to the bracket or brace: the body reads the whole value. A fence is not part of it.
     head.go_back(start);
     Ok(Match::Call(Box::new(Objects::new())))
 }
