@@ -62,6 +62,8 @@ impl Act {
             let Content::Rule(rule) = &reply.content else {
                 return Ok(Self::of(reply, request, number));
             };
+            // A copy, because `reply` may be the reply that the last rule returned, which this round
+            // replaces.
             let rule = rule.clone();
             made = caught(|| rule(request)).map_err(|message| format!("its rule: {message}"))?;
             reply = &made;
@@ -102,6 +104,8 @@ impl PlannedResponse {
             if streams { (Cut::Events, Framing::Chunked) } else { (Cut::Whole, Framing::Length) };
 
         let cut = reply.cut.as_ref().unwrap_or(&usual_cut);
+        // `left` is the number of bytes before the break. The body is split first and then cut, so that a
+        // break does not move the pieces before it.
         let (ending, mut left) = reply.ending.unwrap_or((Ending::Whole, usize::MAX));
         let mut pieces = VecDeque::new();
         for bytes in cut.pieces(&body) {

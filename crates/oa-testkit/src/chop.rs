@@ -69,6 +69,8 @@ impl Cut {
             Self::Random { seed } => random_ends(*seed, body.len()),
             Self::Whole => Vec::new(),
         };
+        // From here on, all splits are alike: ends in any order, some repeated, with the last one at the end
+        // of the body.
         ends.retain(|end| *end < body.len());
         ends.push(body.len());
         ends.sort_unstable();
@@ -115,6 +117,8 @@ fn random_ends(seed: u64, length: usize) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut end = 0;
     while end < length {
+        // The ceiling is 1, 2, 4, .. or 256 with equal probability, so more than half of the pieces have at
+        // most 16 bytes.
         let ceiling = 1 << numbers.below(9);
         end += 1 + numbers.below(ceiling);
         ends.push(end);

@@ -75,6 +75,7 @@ impl Inbox {
         match self.body(body)? {
             Ok(body) => Ok(Some(head.with(body))),
             Err(rest) => {
+                // The head is parsed once and then kept: later calls only read more of the body.
                 self.half = Some((head, rest));
                 Ok(None)
             }
@@ -93,6 +94,8 @@ impl Inbox {
             self.buffer.advance(2);
         }
         match self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            // The end of the head is searched from the beginning each time: heads are short, and tests send
+            // them whole.
             Some(end) if end <= MAX_HEAD => {
                 let lines = self.buffer.split_to(end).freeze();
                 self.buffer.advance(4);
@@ -120,7 +123,11 @@ impl Inbox {
                     };
                     match size_of_chunk(&line)? {
                         0 => Body::Trailers { body },
+                        // `body` is never longer than `MAX_BODY`, which this check keeps true, so neither
+                        // side can overflow.
                         size if size > MAX_BODY - body.len() => return Err(TOO_LARGE),
+                        // With the line end, so that a chunk and its end may be cut anywhere. It is removed
+                        // when all of it is there.
                         size => Body::Chunk { body, left: size + 2 },
                     }
                 }
@@ -203,6 +210,7 @@ impl Head {
         for value in self.headers.get_all(header::CONTENT_LENGTH) {
             let value = value.to_str().ok().and_then(|value| value.parse::<usize>().ok());
             let value = value.ok_or(bad("the content length is not a number"))?;
+            // Equal ones are allowed, different ones are an error (RFC 9112, section 6.3).
             if length.is_some_and(|length| length != value) {
                 return Err(bad("there are two content lengths"));
             }

@@ -179,6 +179,7 @@ fn response(answer: PlannedResponse, playing: Playing) -> Response<MemoryBody> {
         playing,
         sleep: None,
     };
+    // A body without pieces is complete before anyone polls it.
     body.settle();
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
@@ -234,6 +235,7 @@ impl MemoryBody {
 
     fn fail(&mut self, kind: io::ErrorKind, message: &str) -> io::Error {
         self.playing.cut();
+        // The error is reported once; afterwards the body has ended.
         self.ending = Ending::Whole;
         io::Error::new(kind, message)
     }
@@ -255,6 +257,7 @@ impl Body for MemoryBody {
             }
             match this.pieces.front_mut() {
                 Some(piece) if !piece.delay.is_zero() => {
+                    // Taken, so that the delay is slept once, and not again after the sleep.
                     let delay = std::mem::take(&mut piece.delay);
                     this.sleep = Some(Box::pin(time::sleep(delay)));
                 }
@@ -263,11 +266,15 @@ impl Body for MemoryBody {
         }
         if let Some(piece) = this.pieces.pop_front() {
             this.left = this.left.saturating_sub(piece.bytes.len());
+            // Before the frame is returned: a client that has taken the last frame may drop the body without
+            // an abort.
             this.settle();
             return Poll::Ready(Some(Ok(Frame::data(piece.bytes))));
         }
         match this.ending {
             Ending::Whole => Poll::Ready(None),
+            // Without a length, the end of the connection looks like the end of the body: the client cannot
+            // tell.
             Ending::Close if this.framing == Framing::Close => {
                 this.playing.cut();
                 Poll::Ready(None)
@@ -284,6 +291,7 @@ impl Body for MemoryBody {
                     this.fail(io::ErrorKind::ConnectionReset, "connection reset inside the body");
                 Poll::Ready(Some(Err(error)))
             }
+            // No waker is kept: nothing ever happens to this body again.
             Ending::Stall => Poll::Pending,
         }
     }

@@ -246,6 +246,7 @@ impl Log {
         let request = Request::new(self.forgotten + self.requests.len() + 1, asked);
         self.bytes += request.body().len();
         self.requests.push_back(request.clone());
+        // The latest request always stays, however large it is.
         while self.requests.len() > MAX_REQUESTS
             || (self.bytes > MAX_BYTES && self.requests.len() > 1)
         {

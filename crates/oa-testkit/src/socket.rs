@@ -256,6 +256,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
         let connection = Some(number);
         let (mut act, playing) = stage.ask(RequestParts { body, connection, headers, method, uri });
         if let Opening::Response(answer) = &mut act.opening {
+            // HTTP/1.0 has no chunks: the end of the connection is the end of the body.
             if old && answer.framing == Framing::Chunked {
                 answer.framing = Framing::Close;
             }
@@ -307,6 +308,8 @@ async fn play_answer(
     if chunked && whole && answer.pieces.is_empty() {
         writer.write_all(LAST_CHUNK).await?;
     }
+    // Each piece is one write, with its frame around it, so that a client reads it as one where the network
+    // allows.
     let mut written = BytesMut::new();
     while let Some(piece) = answer.pieces.pop_front() {
         wait(piece.delay).await;
@@ -315,6 +318,8 @@ async fn play_answer(
             written.put_slice(http1::chunk_head(piece.announced).as_bytes());
         }
         written.put_slice(&piece.bytes);
+        // A piece that the script cuts short is announced in full and has no line end, like that of a server
+        // that died while it was writing.
         if chunked && piece.bytes.len() == piece.announced {
             written.put_slice(b"\r\n");
         }
@@ -351,6 +356,8 @@ async fn wait(delay: Duration) {
 
 /// Returns when the client has closed the connection or its side of it, keeping anything it sends until then.
 async fn gone(reader: &mut ReadHalf<'_>, buffer: &mut BytesMut) {
+    // What a client sends early is its next request, which `converse` reads from the same buffer. A client
+    // that sends too much is no longer watched.
     while buffer.len() < http1::MAX_BODY {
         match reader.read_buf(buffer).await {
             Ok(0) | Err(_) => return,

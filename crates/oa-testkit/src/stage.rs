@@ -61,6 +61,7 @@ impl Stage {
 
     fn act(&self, request: &Request) -> Act {
         let is_get = request.method() == Method::GET;
+        // The script's own pages come first, so that a test can replace the list of models.
         let mut pages = self.script.pages.iter();
         let is_it = |(method, path, _): &&(Method, String, Reply)| {
             method == request.method() && path == request.path()
@@ -85,6 +86,7 @@ impl Stage {
             self.problem(format!("request {} is not a JSON object", request.number()));
             return self.refuse(request, 400, "the body is not a JSON object");
         }
+        // A refused request uses no reply, as on a real server: the client may correct it and ask again.
         if let Some(strict) = &self.script.strict
             && let Err(violations) = strict.check_bytes(request.body())
         {
@@ -101,6 +103,7 @@ impl Stage {
             state.chats += 1;
             let scene = self.script.scenes.get(state.played.len());
             if scene.is_some() {
+                // Under the lock of the count, so that two requests at once get two replies.
                 state.played.push(request.number());
             }
             (state.chats, scene)
@@ -226,6 +229,8 @@ impl Stage {
         let mut changes = self.changes.subscribe();
         let search = async {
             loop {
+                // Marked as seen before the search: a change during it wakes the loop again. The other way
+                // around, it would be lost.
                 changes.borrow_and_update();
                 if let Some(found) = found(self) {
                     return found;
@@ -255,6 +260,7 @@ impl Stage {
     pub(crate) fn verify(&self) {
         let problems = self.problems(&self.state());
         if !problems.is_empty() {
+            // A failed `verify` is the test's failure: dropping the server must not repeat its story.
             self.told.store(true, Ordering::Release);
             panic!("the script was not played as written\n{}", self.story());
         }

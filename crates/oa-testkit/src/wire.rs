@@ -42,6 +42,8 @@ impl<'a> Completion<'a> {
                     let mut call = json!({ "index": calls, "id": id, "type": "function" });
                     call["function"] = json!({ "name": name, "arguments": "" });
                     self.delta(&mut events, json!({ "tool_calls": [call] }));
+                    // As servers do: the first delta of a call has its id and name, later ones only the index
+                    // and a fragment.
                     for fragment in thirds(arguments) {
                         let call = json!({ "index": calls, "function": { "arguments": fragment } });
                         self.delta(&mut events, json!({ "tool_calls": [call] }));

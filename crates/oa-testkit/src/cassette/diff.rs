@@ -31,6 +31,8 @@ fn changes<'a, S: AsRef<str>>(old: &'a [S], new: &'a [S]) -> Vec<Line<'a>> {
     let old: Vec<&str> = old.iter().map(AsRef::as_ref).collect();
     let new: Vec<&str> = new.iter().map(AsRef::as_ref).collect();
     let same = |(old, new): &(&&str, &&str)| old == new;
+    // Common ends are set aside first: two requests of one conversation mostly differ in a few lines, and the
+    // table below grows with the product of what is left.
     let head = old.iter().zip(&new).take_while(same).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(same).count();
 
@@ -61,6 +63,7 @@ fn between<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
             if old[i] == new[j] {
                 lines.push(Line::Both(old[i]));
                 (i, j) = (i + 1, j + 1);
+            // Of two equally long ways, the one that removes first: removed lines come before added ones.
             } else if longest[(i + 1) * width + j] >= longest[i * width + j + 1] {
                 lines.push(Line::Old(old[i]));
                 i += 1;

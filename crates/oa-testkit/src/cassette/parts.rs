@@ -28,6 +28,7 @@ pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
     if !is_json(json) {
         return text.split_inclusive('\n').map(|line| Value::from(line).to_string()).collect();
     }
+    // White space around JSON is kept as parts of its own, because the body comes back byte for byte.
     let (before, rest) = text.split_at(text.len() - text.trim_ascii_start().len());
     let after = &rest[json.len()..];
     let around = |text: &str| (!text.is_empty()).then(|| Value::from(text).to_string());

@@ -52,6 +52,8 @@ impl Player {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<RecordedResponse, CassetteError> {
+        // The key of this request is learned for this request only: the recording has masks in its place,
+        // whatever the key is.
         let mut secrets = self.secrets.clone();
         secrets.learn(headers);
         let question = Question::new(method, uri, body, &secrets);
@@ -61,6 +63,7 @@ impl Player {
         state.asked += 1;
         let asked = state.asked;
         let mut tracks = self.tracks.iter().zip(&mut state.used);
+        // In the order of the recording, so that equal requests get their answers in that order.
         let free = tracks.find(|(track, used)| used.is_none() && track.compared == compared);
         if let Some((track, used)) = free {
             *used = Some(asked);

@@ -84,6 +84,7 @@ impl Blur {
                 let mut value = secrets.json(&value);
                 self.ignored.iter().for_each(|pointer| pointer.remove(&mut value));
                 self.rewrites.iter().for_each(|rewrite| rewrite(&mut value));
+                // After the user's rewrites, which see the ids as they are.
                 number_calls(&mut value);
                 Payload::Json(value)
             }
@@ -132,6 +133,8 @@ impl Pointer {
     pub(super) fn new(text: &str) -> Option<Self> {
         let tokens = text.strip_prefix('/')?.split('/');
         let unescaped = |token: &str| {
+            // `~` is only valid in `~0` and `~1`. These are decoded in the order of RFC 6901, section 4:
+            // `~01` is `~1` and not `/`.
             let rest = token.replace("~0", "").replace("~1", "");
             (!rest.contains('~')).then(|| token.replace("~1", "/").replace("~0", "~"))
         };

@@ -207,6 +207,7 @@ impl Taken {
             borders.push(borders.last().unwrap_or(&0) + length);
         }
         let body = secrets.bytes(&self.body, &mut borders);
+        // Masking may have moved several borders to one place, and a border at either end splits nothing.
         borders.retain(|border| (1..body.len()).contains(border));
         borders.dedup();
 
@@ -217,6 +218,8 @@ impl Taken {
                 *value = masked;
             }
         }
+        // Borders where every reader would split the body anyway are left out, so that a file stays short and
+        // can be edited.
         let are_natural = borders == borders_of(&natural(&headers).pieces(&body));
         let borders = (!are_natural).then_some(borders);
         let cut = match &self.end {

@@ -65,6 +65,11 @@ impl Secrets {
 
     /// Masks the secrets in bytes. Borders move along; those inside a secret move to the end of its mask.
     pub(super) fn bytes(&self, bytes: &[u8], borders: &mut [usize]) -> Bytes {
+        // For example, with the secret `0123456789`:
+        //
+        //     ab 0123456789 cd     borders 3, 8, 15
+        //     ab **** cd           borders 3, 7, 9
+        //
         let spans = self.spans(bytes);
         let mut masked = Vec::with_capacity(bytes.len());
         let mut from = 0;

@@ -48,6 +48,7 @@ impl Check<'_> {
         };
         let Some(object) = self.object(path, message, known) else { return };
         self.word(path, object, "role", &["assistant", "system", "tool", "user"]);
+        // Any other message ends the results, so calls that are still open have none.
         if role != Some("tool") {
             self.calls_are_answered(state);
         }
@@ -172,6 +173,7 @@ impl Check<'_> {
         for (path, call) in entries(&path, self.list(&path, calls).unwrap_or_default()) {
             let Some(call) = self.call(&path, call) else { continue };
             let is_new = here.insert(call.id);
+            // Even where ids may repeat in a conversation, two calls of one message need different ones.
             if !(state.ids.insert(call.id) || is_new && self.strict.repeated_ids) {
                 self.say(at(&path, "id"), format!("is {}, which is already used", quoted(call.id)));
             }

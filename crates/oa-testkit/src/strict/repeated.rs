@@ -24,6 +24,8 @@ pub(super) fn members(text: &str) -> Vec<String> {
             },
             '"' => {
                 end = string_end(rest);
+                // A string is a name if its object waits for one; every other string is a value. Names are
+                // compared decoded, because `"a"` and `"\u0061"` are the same name.
                 if let Some(Container::Object { name: name @ None, names, path }) =
                     around.last_mut()
                 {
