@@ -110,6 +110,7 @@ impl Aggregator {
         match self.decoder.read_within(payload, room, &mut chunk) {
             Ok(StreamStatus::More) if chunk.is_empty() && !chunk.is_cut => {}
             Err(_) => {}
+            // Read a second time, which is rare: a chunk, `[DONE]`, or a payload that is cut.
             Ok(_) => return self.push(payload),
         }
         let mut error = failure::in_body(payload, room);

@@ -133,6 +133,8 @@ impl Arguments {
                 None => "the arguments are JSON, but not an object".to_owned(),
             },
             Err(error @ Unread::TooLarge) => return Err(error.to_string()),
+            // Only now: text that parses is never taken for a repeat, even if a fragment extends the one
+            // before.
             Err(error @ Unread::Invalid(_)) => match self.resent(room) {
                 Some(object) => return Ok(object),
                 None => error.to_string(),
@@ -144,7 +146,11 @@ impl Arguments {
         }
     }
 
-    /// Returns the object from a server that sends it more than once.
+    /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments
+    /// (QUIRKS row 20), or `{"a":1}{"a":1}` (row 21). Two different objects stay an error (row 22).
+    ///
+    /// `find` has checked that the text as a whole fits into `room`, which covers the values that follow one
+    /// another.
     fn resent(&self, room: usize) -> Option<Map<String, Value>> {
         if self.ends.len() > 1 && self.each_extends_the_one_before() {
             let last = self.fragments().last()?;
@@ -266,6 +272,7 @@ impl Shape {
                 State::Open => {
                     self.follow(byte);
                     if self.depth == 0 && !self.in_string {
+                        // The only time that the text is parsed, since nothing leads back from here.
                         self.state = State::Closed(is_json(&text[..self.read]));
                     }
                 }
@@ -291,6 +298,9 @@ impl Shape {
             }
             return;
         }
+        // Brackets of both kinds count alike: if they do not match, the parser rejects the text at its end.
+        // `depth` is not 0 here, because `is_whole` closes the value when it becomes 0, and a string at the
+        // top is `in_string`.
         match byte {
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => self.depth -= 1,

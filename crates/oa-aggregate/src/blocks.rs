@@ -44,7 +44,7 @@ pub(crate) enum Voice {
     Thinking,
 }
 
-/// A delta by its position.
+/// A delta by its position, because the text that it is a part of moves when it grows.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     CallArguments { call: usize, start: usize, end: usize },
@@ -141,6 +141,7 @@ impl Blocks {
             // The answer contains it a second time.
             budget.hold(2 * words.len())?;
         }
+        // Before the text grows, so that no text is without its delta.
         self.pending.reserve(budget)?;
         let count = self.parts.len();
         let (start, end) = match self.parts.last_mut() {
@@ -184,6 +185,7 @@ impl Blocks {
     pub(crate) fn said(&mut self, voice: Voice, budget: &mut Budget) -> Result<&mut Said, Error> {
         let said = &mut self.said.get_or_insert_default()[voice as usize];
         for part in &self.parts[said.parts..] {
+            // Only the first of them was read in part.
             let from = mem::take(&mut said.bytes);
             if let Part::Words(words) = part
                 && words.voice == voice

@@ -115,6 +115,7 @@ impl Budget {
     fn grow(&mut self, text: &mut String, more: usize, copies: usize) -> Result<(), Error> {
         let needed = text.len().saturating_add(more);
         let capacity = needed.checked_next_power_of_two().unwrap_or(needed);
+        // No underflow: `needed` exceeds the capacity so far, or the text would not have to grow.
         self.hold((capacity - text.capacity()).saturating_mul(copies))?;
         if text.capacity() == 0 {
             *text = String::with_capacity(capacity);

@@ -69,6 +69,8 @@ impl Call {
     /// Returns true if the start can be reported: the name is settled, and the id has arrived or is not worth waiting
     /// for. Some servers send it one fragment late.
     pub(crate) fn can_start(&mut self) -> bool {
+        // `replace` sets the flag when the name is settled without an id, so the next fragment starts the
+        // call.
         self.has_settled_name()
             && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
     }
@@ -76,6 +78,7 @@ impl Call {
     /// Marks the start of the call as reported. A name before any arguments ends here.
     pub(crate) fn start(&mut self) {
         self.has_started = true;
+        // The caller has been told the name, so a later piece must not change it.
         self.name_ended |= self.arguments.is_empty();
     }
 
@@ -117,6 +120,7 @@ impl Call {
             self.name_ended = true;
             name.truncate(name[..known + end].trim_end().len());
         }
+        // A name that was only a control token is none; the next piece may be the name.
         self.name = self.name.take().filter(|name| !name.is_empty());
     }
 

@@ -33,17 +33,23 @@ impl Calls {
     fn find_by_index(&mut self, index: i64, fragment: &Fragment<'_>) -> Option<usize> {
         let id = fragment.id.as_deref();
         let is_named = fragment.name.is_some();
+        // The latest, because a server that gives all calls one index sends them one after the other.
         let latest = self.list.iter().rposition(|call| !call.legacy && call.index == Some(index));
         let Some(latest) = latest else {
             // A known id under a different index still means the same call, unless the fragment has a new name.
             return self.position_of_id(id?).filter(|_| !is_named);
         };
         let call = &mut self.list[latest];
+        // Nothing speaks against the call of this index, except a second name without an id once the
+        // arguments are complete: `{"name":"f","arguments":"{}"}` twice is two calls. Before that, the server
+        // repeats the name in each fragment (QUIRKS row 6).
         if id.is_none() || call.id.is_none() || id == call.id.as_deref() {
             let begins =
                 id.is_none() && is_named && call.name.is_some() && call.arguments.is_whole();
             return (!begins).then_some(latest);
         }
+        // The id is not that of the call. A known one decides; a new one begins a call if there is a name
+        // (QUIRKS row 1), and otherwise means nothing (row 10).
         id.and_then(|id| self.position_of_id(id)).or_else(|| (!is_named).then_some(latest))
     }
 
@@ -53,6 +59,8 @@ impl Calls {
         }
         let last = self.list.iter().rposition(|call| !call.legacy)?;
         let call = &mut self.list[last];
+        // Without index and id, a fragment continues the last call (QUIRKS row 3), unless it names another
+        // tool, or the same one again after complete arguments.
         let begins = match (&fragment.name, &call.name) {
             (Some(new), Some(old)) => bare_name(new) != old || call.arguments.is_whole(),
             _ => false,

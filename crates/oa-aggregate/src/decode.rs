@@ -158,6 +158,8 @@ impl Decoder {
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let choice = chunk.add_choice();
         let is_object = read_delta(&mut reader, choice, &mut notes, &mut allowance);
+        // The frame's text ends with the delta. If the delta ends earlier, the payload has other members
+        // behind it.
         if is_object != Ok(true) || reader.end().is_err() || allowance.is_cut {
             *chunk = Chunk::default();
             return None;
@@ -272,6 +274,7 @@ fn read_choice<'a>(
             }
             "delta" => {
                 if has_delta {
+                    // Of two members with one name the last counts.
                     *choice = Choice::default();
                 }
                 notes.forget_words();
@@ -292,7 +295,7 @@ fn read_choice<'a>(
     if let Some(message) = message.filter(|_| !has_delta) {
         *choice = Choice::default();
         notes.forget_words();
-        // No template skips it.
+        // Two deltas are not unique, so no template is made of it.
         notes.members.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
@@ -569,6 +572,7 @@ fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Op
             if *name == *member { take(reader, count, &mut usage)? } else { reader.skip()? }
         }
     }
+    // Details take precedence, wherever they are in the object.
     flat.merge(&usage);
     let usage = flat;
     Ok((usage != Usage::default()).then_some(usage))

@@ -72,6 +72,7 @@ impl Growth {
             Self::Chain { last, links } if repeats(words, text, last) => {
                 let links = links + 1;
                 if is_sure(links, words) {
+                    // The joined fragments so far are repeats of one text, and `words` is all of it.
                     let known = text.len();
                     text.clear();
                     budget.append(text, words)?;
@@ -80,6 +81,7 @@ impl Growth {
                 }
                 *self = Self::Chain { last: text.len(), links };
             }
+            // The first fragment with text begins the chain.
             Self::Chain { .. } if text.is_empty() => {}
             Self::Chain { .. } | Self::Pieces => *self = Self::Pieces,
             Self::Whole => {
@@ -179,6 +181,7 @@ impl Details {
             self.push(fragment, budget)?;
             return Ok(None);
         };
+        // Without an index, nothing tells which item a fragment belongs to, so each is an item of its own.
         let has_index = new.contains_key("index");
         let same = |item: &Item| {
             let same_member = |member: &str| item.value.get(member) == new.get(member);

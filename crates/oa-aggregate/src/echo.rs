@@ -160,6 +160,8 @@ impl Repeat {
         // White space before the closing tag is not part of the thinking, and a partial tag may become one.
         let end = close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE));
         let sure = self.edges.of(&rest[..end]);
+        // `sure` and the thinking only grow, so `agreed` never exceeds `common`, and each byte is compared
+        // once.
         let common = sure.len().min(thinking.len());
         let agrees = sure.as_bytes().get(self.agreed..common)
             == thinking.as_bytes().get(self.agreed..common);
@@ -174,6 +176,7 @@ impl Repeat {
             let behind = self.end().split_off(behind);
             return Look::Over(Some(behind).filter(|behind| !behind.is_empty()));
         }
+        // A closing tag that is complete later starts here at the earliest.
         self.searched = end;
         self.agreed = common;
         Look::Holding

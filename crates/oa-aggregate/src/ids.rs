@@ -94,6 +94,7 @@ impl UsedIds {
         // Nearly always the last few messages. If one of them is gone, all are searched for it.
         let mut left = (last - first).saturating_add(1);
         for (message, revision) in history.iter().zip(revisions).rev() {
+            // Each change since has its own number, so no more messages than numbers can be new.
             if *revision >= first {
                 self.read([message]);
                 left -= 1;

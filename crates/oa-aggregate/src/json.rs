@@ -104,7 +104,8 @@ impl<'a, 'n> Reader<'a, 'n> {
         Self { text, position: 0, depth: 0, skipped }
     }
 
-    /// Creates a reader in the middle of a text: at the delta of a choice.
+    /// Creates a reader in the middle of a text: at the delta of a choice, which is in an object, a list and
+    /// an object, so three levels deep.
     pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         Self { text, position: start, depth: 3, skipped }
@@ -268,6 +269,7 @@ impl<'a, 'n> Reader<'a, 'n> {
 
     /// Skips any value and records the scalars in it.
     pub(crate) fn skip(&mut self) -> Read<()> {
+        // Recursive, but no deeper than `DEPTH`: `begin` refuses more.
         match self.peek() {
             Some(b'"') => {
                 let string = self.string()?;
@@ -389,6 +391,7 @@ fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
                 if !digits.iter().all(u8::is_ascii_hexdigit) {
                     return None;
                 }
+                // `\ud800` to `\udfff`, in either case.
                 if matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', ..]) {
                     escapes = Escapes::Surrogates;
                 }

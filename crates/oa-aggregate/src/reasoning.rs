@@ -72,6 +72,7 @@ impl<'a> Reasoning<'a> {
             match said {
                 Said::Nothing => {}
                 Said::String(string) if string.raw.is_empty() => {
+                    // `"reasoning":""` beside text: the next chunk may have its thinking here.
                     if is_first && silent.is_none() {
                         silent = Some(*string);
                     }

@@ -51,6 +51,8 @@ impl Speech {
     /// Takes text.
     #[inline]
     pub(crate) fn add_text(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        // `wary` becomes false with the first text of most answers. While it is false, only the filter for
+        // repeats and the splitter, if there is one, see the text.
         if self.wary && !self.is_plain(text) {
             return self.add_text_warily(text, budget);
         }
@@ -107,6 +109,7 @@ impl Speech {
                     *first_thought = words.len();
                     return blocks.say(Voice::Thinking, words, limit, budget);
                 }
+                // Earlier thinking came another way, such as between tags, and is not compared.
                 0 => {}
                 length => {
                     let first = &blocks.thinking()[..length];
@@ -169,6 +172,8 @@ impl Speech {
     }
 
     fn flush_but_thought(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        // In the order of the filters: what one of them releases passes through the next ones, which are
+        // flushed after it. The echo also compares text with the thinking, so that is completed before.
         self.flush_text(budget)?;
         self.flush_thinking(budget)?;
         if let Some(text) = self.echo.flush(self.blocks.thinking()) {
@@ -220,6 +225,7 @@ impl Speech {
             return Ok(());
         }
         reserve(&mut self.text, &text, &self.blocks, self.limit, budget)?;
+        // Collected first, because the next filter needs all of `self`, which the closure cannot borrow.
         let mut pieces = String::new();
         self.text.push(&text, &mut |piece| {
             budget.reserve(&mut pieces, piece.len(), 1)?;
@@ -252,6 +258,7 @@ impl Speech {
         }
         self.echo.reserve(text, budget)?;
         let Some(text) = self.echo.push(text, self.blocks.thinking()) else { return Ok(()) };
+        // Thinking that is held back arrived before this text.
         self.flush_thinking(budget)?;
         self.say_text(&text, budget)?;
         self.echo.release(budget);

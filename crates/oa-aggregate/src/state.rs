@@ -168,6 +168,8 @@ impl State {
         if choice.is_message && self.has_streamed()? {
             return self.take_message(choice);
         }
+        // Independent of each other (QUIRKS row 29), and thinking before text, because text may repeat the
+        // thinking beside it (row 111).
         if let Some(thinking) = &choice.thinking
             && self.is_new(choice)
         {
@@ -206,6 +208,7 @@ impl State {
     /// answer (QUIRKS row 36).
     #[cold]
     fn has_streamed(&mut self) -> Result<bool, Error> {
+        // What is held back belongs to the deltas, so it must be in the blocks before they are compared.
         self.flush()?;
         self.messages_add |= self.speech.blocks.parts.is_empty();
         Ok(!self.messages_add)
@@ -276,6 +279,7 @@ impl State {
             let words =
                 "the server ended the answer with the finish reason \"error\" and no details";
             self.add_problem(Problem::Server(Box::new(ServerError::from_value(words.into()))))?;
+            // Just pushed: `add_problem` drops no first error.
             self.unexplained = Some(self.problems.len() - 1);
         }
         Ok(())
@@ -378,6 +382,7 @@ impl State {
         let limits = self.options.limits;
         let known = self.calls.list[call].name.as_deref();
         let new_piece = fragment.name.as_deref().filter(|piece| known != Some(piece));
+        // Everything is counted before anything is taken.
         let held = self.calls.hold(call, fragment, new_piece, &mut self.budget);
         let assembled = &mut self.calls.list[call];
         let fits = if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
@@ -389,6 +394,7 @@ impl State {
             // The truncated text may be JSON by chance, but the call must not run.
             assembled.is_too_long = true;
             held?;
+            // With its id and name, the block of the error tells which call it was.
             self.calls.take(call, fragment, "");
             return fits;
         }
@@ -445,7 +451,8 @@ impl State {
         Ok(())
     }
 
-    /// Counts members other than text and arguments; they are limited together with the text.
+    /// Counts members other than text and arguments. They have the limit of the text, but a count of their
+    /// own.
     fn keep(&mut self, bytes: usize) -> Result<(), Error> {
         self.kept_bytes += bytes;
         let limit = self.options.limits.text_bytes;
@@ -485,6 +492,7 @@ impl State {
         self.problems.push(problem);
         // This is the reason why the server gave up. It comes first, where errors are looked up.
         let place = explained.unwrap_or(last);
+        // Deltas of problems are positions, so one that was not taken yet moves with its problem.
         if explained.is_some() {
             self.unexplained = None;
             self.problems.swap(place, last);
@@ -494,6 +502,7 @@ impl State {
     }
 
     pub(crate) fn take_answer(&mut self) -> AggregatedAnswer {
+        // Also calls that never started, such as one without a name: their error blocks have ids, too.
         for call in 0..self.calls.list.len() {
             self.calls.settle_id(call, &mut self.ids);
         }

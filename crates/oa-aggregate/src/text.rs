@@ -17,6 +17,9 @@ const ROOM_OF_CHAIN: usize = 128;
 /// A delta that begins with all the text so far may belong to a cumulative stream, or the model repeats itself ("ha",
 /// "ha"). It is held back while each next delta begins with all of the previous one. If the chain is long enough, the
 /// stream is cumulative, and only the new part is emitted; a chain that breaks is emitted unchanged.
+///
+/// With `The`, `The answer`, `The answer is`, `The answer is four.`, the first delta is emitted and the next
+/// two are held back. The fourth is the third link and long enough, so ` answer is four.` is emitted.
 #[derive(Debug, Default)]
 pub(crate) struct TextFilter {
     mode: TextMode,
@@ -159,6 +162,7 @@ impl TextFilter {
         }
         self.links = 0;
         self.last = 0;
+        // The chain was no repeat but text, so later deltas are compared with all of it.
         self.seen.push_str(&self.held);
         let result = out(&self.held);
         self.held.clear();
@@ -176,6 +180,8 @@ impl TextFilter {
             self.held.push_str(delta);
             return Ok(());
         }
+        // `seen` is the text before the chain, and `delta` is all text, so the deltas in between are not
+        // needed.
         self.mode = TextMode::Cumulative;
         self.links = 0;
         self.held = String::new();
@@ -196,6 +202,7 @@ impl TextFilter {
 
 /// Returns true if this many repeats in a row, ending with this one, show that a server repeats itself.
 pub(crate) fn is_sure(links: u32, delta: &str) -> bool {
+    // A row of equal bytes, such as dashes or spaces, begins with any shorter row by itself.
     let first = delta.as_bytes().first();
     links >= LINKS && delta.len() >= BYTES && delta.bytes().any(|byte| Some(&byte) != first)
 }

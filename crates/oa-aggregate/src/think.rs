@@ -9,7 +9,11 @@ use crate::trim::Trim;
 pub(crate) const OPEN: &str = "<think>";
 pub(crate) const CLOSE: &str = "</think>";
 
-/// Separates text and thinking by tags, which are removed. Holds back at most a partial tag.
+/// Separates text and thinking by tags, which are removed. Holds back at most a partial tag, and white space
+/// before a tag at the start.
+///
+/// Inside `<think>`, the texts `Hm.</thi` and `nk>Yes` become the thinking `Hm.` and the text `Yes`; `</thi`
+/// is held back until the second arrives.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     open: &'static str,
@@ -147,7 +151,8 @@ impl Splitter {
     }
 }
 
-/// Returns the number of bytes at the end of `text` that may be the beginning of `tag`.
+/// Returns the number of bytes at the end of `text` that may be the beginning of `tag`. Tags are ASCII, so
+/// these bytes begin at a character.
 pub(crate) fn half_tag(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest)

@@ -86,6 +86,7 @@ impl Thought {
         if is_inside && begin.len() < CLOSE.len() && CLOSE.starts_with(begin) {
             return Ok(None);
         }
+        // Decided: only this text could close the marked text. From the next on, a tag is text.
         self.splitter = None;
         let held = self.take_held();
         match held.trim_start().strip_prefix(CLOSE) {

@@ -21,6 +21,7 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };
+    // This cannot fail: the bound by the text fits, and is larger.
     allowance.hold_value(&value);
     match &value {
         Value::Null | Value::Bool(false) => None,

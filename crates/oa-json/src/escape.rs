@@ -67,7 +67,8 @@ impl Escape {
     /// As [`read`](Self::read).
     pub fn read_last(text: &str) -> Result<Self, EscapeError> {
         match Self::read(text) {
-            // All other escapes of this length are complete.
+            // Complete escapes have 2 or 6 bytes, so from 6 bytes on only the second half of a pair is
+            // missing.
             Err(EscapeError::Incomplete) if text.len() >= UNIT => {
                 Ok(Self { character: None, length: UNIT })
             }
@@ -86,6 +87,7 @@ impl Escape {
                 let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
                 Ok(Self { character: char::from_u32(code), length: 2 * UNIT })
             }
+            // The other half may still come.
             Err(EscapeError::Incomplete) => Err(EscapeError::Incomplete),
             Ok(_) | Err(EscapeError::Unknown) => lone,
         }
@@ -106,7 +108,7 @@ fn short(letter: u8) -> Option<char> {
     })
 }
 
-/// Reads `\uXXXX`.
+/// Reads `\uXXXX`. The first wrong byte decides, so `\u1x` is unknown although it is short.
 #[inline]
 fn unit(text: &[u8]) -> Result<u32, EscapeError> {
     let mut unit = 0;
@@ -191,6 +193,7 @@ pub fn unescape_lossy(raw: &str, text: &mut String) {
         rest = &rest[at..];
         let (character, length) = match Escape::read_last(rest) {
             Ok(escape) => (escape.character.unwrap_or(char::REPLACEMENT_CHARACTER), escape.length),
+            // Only the backslash: what follows may be a character or the next escape.
             Err(_) => ('\\', 1),
         };
         text.push(character);

@@ -73,6 +73,7 @@ impl ObjectFinder {
                 },
                 State::Inside => {
                     let behind = self.object.push(rest);
+                    // After an error, the reader is never complete and ignores all further text.
                     if self.object.is_complete() {
                         self.state = State::Behind;
                     }
@@ -123,7 +124,7 @@ impl ObjectFinder {
         } else if same == rest.len() {
             self.held.push_str(rest);
         } else {
-            // What was held back has no brace in it.
+            // What was held back is a beginning of the tag, which has no brace, so it need not be searched.
             self.held.clear();
             self.state = State::Before;
             return rest;
@@ -134,7 +135,8 @@ impl ObjectFinder {
     /// Skips thinking, up to the tag that closes it.
     fn think<'a>(&mut self, rest: &'a str) -> &'a str {
         for (at, next) in rest.char_indices() {
-            // No proper beginning of the tag ends with another but its first letter.
+            // After a mismatch, the tag can only start at `next`: `held` contains `<` nowhere but at its
+            // start.
             if CLOSES[self.held.len()..].starts_with(next) {
                 self.held.push(next);
             } else {

@@ -145,6 +145,7 @@ impl PartialReader {
             // As if something followed it.
             self.push(" ");
         }
+        // Inside an array or object, a number at the end is left alone: the value is incomplete anyway.
         match (self.state, self.root) {
             (State::Failed(error), _) => Err(error),
             (State::Complete, Some(value)) => Ok(value),
@@ -244,6 +245,7 @@ impl PartialReader {
     /// Reads as much of a string as there is.
     fn string<'a>(&mut self, rest: &'a str) -> Result<&'a str> {
         let State::String { role, escape } = &mut self.state else { return Ok(rest) };
+        // One piece per call: an escape, plain text, or the closing quote.
         if !escape.is_empty() || rest.starts_with('\\') {
             return self.escape(rest);
         }
@@ -269,6 +271,8 @@ impl PartialReader {
     /// Reads as much of an escape as has arrived. An incomplete one is kept, 11 bytes at most.
     fn escape<'a>(&mut self, rest: &'a str) -> Result<&'a str> {
         let State::String { escape, .. } = &mut self.state else { return Ok(rest) };
+        // `"\ud83d` and `\ude42"` in two pieces: the first is kept in `escape` and gets what is missing of
+        // the second.
         let begun = escape.len();
         let read = if begun == 0 {
             Escape::read(rest)
@@ -281,12 +285,16 @@ impl PartialReader {
         match read {
             Ok(Escape { character: Some(character), length }) => {
                 escape.clear();
+                // No underflow: the `begun` bytes alone were incomplete, so a whole escape is longer. A lone
+                // surrogate may be shorter, but is an error.
                 self.extend(character.encode_utf8(&mut [0; 4]))?;
                 Ok(&rest[length - begun..])
             }
             Ok(_) => Err(lone_surrogate(text)),
             Err(EscapeError::Unknown) => Err(unknown_escape(text)),
             Err(EscapeError::Incomplete) => {
+                // No escape is longer than 12 bytes, so `rest` was shorter than what was missing, and is all
+                // kept.
                 if begun == 0 {
                     escape.push_str(rest);
                 }
@@ -299,6 +307,7 @@ impl PartialReader {
     fn extend(&mut self, text: &str) -> Result<()> {
         match &mut self.state {
             State::String { role: Role::Name(name), .. } => {
+                // Checked before its end: an unfinished name could be as long as the text.
                 let bytes = self.path.bytes() + name.len() + text.len();
                 if bytes > self.limits.path_bytes {
                     let most = self.limits.path_bytes;
@@ -339,6 +348,7 @@ impl PartialReader {
         self.hold(2 * end)?;
         let State::Word(word) = &mut self.state else { return Ok(rest) };
         word.push_str(&rest[..end]);
+        // At the end of a piece, more digits may follow.
         if end == rest.len() {
             return Ok("");
         }
@@ -346,7 +356,7 @@ impl PartialReader {
         let value: Value = word
             .parse()
             .map_err(|_| Error::syntax(format!("{} is not a JSON value", quoted(&word))))?;
-        // A number holds no memory beyond itself.
+        // A number holds no memory beyond itself. All of `word` was charged, piece by piece.
         self.held -= 2 * word.len();
         self.put(value)?;
         self.value_ended();
@@ -355,6 +365,7 @@ impl PartialReader {
 
     /// Puts a value in the place that is being read.
     fn put(&mut self, value: Value) -> Result<()> {
+        // Before the value is put there, because that may double a list.
         let bytes = self.path.cost();
         self.hold(bytes)?;
         self.revision += 1;

@@ -12,7 +12,8 @@ use crate::syntax::{Doubt, Syntax};
 /// value as with serde_json.
 ///
 /// Everything else is ambiguous and an error: an escape unknown to JSON (`C:\Temp`), unquoted text, a missing
-/// comma, a truncated word (`tru`), anything but white space and fences after the value. Time is linear in the text.
+/// comma, a truncated word (`tru`), anything but white space, comments and fences after the value. Time is
+/// linear in the text.
 ///
 /// ```
 /// use oa_json::{Limits, repair};
@@ -31,13 +32,14 @@ use crate::syntax::{Doubt, Syntax};
 /// [`Syntax`](ErrorKind::Syntax) for everything else.
 pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '`');
+    // No JSON value starts with this word, so it can only be the language of a fence.
     let text = text.strip_prefix("json").unwrap_or(text);
     let mut syntax = Syntax::new(text, Doubt::Resolve, limits);
     if syntax.rest().trim_end_matches('`').is_empty() {
         return Err(Error::new(ErrorKind::Missing, "expected a JSON value, found nothing"));
     }
     let value = syntax.value()?;
-    // Whatever follows may be another value or prose: then nothing is plain.
+    // Only the fence may follow. With another value or prose, `end` reports that the text is ambiguous.
     while syntax.take('`') {}
     syntax.end()?;
     Ok(value)

@@ -73,6 +73,8 @@ impl<'a> Syntax<'a> {
 
     /// Reads a value.
     pub(crate) fn value<B: Build>(&mut self) -> Result<B> {
+        // `new` sets aside three times the text's length for strings. If that exceeds the limit, it saturates
+        // at zero, which only arrays and objects would notice.
         if self.rest.len() > self.limits.held_bytes / 3 {
             return Err(Error::too_large(self.limits.held_bytes));
         }
@@ -134,7 +136,7 @@ impl<'a> Syntax<'a> {
             if !self.take(':') && !self.ends_here() {
                 return Err(self.unexpected(&format!("a colon after {}", quoted(&name))));
             }
-            // A member without its value is dropped.
+            // A member without its value is dropped. The name itself may be cut, too.
             if self.ends_here() {
                 break;
             }
@@ -179,6 +181,7 @@ impl<'a> Syntax<'a> {
         let mut rest = characters.as_str();
         let mut string = String::new();
         loop {
+            // Both quotes stop the search, and the one that did not open the string is text.
             let Some(length) = rest.find(['\\', '"', '\'']) else {
                 string.push_str(rest);
                 return self.unclosed(string);
@@ -202,6 +205,7 @@ impl<'a> Syntax<'a> {
                         string.push(self.character(escape, rest)?);
                         escape.length
                     }
+                    // The text ends within the escape, which is dropped.
                     Err(EscapeError::Incomplete) => return self.unclosed(string),
                     // A path or a pattern: the backslash may or may not be literal.
                     Err(EscapeError::Unknown) => return Err(unknown_escape(rest)),
@@ -255,6 +259,7 @@ impl<'a> Syntax<'a> {
         Ok(())
     }
 
+    /// Returns the error for what comes next. At the end of the text, more of it may help.
     fn unexpected(&self, wanted: &str) -> Error {
         let kind = if self.rest.is_empty() { ErrorKind::Unfinished } else { ErrorKind::Syntax };
         Error::new(kind, unexpected(wanted, self.rest))

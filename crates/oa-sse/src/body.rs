@@ -75,6 +75,9 @@ where
     where
         B: Unpin,
     {
+        // `poll_fn` cannot return a borrow of `self`, so the event is lent afterwards. No await lies between,
+        // so a
+        // cancel cannot lose it.
         let found = poll_fn(|cx| Pin::new(&mut *self).poll_event(cx)).await?;
         Ok(found.then(|| self.reader.parser.lend_event()))
     }
@@ -95,7 +98,7 @@ where
             }
             ready!(reader.poll_read(cx, |cx| {
                 let frame = ready!(this.body.as_mut().poll_frame(cx));
-                // Trailers say nothing here.
+                // Trailers become an empty chunk: they have no meaning for an event stream.
                 Poll::Ready(frame.map(|frame| Ok(frame?.into_data().unwrap_or_default())))
             }))?;
         }

@@ -104,6 +104,7 @@ impl<'a> Event<'a> {
         let id = self.id.cloned();
         let data = match self.location {
             DataLocation::Chunk(chunk, span) => chunk.slice(span.start..span.end),
+            // Only if the buffer is mostly data: a small event would keep all of a large buffer alive.
             DataLocation::Held(held, start) if held.len() > held.capacity() / 2 => {
                 Bytes::from(mem::take(held)).split_off(start)
             }

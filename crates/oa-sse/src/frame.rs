@@ -79,6 +79,7 @@ impl<'a> Frame<'a> {
             field(out, "data", &rest[..end]);
             rest = &rest[end + if rest[end..].starts_with("\r\n") { 2 } else { 1 }..];
         }
+        // Even if empty: without a data line, a block is no event, and a final LF is part of the data.
         field(out, "data", rest);
         out.push(b'\n');
         Ok(())

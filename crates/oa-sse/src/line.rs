@@ -74,16 +74,17 @@ pub(crate) struct Lines {
     pub(crate) carried: Vec<u8>,
     /// There is a partial line, and the next byte belongs to it.
     in_line: bool,
-    /// The carried line was returned; clear it before the next one.
+    /// The carried line was returned; clear it before the next one. The caller may read it or swap it out.
     carried_is_spent: bool,
-    /// The last chunk ended in CR, so a leading LF belongs to it.
+    /// The last chunk ended in CR, so a leading LF belongs to it. The line was returned at the CR: waiting
+    /// for the next byte would delay an event until the server sends another.
     skip_lf: bool,
     /// The rest of an overlong line is being skipped.
     skipping: bool,
     start: Start,
 }
 
-/// The part of the byte order mark seen at the start of the stream.
+/// The part of the byte order mark seen at the start of the stream. Chunks may split it anywhere.
 #[derive(Debug, Default)]
 enum Start {
     #[default]
@@ -175,6 +176,7 @@ impl Lines {
             self.carried_is_spent = false;
             empty(&mut self.carried);
         }
+        // First, because it moves `position`, where the line starts.
         if self.skip_lf || !matches!(self.start, Start::Past) {
             self.pass_edge();
         }
@@ -190,12 +192,15 @@ impl Lines {
                 None => self.skip_lf = true,
             }
         }
+        // Not a `Line`: an empty one would end the block.
         if self.skipping {
             self.skipping = false;
             return Step::Skipped;
         }
+        // `in_line` does not tell: half a byte order mark is carried without it.
         if self.carried.is_empty() {
             if end - start > room {
+                // All of the line was read, so nothing is left to skip.
                 return Step::TooLong;
             }
             return Step::Line(Line::Chunk(Span { start, end }));
@@ -240,6 +245,7 @@ impl Lines {
         append(&mut self.carried, end.part.of(&self.chunk));
         self.in_line = false;
         self.position = end.next;
+        // `held` was empty, so no line is carried afterwards.
         mem::swap(held, &mut self.carried);
     }
 
@@ -284,6 +290,7 @@ impl Lines {
 
     /// Ends the input: the carried text becomes a line without a terminator.
     pub(crate) fn take_unfinished(&mut self) -> Option<Line> {
+        // Half a mark at the end of the input is a line like any other.
         let matched = self.start.matched();
         self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
         self.start = Start::Past;
@@ -301,6 +308,7 @@ impl Lines {
         *self = Self { carried: mem::take(&mut self.carried), ..Self::default() };
     }
 
+    /// Skips an LF whose CR ended the last chunk, and the byte order mark at the start of the stream.
     #[cold]
     fn pass_edge(&mut self) {
         if self.skip_lf && self.position < self.chunk.len() {
@@ -312,6 +320,8 @@ impl Lines {
         while !matches!(self.start, Start::Past) && self.position < self.chunk.len() {
             let matched = self.start.matched();
             if self.chunk[self.position] != BYTE_ORDER_MARK[matched] {
+                // The held back bytes start the first line. They may be from an earlier chunk, so they are
+                // carried.
                 self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
                 self.start = Start::Past;
                 return;
@@ -326,7 +336,8 @@ impl Lines {
     }
 }
 
-/// Returns what follows the leading line break in `bytes`; `None` if that is not known yet.
+/// Returns what follows a leading LF or CRLF; `None` if `bytes` is empty or starts with anything else. A lone
+/// CR is left to the full parser.
 #[inline]
 pub(crate) fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {
@@ -375,7 +386,8 @@ fn has_control(bytes: &[u8]) -> bool {
         return least.iter().fold(false, |any, &byte| any | (byte < LEAST));
     }
     if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        // Subtracting sets the top bit of each byte that was too small.
+        // Subtracting sets the top bit of each byte that was too small; `!word` excludes bytes that had it
+        // before. A borrow may also set the next byte's, but only if this byte was too small anyway.
         let below = |word: u64| word.wrapping_sub(EACH * u64::from(LEAST)) & !word & (EACH << 7);
         return below(u64::from_ne_bytes(first)) | below(u64::from_ne_bytes(last)) != 0;
     }
@@ -437,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_end_is_overlooked_wherever_it_lies() {
+    fn line_ends_are_found_at_any_position() {
         for size in 0..70 {
             let mut bytes = vec![b'x'; size];
             assert!(!has_control(&bytes));

@@ -1,3 +1,5 @@
+mod state;
+
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -5,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use memchr::memchr2;
 
+use self::state::{Data, End, Found, Name, Want};
 use crate::error::Error;
 use crate::event::{DataLocation, Event, Item};
 use crate::limits::Limits;
@@ -25,7 +28,8 @@ use crate::line::{
 pub struct Parser {
     lines: Lines,
     data: Data,
-    /// Data of several lines, or of lines in earlier chunks.
+    /// Data of several lines, or of lines in earlier chunks. Empty while `data` is `None`: swaps with
+    /// `Lines::carried` rely on it.
     held: Vec<u8>,
     name: Name,
     held_name: Vec<u8>,
@@ -35,61 +39,18 @@ pub struct Parser {
     retry: Option<Duration>,
     /// The size in bytes of the current block's data and name.
     used: usize,
-    /// The current block was returned and must be cleared first.
+    /// The current block was returned and must be cleared first. A push before that may replace the chunk
+    /// that its spans refer to.
     lent: bool,
     /// The current block is too large and is being skipped.
     discarding: bool,
     /// The comment or unknown line that was found.
     found: Line,
-    /// Nothing of the current block was seen, not even part of its first line.
+    /// Nothing of the current block was seen, not even part of its first line. False for a new parser, so
+    /// that the full parser looks for the byte order mark.
     fresh: bool,
     end: End,
     limits: Limits,
-}
-
-/// The location of the current block's data.
-#[derive(Clone, Copy, Debug, Default)]
-enum Data {
-    #[default]
-    None,
-    Chunk(Span),
-    /// In `Parser::held`, from this offset.
-    Held(usize),
-}
-
-/// The location of the current block's event name; empty names count as none.
-#[derive(Clone, Copy, Debug, Default)]
-enum Name {
-    #[default]
-    None,
-    Chunk(Span),
-    Held,
-}
-
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum End {
-    #[default]
-    Open,
-    Strict,
-    Lenient,
-}
-
-/// The item found by the inner loop. The caller borrows it afterwards, because the loop cannot hold a borrow.
-/// The line of the last two is `Parser::found`.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Found {
-    Nothing,
-    TooLarge,
-    Event,
-    Comment,
-    Unknown,
-}
-
-/// The lines, other than events, that stop the inner loop.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Want {
-    Events,
-    Everything,
 }
 
 impl Parser {
@@ -121,7 +82,8 @@ impl Parser {
         if self.end != End::Open {
             self.restart();
         }
-        // The current chunk may be replaced while an incomplete block refers to it.
+        // The current chunk may be replaced while an incomplete block refers to it: `advance` may have
+        // returned a comment at the end of the chunk, before it detached the block itself.
         if !self.lent && self.refers_to_chunk() {
             self.detach();
         }
@@ -218,6 +180,8 @@ impl Parser {
     fn whole_event(&mut self) -> Option<(Span, Span)> {
         /// More than the full parser counts: close to the limit, the full parser decides.
         const PREFIXES: usize = b"event: data:".len();
+        // A line break must be LF or CRLF here. After a CR at the end of the chunk, only the next byte says
+        // where the next line starts.
         let lines = &mut self.lines;
         let chunk = &lines.chunk[..];
         let mut rest = &chunk[lines.position..];
@@ -230,7 +194,8 @@ impl Parser {
         }
         let value = rest.strip_prefix(DATA)?;
         let Some(end) = find_line_end(value) else {
-            // The full parser need not search this line again.
+            // The full parser need not search this line again. After an event name, `position` is still at
+            // the name's line, which has a line end, so `searched` would be wrong.
             if chunk.len() - rest.len() == lines.position {
                 lines.searched = chunk.len();
             }
@@ -255,6 +220,7 @@ impl Parser {
     #[inline]
     fn straddling_event(&mut self) -> bool {
         let Some(end) = self.lines.straddling() else { return false };
+        // The limit is the one of `Lines::end_carried`, which counts the line with its field name.
         let is_whole = matches!((self.data, self.name), (Data::None, Name::None))
             && !self.discarding
             && self.lines.carried.len() + end.part.len() <= self.limits.event_bytes;
@@ -262,6 +228,7 @@ impl Parser {
             return false;
         }
         self.lines.end_straddling(&end, &mut self.held);
+        // `held` is the whole line, so the data starts after `data: `.
         let start = DATA.len() + usize::from(self.held.get(DATA.len()) == Some(&b' '));
         self.data = Data::Held(start);
         self.used = self.held.len() - start;
@@ -336,6 +303,7 @@ impl Parser {
         self.limits
     }
 
+    /// Reads lines until one completes an item, or until the input is exhausted.
     #[inline]
     fn advance(&mut self, want: Want) -> Found {
         if self.lent {
@@ -351,6 +319,8 @@ impl Parser {
                     }
                 }
                 Step::ChunkEnd => {
+                    // Even if no chunk is queued: in the middle of a line, `push` replaces the chunk
+                    // unchecked.
                     self.fresh &= self.lines.at_line_start();
                     if self.refers_to_chunk() {
                         self.detach();
@@ -364,6 +334,7 @@ impl Parser {
                 }
                 Step::Skipped => {}
                 Step::TooLong => {
+                    // One error per event: later long lines of the same block are skipped silently.
                     if !self.discarding {
                         self.clear_block();
                         self.discarding = true;
@@ -379,6 +350,7 @@ impl Parser {
     fn take_line(&mut self, line: Line, want: Want) -> Found {
         let bytes = self.line(line);
         if bytes.is_empty() {
+            // Also if the block is skipped: it has no data, so this only commits its id and resumes reading.
             return self.end_block();
         }
         if self.discarding {
@@ -396,6 +368,7 @@ impl Parser {
     fn take_other_line(&mut self, line: Line, want: Want) -> Found {
         let bytes = self.line(line);
         let colon = bytes.iter().position(|&byte| byte == b':');
+        // A line without a colon is a field name with an empty value: `data` is `data:`.
         let field = &bytes[..colon.unwrap_or(bytes.len())];
         let start = match colon {
             Some(colon) if bytes.get(colon + 1) == Some(&b' ') => colon + 2,
@@ -412,6 +385,7 @@ impl Parser {
             b"event" => self.set_name(line, start),
             b"id" => {
                 let value = &bytes[start..];
+                // The standard ignores an id with NUL; an empty one clears the id.
                 if !value.contains(&0) {
                     let id = (!value.is_empty()).then(|| String::from_utf8_lossy(value).into());
                     self.id_buffer = id;
@@ -440,7 +414,8 @@ impl Parser {
                 self.used += data.len();
             }
             (Data::None, Line::Carried) => {
-                // Swap the buffers instead of copying the carried line again.
+                // Swap the buffers instead of copying the carried line again: `held` becomes `data: first
+                // half` with its prefix, and `carried` gets an empty buffer.
                 mem::swap(&mut self.held, &mut self.lines.carried);
                 self.data = Data::Held(start);
                 self.used += self.held.len() - start;
@@ -449,6 +424,7 @@ impl Parser {
         }
     }
 
+    /// Appends a further data line to the block's data, after a LF.
     fn join_data(&mut self, line: Line, start: usize) {
         self.hold_data();
         let before = self.held.len();
@@ -463,6 +439,7 @@ impl Parser {
     }
 
     fn set_name(&mut self, line: Line, start: usize) {
+        // The last name of a block wins, and only that one counts.
         self.used -= self.name_bytes().len();
         self.name = match line {
             Line::Chunk(span) => Name::Chunk(Span { start: span.start + start, ..span }),
@@ -475,6 +452,8 @@ impl Parser {
         self.used += self.name_bytes().len();
     }
 
+    /// Ends the block at a blank line, as the standard's "dispatch the event" does: the id is committed, and
+    /// a block without data is no event.
     #[inline]
     fn end_block(&mut self) -> Found {
         if self.id_buffer != self.id {
@@ -489,6 +468,9 @@ impl Parser {
     }
 
     /// Returns or drops the last block at the end of the input.
+    ///
+    /// Called again after each item that it returned: an unfinished comment first, then the event, then
+    /// nothing.
     fn take_end(&mut self, want: Want) -> Found {
         if self.end == End::Lenient {
             if let Some(line) = self.lines.take_unfinished() {
@@ -544,6 +526,7 @@ impl Parser {
     fn restart(&mut self) {
         self.clear_block();
         self.lines.reset();
+        // An id of a block that was cut off is not the stream's.
         self.id_buffer.clone_from(&self.id);
         self.end = End::Open;
     }
@@ -585,6 +568,7 @@ impl Parser {
             Name::Held => &self.held_name[..],
         };
         let place = match self.data {
+            // Does not occur: only blocks with data are lent.
             Data::None => DataLocation::Chunk(chunk, Span { start: 0, end: 0 }),
             Data::Chunk(span) => DataLocation::Chunk(chunk, span),
             Data::Held(start) => DataLocation::Held(&mut self.held, start),

@@ -30,6 +30,7 @@ impl Reader {
     ) -> Poll<Result<(), ReadError<E>>> {
         if self.budget.is_spent() {
             self.budget.refill();
+            // The source is not polled, so nothing else brings the task back.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -42,6 +43,7 @@ impl Reader {
                 Some(Ok(chunk)) => self.rest = chunk,
                 Some(Err(error)) => {
                     self.ended = true;
+                    // Strict: half an event, cut off by a broken connection, must not look complete.
                     self.parser.finish();
                     return Poll::Ready(Err(ReadError::Source(error)));
                 }
@@ -52,6 +54,7 @@ impl Reader {
                 }
             }
         }
+        // The caller has drained the parser, so no chunks queue up. An empty chunk is charged, too.
         self.parser.push(self.budget.take(&mut self.rest));
         Poll::Ready(Ok(()))
     }

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 /// ```
 #[derive(Clone, Default, PartialEq)]
 pub struct Extra(
-    /// Never an empty map.
+    /// Never an empty map, so that two without members are equal and `is_empty` need not look inside.
     Option<Box<Map<String, Value>>>,
 );
 

@@ -74,6 +74,7 @@ impl BaseUrl {
         if rest.contains(['?', '#']) {
             return refuse("must not have a query or fragment");
         }
+        // `[::1]` has no port: what follows its last colon ends with the bracket.
         let host = authority
             .rsplit_once(':')
             .map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host });

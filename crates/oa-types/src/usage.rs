@@ -72,7 +72,7 @@ impl Usage {
         }
         let sum = |a, b| both(a, b, u64::saturating_add);
         let time = |a, b| both(a, b, Duration::saturating_add);
-        // An answer without a total counts by its parts.
+        // An answer without a total counts by its parts, which are therefore added after this.
         if self.total_tokens.or(other.total_tokens).is_some() {
             self.total_tokens = sum(self.total(), other.total());
         }

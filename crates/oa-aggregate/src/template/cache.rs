@@ -65,7 +65,8 @@ impl TemplateCache {
         self.clock += 1;
         self.answer = self.clock;
         self.scope = Scope::Server;
-        // The last chunk of the previous answer matched last; the first one's template was learned first.
+        // Templates are mostly in the order of an answer's chunks, and the previous answer ended with the
+        // latest. So the first chunk is likely to match the next one in the circle.
         if !self.list.is_empty() {
             self.turn_to((self.latest + 1) % self.list.len());
         }
@@ -176,6 +177,7 @@ impl TemplateCache {
             self.turn_to(self.list.len() - 1);
             return;
         }
+        // Brings the time of the latest up to date: it was in use until now, and must not be the oldest.
         self.turn_to(self.latest);
         let oldest = self.list.iter().enumerate().min_by_key(|(_, entry)| entry.used);
         self.latest = oldest.map_or(0, |(place, _)| place);

@@ -134,6 +134,8 @@ impl ChunkTemplate {
         if self.answer != answer || !(start..=end).contains(&self.differs) {
             return None;
         }
+        // The bytes after the delta are as many as in the template, so its end is counted from the end of the
+        // payload. A delta of negative length is no match.
         let behind = payload.len().checked_sub(length - end).filter(|behind| start <= *behind)?;
         let Self { pattern, numbers, .. } = self;
         let matches = pattern.matches_frame(0..start, &payload[..start], numbers)
@@ -159,6 +161,8 @@ impl ChunkTemplate {
         }
         chunk.usage = self.usage().copied();
         let Range { start, end } = self.delta.clone().unwrap_or_default();
+        // Slots in the delta were recorded again when it was read. Those after it move by as much as its end
+        // does.
         for slot in self.pattern.slots() {
             if slot.end() <= start {
                 skipped.push(*slot);
@@ -167,6 +171,7 @@ impl ChunkTemplate {
             }
         }
         notes.delta = Some(start..frame.text.len());
+        // The template has none of them twice, so neither has the payload.
         notes.members = MemberCounts::ONE_EACH;
     }
 

@@ -36,6 +36,9 @@ pub(crate) struct Captures<'a> {
 }
 
 /// The numbers of the payload that matched last.
+///
+/// A comparison that fails half-way may leave numbers of its payload here. The next one reads them all again:
+/// slots of counts are always open, and an index that was read is in a slot that stays open.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     /// The index of the choice.

@@ -103,6 +103,10 @@ impl Path {
     }
 }
 
+/// Follows the steps from the root.
+///
+/// This happens for each value and each piece of a string, because a reference to the end cannot be stored
+/// beside the root. `Limits::path_bytes` and `MAX_DEPTH` bound the work.
 fn find<'a>(steps: &[Step], root: Option<&'a mut Value>) -> Option<&'a mut Value> {
     steps.iter().try_fold(root?, |value, step| match step {
         Step::Item(place) => value.get_mut(*place),

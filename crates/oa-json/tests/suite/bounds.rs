@@ -79,7 +79,7 @@ const WAYS: [Way; 6] = [
 ];
 
 #[test]
-fn no_text_takes_more_memory_than_the_limit() {
+fn memory_stays_within_the_limit() {
     const LIMIT: usize = 1 << 20;
     for (way, read) in WAYS {
         for (shape, json) in heavy_json(1 << 20) {
@@ -98,7 +98,7 @@ fn no_text_takes_more_memory_than_the_limit() {
 
 /// A limit that is large enough refuses nothing: counts are not wild.
 #[test]
-fn what_fits_is_read() {
+fn values_within_the_limit_are_read() {
     for (way, read) in WAYS {
         for (shape, json) in heavy_json(10_000) {
             let json = format!("{{\"a\":{json}}}");
@@ -133,7 +133,7 @@ fn nuisances(size: usize) -> Vec<(&'static str, String)> {
 type Reading = (&'static str, fn(&str));
 
 #[test]
-fn work_grows_as_the_text_does() {
+fn work_is_linear_in_the_text() {
     let ways: [Reading; 4] = [
         ("by bytes", |text| {
             let mut finder = ObjectFinder::with_limits(limits(usize::MAX));
@@ -166,7 +166,7 @@ fn work_grows_as_the_text_does() {
 }
 
 #[test]
-fn a_path_of_long_names_is_refused_before_it_is_held() {
+fn long_paths_are_rejected_early() {
     let name = "n".repeat(4096);
     let read = |text: &str| {
         let mut reader = PartialReader::new();

@@ -23,7 +23,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn strings_are_those_of_serde_json(raw in contents()) {
+    fn strings_match_serde_json(raw in contents()) {
         let theirs = strict(&raw);
         prop_assert_eq!(unescape(&raw).ok().map(String::from), theirs.clone());
         if let Some(theirs) = theirs {
@@ -33,7 +33,7 @@ proptest! {
 
     /// Every character survives being written as an escape.
     #[test]
-    fn escapes_of_any_character(text in "\\PC{0,8}") {
+    fn any_character_can_be_escaped(text in "\\PC{0,8}") {
         let raw: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         prop_assert_eq!(unescape(&raw).unwrap(), &*text);
         prop_assert_eq!(lossy(&raw), text);
@@ -41,7 +41,7 @@ proptest! {
 
     /// More text changes nothing once an escape was read, and decides it where it was incomplete.
     #[test]
-    fn an_escape_is_read_the_same_whatever_follows(raw in contents(), more in contents()) {
+    fn following_text_does_not_change_an_escape(raw in contents(), more in contents()) {
         let longer = format!("{raw}{more}");
         match Escape::read(&raw) {
             Err(EscapeError::Incomplete) => {
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn half_a_pair_and_unknown_escapes_stay_visible() {
+fn lossy_keeps_unknown_escapes() {
     assert_eq!(
         lossy(r"\ud83dx\ude42\ud83d\ud83d\ude42\ud83d"),
         "\u{fffd}x\u{fffd}\u{fffd}🙂\u{fffd}"

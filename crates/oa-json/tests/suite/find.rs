@@ -11,7 +11,7 @@ fn found(text: &str) -> Result<Value, oa_json::Error> {
 }
 
 #[test]
-fn what_surrounds_the_object_is_skipped() {
+fn prose_around_the_object_is_skipped() {
     let object = json!({"a": {"b": "}{"}});
     for text in [
         r#"{"a":{"b":"}{"}}"#,
@@ -25,7 +25,7 @@ fn what_surrounds_the_object_is_skipped() {
 }
 
 #[test]
-fn doubt_is_an_error() {
+fn ambiguous_text_is_rejected() {
     let missing = (ErrorKind::Missing, "the text contains no JSON object");
     let ambiguous = (ErrorKind::Ambiguous, "there is another `{` after the JSON object");
     for (text, expected) in [
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn cuts_change_nothing(
+    fn cuts_do_not_change_the_result(
         text in prop_oneof![near_json(), "(<think>|</think>|[{}<>/\"a: ]|\n){0,12}"],
         cuts in any::<u64>(),
     ) {
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn an_object_is_found_in_any_prose(
+    fn object_is_found_in_any_prose(
         (value, text) in document(),
         before in "[^{<]{0,20}",
         behind in "[^{]{0,20}",

@@ -30,7 +30,7 @@ fn check_estimates(json: &str) {
 }
 
 #[test]
-fn json_of_which_each_byte_takes_much_is_not_underestimated() {
+fn heavy_json_is_not_underestimated() {
     for size in [1, 10, 100, 10_000, 300_000] {
         for (_, json) in heavy_json(size) {
             check_estimates(&json);
@@ -59,7 +59,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_json_takes_more_than_is_estimated(value in any_json()) {
+    fn estimates_are_upper_bounds(value in any_json()) {
         check_estimates(&value.to_string());
         check_estimates(&serde_json::to_string_pretty(&value).unwrap());
     }

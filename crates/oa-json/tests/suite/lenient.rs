@@ -29,7 +29,7 @@ fn refuses(text: &str, kind: ErrorKind, message: &str) {
 }
 
 #[test]
-fn python_is_understood() {
+fn python_literals_are_read() {
     reads("{'a': True, 'b': None, 'c': [1, 2.5,], }", json!({"a": true, "b": null, "c": [1, 2.5]}));
     reads(r#"{a: 'it\'s "so"', "b": "it's"}"#, json!({"a": "it's \"so\"", "b": "it's"}));
     reads("\"two\nlines\"", json!("two\nlines"));
@@ -37,7 +37,7 @@ fn python_is_understood() {
 }
 
 #[test]
-fn doubt_is_refused() {
+fn ambiguous_text_is_rejected() {
     use ErrorKind::{Ambiguous, Duplicate, Syntax, TooDeep, Unfinished};
     refuses(r#"{"a": "C:\Temp"}"#, Syntax, "a string contains `\\T`: write `\\\\` for a backslash");
     refuses(r#"{"a": 1, "a": 2}"#, Duplicate, "`a` appears twice");
@@ -58,7 +58,7 @@ fn doubt_is_refused() {
 }
 
 #[test]
-fn a_reader_goes_from_value_to_value() {
+fn reader_reads_successive_values() {
     let mut reader = LenientReader::new("f(a = 'x', \"b c\"=[1, Oslo]) tail");
     assert_eq!(reader.name(), Ok(Some("f".to_owned())));
     assert!(reader.take('(') && !reader.take(')'));
@@ -88,14 +88,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn json_is_read_as_serde_json_reads_it((value, text) in document()) {
+    fn valid_json_matches_serde_json((value, text) in document()) {
         prop_assume!(!has_long_integer(&value));
         prop_assert_eq!(read(&text), Ok(value));
     }
 
     /// Whatever is read without doubt is read so by serde_json, too, if it reads it at all.
     #[test]
-    fn no_value_is_another_one(text in near_json()) {
+    fn accepted_text_matches_serde_json(text in near_json()) {
         if let (Ok(ours), Ok(theirs)) = (read(&text), serde_json::from_str::<Value>(&text)) {
             prop_assert_eq!(ours, theirs);
         }

@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn it_accepts_what_serde_json_accepts(
+    fn accepts_what_serde_json_accepts(
         text in "([\\[\\]{},: \n]|\"a\"|\"b|\"|\\\\u[dD][89cC]0|0|e|-|1|\\.|true|null|\\\\|\t){0,14}",
         cuts in any::<u64>(),
     ) {
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_text_is_broken_wherever_it_is_cut(
+    fn broken_text_is_rejected_at_any_cut(
         (_, text) in document(),
         place in any::<prop::sample::Index>(),
         put in "[\\]}\"\\\\,:x ]",
@@ -76,13 +76,13 @@ proptest! {
     }
 
     #[test]
-    fn cuts_change_nothing(text in near_json(), cuts in any::<u64>()) {
+    fn cuts_do_not_change_the_result(text in near_json(), cuts in any::<u64>()) {
         prop_assert_eq!(read(&text, cuts).1, read(&text, 0).1);
     }
 }
 
 #[test]
-fn every_byte_shows_what_it_completes() {
+fn value_grows_with_each_byte() {
     let mut reader = PartialReader::new();
     let mut seen: Vec<String> = Vec::new();
     for next in r#" {"a": [true, -1.5], "bc": "x\u00e9"}"#.chars() {
@@ -119,7 +119,7 @@ fn depth_is_bounded_as_in_serde_json() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_name_path_and_cause() {
     for (text, kind, message) in [
         ("", ErrorKind::Missing, "expected a JSON value, found nothing"),
         ("tru", ErrorKind::Syntax, "`tru` is not a JSON value"),
@@ -156,7 +156,7 @@ fn errors_say_where_and_what() {
 }
 
 #[test]
-fn a_number_is_complete_once_something_follows() {
+fn number_ends_when_something_follows() {
     let mut reader = PartialReader::new();
     reader.push("12");
     assert_eq!((reader.value(), reader.is_complete()), (None, false));

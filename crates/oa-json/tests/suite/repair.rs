@@ -24,7 +24,7 @@ fn refuses(text: &str, kind: ErrorKind) {
 }
 
 #[test]
-fn what_is_open_is_closed() {
+fn open_values_are_closed() {
     check("{", json!({}));
     check(r#"{"a": "b"#, json!({"a": "b"}));
     check(r#"{"a": ""#, json!({"a": ""}));
@@ -38,7 +38,7 @@ fn what_is_open_is_closed() {
 }
 
 #[test]
-fn a_member_without_its_value_is_dropped() {
+fn member_without_value_is_dropped() {
     for cut in [
         r#"{"a": 1, "b"#,
         r#"{"a": 1, "b""#,
@@ -51,7 +51,7 @@ fn a_member_without_its_value_is_dropped() {
 }
 
 #[test]
-fn a_word_that_is_cut_is_not_guessed() {
+fn cut_words_are_not_guessed() {
     for cut in [r#"{"a": tr"#, r#"{"a": -"#, r#"{"a": 1."#, r#"{"a": 1e"#, r#"{"a": nul"#] {
         refuses(cut, ErrorKind::Syntax);
     }
@@ -66,7 +66,7 @@ fn superfluous_commas_are_skipped() {
 }
 
 #[test]
-fn quotes_names_and_words_of_other_languages_are_understood() {
+fn python_and_javascript_notation_is_read() {
     check(r#"{'a': 'say "hi"'}"#, json!({"a": "say \"hi\""}));
     check(r#"{"a": 'it\'s'}"#, json!({"a": "it's"}));
     check("{a: 1, b_c: [2], $d-e: 3, f.g: 4}", json!({"a": 1, "b_c": [2], "$d-e": 3, "f.g": 4}));
@@ -90,7 +90,7 @@ fn fences_and_comments_are_skipped() {
 }
 
 #[test]
-fn escapes_that_are_cut_are_dropped() {
+fn cut_escapes_are_dropped() {
     for cut in [r#"{"a": "b\"#, r#"{"a": "b\u"#, r#"{"a": "b\u00e"#] {
         check(cut, json!({"a": "b"}));
     }
@@ -103,7 +103,7 @@ fn escapes_that_are_cut_are_dropped() {
 }
 
 #[test]
-fn what_is_not_plain_is_an_error() {
+fn ambiguous_text_is_rejected() {
     for text in
         ["x", "{:1}", "{1 2}", "{\"a\" 1}", "{\"a\": 1 \"b\": 2}", "{\"a\": 1]", "{\"a\": [1}"]
     {
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_serde_json_reads_is_not_changed(text in near_json()) {
+    fn accepted_text_matches_serde_json(text in near_json()) {
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
             prop_assert_eq!(repair(&text), Ok(value));
         }
@@ -177,7 +177,7 @@ proptest! {
 
     /// A prefix of a document is a prefix of its value or an error, unless a number or an escape is cut.
     #[test]
-    fn a_prefix_is_repaired_to_a_prefix((value, text) in document(), at in any::<prop::sample::Index>()) {
+    fn prefix_is_repaired_to_a_prefix((value, text) in document(), at in any::<prop::sample::Index>()) {
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let cut = &text[..*at.get(&places)];
         prop_assume!(!cut.ends_with(|c: char| c.is_ascii_digit()));
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn a_string_is_what_its_characters_say_or_an_error(
+    fn strings_are_exact_or_an_error(
         (name, meant_name) in written(),
         (text, meant_text) in written(),
     ) {

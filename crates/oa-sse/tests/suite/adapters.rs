@@ -62,7 +62,7 @@ fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
 }
 
 #[test]
-fn a_stream_of_chunks_becomes_a_stream_of_events_with_a_lenient_end() {
+fn stream_delivers_unfinished_last_event() {
     let chunks = ["data: a\n\nda", "ta: b\n\ndata: c"].map(Ok::<_, Infallible>);
     let mut events = EventStream::new(Source::new(chunks));
     let mut seen = Vec::new();
@@ -74,7 +74,7 @@ fn a_stream_of_chunks_becomes_a_stream_of_events_with_a_lenient_end() {
 }
 
 #[test]
-fn an_adapter_waits_by_itself_and_gives_its_source_back() {
+fn adapters_give_their_source_back() {
     let chunks = ["data: a\n\n", "data: b\n\n", "data: c\n\n"].map(Ok::<_, Infallible>);
     let mut events = EventStream::new(Source::new(chunks));
     let event = ready(events.next()).unwrap().unwrap();
@@ -90,7 +90,7 @@ fn an_adapter_waits_by_itself_and_gives_its_source_back() {
 }
 
 #[test]
-fn an_error_of_the_source_ends_the_stream_and_drops_the_unfinished_event() {
+fn source_error_drops_unfinished_event() {
     let chunks =
         [Ok("data: a\n\ndata: half"), Err(io::Error::other("gone")), Ok("data: never\n\n")];
     let mut events = EventStream::new(Source::new(chunks));
@@ -100,7 +100,7 @@ fn an_error_of_the_source_ends_the_stream_and_drops_the_unfinished_event() {
 }
 
 #[test]
-fn a_body_lends_its_events() {
+fn body_lends_its_events() {
     let chunks = ["data: a\n\nda", "ta: b\n", "", "\ndata: c"].map(Ok::<_, Infallible>);
     let mut events = BodyEvents::new(Source::new(chunks));
     let mut seen = Vec::new();
@@ -112,7 +112,7 @@ fn a_body_lends_its_events() {
 }
 
 #[test]
-fn a_body_that_breaks_says_so_once() {
+fn body_error_is_reported_once() {
     let chunks = [Ok("data: a\n\n"), Err(io::Error::other("gone"))];
     let mut events = BodyEvents::new(Source::new(chunks));
     assert!(ready(events.next()).unwrap().is_some());
@@ -147,7 +147,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn a_flood_is_read_in_parts_and_nothing_of_it_is_lost() {
+fn flood_yields_and_loses_nothing() {
     let large = ": ping\n\n".repeat(64 << 10);
     let floods: [Vec<&str>; 4] =
         [vec![": ping\n\n"; 4_000], vec![""; 4_000], vec!["\n"; 4_000], vec![&large]];

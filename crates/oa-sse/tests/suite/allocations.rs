@@ -37,7 +37,7 @@ fn events_inside_a_chunk_allocate_nothing() {
 }
 
 #[test]
-fn events_that_straddle_chunks_reuse_their_buffers() {
+fn straddling_events_reuse_buffers() {
     let stream = Bytes::from(format!("data: {}\ndata: b\n\n", "x".repeat(250)).repeat(200));
     let mut parser = Parser::new();
     let mut feed = |size: usize| {
@@ -57,7 +57,7 @@ fn events_that_straddle_chunks_reuse_their_buffers() {
 }
 
 #[test]
-fn the_second_large_event_reuses_the_buffer_of_the_first() {
+fn second_large_event_reuses_the_buffer() {
     let stream = Bytes::from(format!("data: {}\n\n", "x".repeat(64 << 10)));
     let mut parser = Parser::new();
     let mut feed = || {
@@ -72,7 +72,7 @@ fn the_second_large_event_reuses_the_buffer_of_the_first() {
 }
 
 #[test]
-fn an_owned_event_of_one_chunk_is_a_slice_of_it() {
+fn owned_event_is_a_slice_of_its_chunk() {
     let chunk = Bytes::from(vec![b'z'; 1000]);
     let mut input = b"data: ".to_vec();
     input.extend_from_slice(&chunk);
@@ -88,7 +88,7 @@ fn an_owned_event_of_one_chunk_is_a_slice_of_it() {
 /// A test cannot count instructions, but it can count bytes allocated while a buffer grows, which would reveal
 /// quadratic copying.
 #[test]
-fn a_large_event_in_small_reads_costs_linear_memory_traffic() {
+fn small_reads_copy_linearly() {
     let traffic = |size: usize| {
         let stream = Bytes::from(format!("data: {}\n\n", "x".repeat(size)));
         measure(|| {

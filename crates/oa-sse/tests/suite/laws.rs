@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_stream_cut_anywhere_reads_as_the_standard_says(
+    fn streams_match_reference_at_any_cut(
         input in prop_oneof![stream(), blocks()],
         cuts in vec(any::<usize>(), 0..12),
         end in end(),
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn asking_for_events_alone_gives_the_events_among_all_items(
+    fn next_event_returns_all_events(
         input in prop_oneof![stream(), blocks()],
         cuts in vec(any::<usize>(), 0..12),
     ) {
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_is_passed_at_the_same_events_however_the_stream_is_cut(
+    fn limit_errors_do_not_depend_on_cuts(
         input in prop_oneof![stream(), blocks()],
         cuts in vec(any::<usize>(), 0..12),
         limit in 0_usize..24,
@@ -146,7 +146,7 @@ proptest! {
 
     /// Short and long texts are validated by different functions.
     #[test]
-    fn text_is_what_std_makes_of_the_bytes(
+    fn text_decodes_as_in_std(
         pieces in vec(
             prop_oneof![
                 8 => prop::sample::select(vec!["plain text ", "\u{e9}", "\u{20ac}", "\u{1f642}"])
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_encoder_writes_the_parser_reads_back(
+    fn parser_reads_encoded_frames(
         frames in vec((any::<String>(), "[^\r\n]{0,8}", "[^\r\n\0]{0,8}", any::<u32>()), 0..8),
         cuts in vec(any::<usize>(), 0..6),
     ) {
@@ -193,7 +193,7 @@ proptest! {
 
     /// Events so large that buffers grow, are swapped and freed.
     #[test]
-    fn large_events_cut_anywhere_read_as_the_standard_says(
+    fn large_events_match_reference_at_any_cut(
         lines in vec((prop::sample::select(vec!["data: ", "data:", ": ", "event: ", "odd"]), 0..40_000_usize), 1..6),
         blank in 1..4_usize,
         sizes in vec(prop_oneof![1..64_usize, 1_000..20_000_usize], 1..6),

@@ -15,7 +15,7 @@ fn event(data: &str) -> Seen {
 }
 
 #[test]
-fn an_event_over_the_limit_is_one_error_and_the_next_event_comes() {
+fn oversized_event_is_one_error() {
     let long = "x".repeat(100);
     for input in [
         format!("data: {long}\ndata: more\n\ndata: next\n\n"),
@@ -31,19 +31,19 @@ fn an_event_over_the_limit_is_one_error_and_the_next_event_comes() {
 }
 
 #[test]
-fn a_large_read_of_small_events_is_no_error() {
+fn limit_applies_to_events_not_reads() {
     let input = "data: 0123456789\n\n".repeat(100);
     let (seen, _) = run(small(), [input.as_bytes()], End::Strict);
     assert_eq!(seen, vec![event("0123456789"); 100]);
 }
 
 #[test]
-fn the_default_is_eight_mebibytes() {
+fn default_limit_is_eight_mebibytes() {
     assert_eq!(Parser::new().limits().event_bytes, 8 * 1024 * 1024);
 }
 
 #[test]
-fn a_hundred_megabyte_line_never_holds_more_than_the_limit() {
+fn huge_line_is_held_within_the_limit() {
     let chunk = bytes::Bytes::from(vec![b'x'; 64 * 1024]);
     let mut parser = Parser::new();
     let mut errors = 0;
@@ -72,7 +72,7 @@ fn a_hundred_megabyte_line_never_holds_more_than_the_limit() {
 }
 
 #[test]
-fn a_huge_event_does_not_leave_a_huge_buffer_behind() {
+fn huge_buffers_are_freed() {
     let mut parser = Parser::new();
     let line = "y".repeat(4 << 20);
     let left = allocation_counter::measure(|| {
@@ -88,7 +88,7 @@ fn a_huge_event_does_not_leave_a_huge_buffer_behind() {
 }
 
 #[test]
-fn a_name_that_would_end_its_line_is_refused_and_nothing_is_written() {
+fn line_breaks_in_fields_are_rejected() {
     let mut out = Vec::new();
     for frame in
         [Frame::new("x").event("a\nb"), Frame::new("x").id("a\rb"), Frame::new("x").id("a\0b")]

@@ -23,12 +23,12 @@ fn check(input: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_stock_example_of_the_standard_gives_one_event_of_three_lines() {
+fn standard_stock_ticker_example() {
     check("data: YHOO\ndata: +2\ndata: 10\n\n", &["message||YHOO\n+2\n10"]);
 }
 
 #[test]
-fn the_four_blocks_of_the_standard() {
+fn standard_four_blocks_example() {
     let input = ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n";
     let (seen, parser) = run(Parser::new(), [input.as_bytes()], End::Strict);
     assert_debug_snapshot!(seen, @r#"
@@ -64,7 +64,7 @@ fn the_four_blocks_of_the_standard() {
 }
 
 #[test]
-fn empty_data_lines_count_and_a_block_without_data_is_no_event() {
+fn empty_data_is_an_event() {
     check("data\n\ndata\ndata\n\ndata:", &["message||", "message||\n"]);
     check("event: ping\n\ndata: x\n\n", &["message||x"]);
 }
@@ -86,7 +86,7 @@ fn line_ends_may_be_mixed() {
 }
 
 #[test]
-fn a_lone_cr_ends_the_line_at_once_and_a_later_lf_is_swallowed() {
+fn lone_cr_ends_the_line_at_once() {
     let mut parser = Parser::new();
     parser.push("data: a\r\r".into());
     assert_eq!(parser.next_event().unwrap().unwrap().data(), "a");
@@ -96,7 +96,7 @@ fn a_lone_cr_ends_the_line_at_once_and_a_later_lf_is_swallowed() {
 }
 
 #[test]
-fn one_byte_order_mark_goes_and_a_second_stays() {
+fn only_one_byte_order_mark_is_skipped() {
     check("\u{feff}data: a\n\n", &["message||a"]);
     check(
         "\u{feff}\u{feff}data: a\n\n",
@@ -130,7 +130,7 @@ fn an_id_with_nul_is_ignored() {
 }
 
 #[test]
-fn ids_and_retry_are_set_by_blocks_without_data() {
+fn blocks_without_data_set_id_and_retry() {
     let (seen, parser) = run(Parser::new(), [&b"id: 9\nretry: 1500\n\n"[..]], End::Strict);
     assert!(seen.is_empty());
     assert_eq!(parser.last_event_id(), "9");
@@ -138,7 +138,7 @@ fn ids_and_retry_are_set_by_blocks_without_data() {
 }
 
 #[test]
-fn an_id_in_an_unfinished_block_is_not_the_last_event_id() {
+fn id_of_unfinished_block_is_dropped() {
     let (_, parser) = run(Parser::new(), [&b"id: 1\n\nid: 2\n"[..]], End::Strict);
     assert_eq!(parser.last_event_id(), "1");
 }
@@ -170,7 +170,7 @@ fn invalid_utf8_is_replaced() {
 }
 
 #[test]
-fn a_strict_end_drops_an_unfinished_block_and_a_lenient_one_delivers_it() {
+fn lenient_end_delivers_unfinished_block() {
     for input in ["data: a\n\ndata: b", "data: a\n\ndata: b\n"] {
         assert_eq!(events(input, End::Strict), ["message||a"]);
         assert_eq!(events(input, End::Lenient), ["message||a", "message||b"]);
@@ -178,7 +178,7 @@ fn a_strict_end_drops_an_unfinished_block_and_a_lenient_one_delivers_it() {
 }
 
 #[test]
-fn lines_of_no_known_field_can_be_seen() {
+fn unknown_lines_are_items() {
     check(
         "{\"error\": \"x\"}\ndatax: y\n\n",
         &[
@@ -201,7 +201,7 @@ fn chunks_pushed_together_are_queued() {
 }
 
 #[test]
-fn an_open_block_survives_a_comment_at_the_end_of_its_chunk() {
+fn block_survives_comment_at_chunk_end() {
     let mut parser = Parser::new();
     parser.push("event: x\ndata: first\n: comment\n".into());
     assert!(matches!(parser.next_item().unwrap(), Some(oa_sse::Item::Comment(b"comment"))));
@@ -211,7 +211,7 @@ fn an_open_block_survives_a_comment_at_the_end_of_its_chunk() {
 }
 
 #[test]
-fn what_is_not_taken_before_another_stream_begins_is_lost() {
+fn next_stream_discards_untaken_events() {
     let mut parser = Parser::new();
     parser.push("data: taken\n\ndata: left\n\ndata: last".into());
     assert_eq!(parser.next_event().unwrap().unwrap().data(), "taken");
@@ -222,7 +222,7 @@ fn what_is_not_taken_before_another_stream_begins_is_lost() {
 }
 
 #[test]
-fn after_the_end_another_stream_may_follow_with_the_id_kept() {
+fn last_event_id_survives_the_end() {
     let (_, parser) = run(Parser::new(), [&b"id: 4\ndata: a\n\ndata: lost"[..]], End::Strict);
     let (seen, _) = run(parser, ["\u{feff}data: b\n\n".as_bytes()], End::Strict);
     assert_eq!(seen, [Seen::Event { event: "message".into(), data: "b".into(), id: "4".into() }]);

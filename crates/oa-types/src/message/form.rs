@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for Message {
         let read = AnyMessage::deserialize(deserializer)?;
         let content = match (read.content, &read.tool_calls) {
             (Some(content), _) => content,
-            // Besides tool calls, many tools write `null` or nothing.
+            // Many programs write `null` or nothing beside tool calls.
             (None, Some(_)) => Content::Blocks(Vec::new()),
             (None, None) => return Err(D::Error::missing_field("content")),
         };
@@ -135,6 +135,7 @@ impl Call {
         let Function { name, arguments } = self.function;
         let input = match arguments {
             Value::String(text) if text.is_empty() => Ok(Value::Object(Map::new())),
+            // A call that cannot be read becomes an error block, so that the rest of the conversation loads.
             Value::String(text) => match text.parse::<Value>() {
                 Ok(input @ Value::Object(_)) => Ok(input),
                 Ok(_) => Err(("the arguments are not a JSON object".to_owned(), text)),

@@ -217,6 +217,7 @@ fn word(value: &Value) -> Option<String> {
 
 /// Strips an HTML page to its text: no tags, scripts or styles, whitespace folded. Runs in linear time.
 fn without_tags(text: &str) -> String {
+    // Only ASCII changes its case here, so positions in `lower` are positions in `text`.
     let lower = text.to_ascii_lowercase();
     let mut words = String::new();
     let mut at = 0;
@@ -226,6 +227,8 @@ fn without_tags(text: &str) -> String {
         at += tag;
         for (opens, closes) in [("<script", "</script"), ("<style", "</style")] {
             if lower[at..].starts_with(opens) {
+                // Without its end, the rest of the page is script. So each search runs once over what it
+                // skips.
                 at = lower[at..].find(closes).map_or(text.len(), |end| at + end);
             }
         }

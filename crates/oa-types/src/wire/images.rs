@@ -34,7 +34,8 @@ pub fn images_apart(
     }
     let (mut apart, mut numbers) = (Vec::new(), Vec::new());
     let mut images = Vec::new();
-    // Of all results of an answer: the message with their images is as new as the newest of them.
+    // A hash of the numbers of all results of an answer: the message with their images changes when one of
+    // them does.
     let mut sum = BASIS;
     for (place, message) in messages.iter().enumerate() {
         let number = revisions.get(place).copied().unwrap_or_default();
@@ -49,10 +50,11 @@ pub fn images_apart(
         }
         apart.push(message);
         numbers.push(number);
+        // Nothing may stand between the results of an answer, so their images wait for the last one.
         let is_last = messages.get(place + 1).is_none_or(|next| next.role != MessageRole::Tool);
         if is_last && !images.is_empty() {
             apart.push(Message::user_with_blocks(std::mem::take(&mut images)));
-            // Messages themselves have small numbers.
+            // Revisions are counters, so none of them has the high bit.
             numbers.push(sum | 1 << 63);
         }
         if is_last {

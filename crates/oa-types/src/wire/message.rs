@@ -56,6 +56,7 @@ impl CallIds {
         number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         number ^= number >> 27;
         let letters = (0..9).map(|_| {
+            // 64 bits are enough for nine letters: 62⁹ is less than 2⁵⁴.
             let letter = ALPHABET[(number % 62) as usize];
             number /= 62;
             char::from(letter)

@@ -43,6 +43,7 @@ impl Sizes {
     /// Reads the sizes from a server's message.
     pub(super) fn of(message: &str) -> Self {
         let message = message.to_lowercase();
+        // In this order: the last sentence is the beginning of the first ones, and tells less.
         let mut found = SENTENCES.iter().filter_map(|sentence| Self::by(sentence, &message));
         found.next().unwrap_or_default()
     }
@@ -64,6 +65,7 @@ impl Sizes {
             text = rest.strip_prefix(words)?;
             match what {
                 "c" => sizes.context = Some(number),
+                // A prompt of messages and functions has two parts.
                 "p" => sizes.prompt = sizes.prompt.unwrap_or_default().checked_add(number),
                 _ => {}
             }

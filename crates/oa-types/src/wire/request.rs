@@ -88,7 +88,7 @@ pub struct ChatParameters {
     pub response_format: Option<Value>,
     /// Requests a final chunk with usage (QUIRKS rows 74 and 75).
     pub include_usage: bool,
-    /// Additional members; they replace any of the same name.
+    /// Additional members; they replace any of the same name, except `messages`, which is ignored here.
     pub extra_body: Map<String, Value>,
 }
 
@@ -102,6 +102,7 @@ impl ChatParameters {
     /// Returns the bytes before the messages, ending with `[`.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
+        // The model is before the messages, so `tail` cannot replace it.
         let model =
             self.extra_body.get("model").cloned().unwrap_or_else(|| self.model.clone().into());
         format!("{{\"model\":{model},\"messages\":[").into_bytes()

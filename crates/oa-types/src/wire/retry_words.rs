@@ -26,6 +26,7 @@ fn time(text: &str) -> Option<Duration> {
         let (number, behind) = left.split_at(end);
         let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(end);
+        // `find` consumes the units up to this one, so each comes once and smaller ones follow: not `2s1m`.
         let (_, seconds) = units.find(|(name, _)| *name == unit)?;
         let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
         if number.starts_with('.') || number.ends_with('.') || !(is_whole || behind.is_empty()) {
