@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_goes_however_it_is_cut() {
+    fn repeated_thinking_is_dropped_at_any_cut() {
         let text = "<think>\nTwo and two.\n</think>\n\nFour.";
         for at in 0..text.len() {
             for end in at..text.len() {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_let_go_unchanged_however_it_is_cut() {
+    fn other_text_is_unchanged_at_any_cut() {
         let texts = [
             "<think>Two and three.</think>Five.",
             "<think>Two and two. And more.</think>Four.",
@@ -246,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn text_before_which_nothing_was_thought_is_not_held_back() {
+    fn text_without_thinking_is_not_held_back() {
         let mut echo = Echo::default();
         assert_eq!(echo.push("<think>", "").as_deref(), Some("<think>"));
         assert!(echo.is_over());
     }
 
     #[test]
-    fn a_repeat_that_breaks_off_goes() {
+    fn unfinished_repeat_is_dropped() {
         assert_eq!(left("Two and two.", &["<think>", "Two and"]), "");
     }
 }

@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         /// A conversation never has two calls of one id, and ids that are free stay as they are.
         #[test]
-        fn each_call_of_a_conversation_has_its_own_id(
+        fn call_ids_are_unique_in_a_conversation(
             answers in prop::collection::vec(prop::collection::btree_set("[a-c]", 0..3), 0..12),
         ) {
             let mut history: Vec<Message> = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_once_and_changed_ones_again() {
+    fn only_changed_messages_are_read_again() {
         let calls = |ids: &[&str]| Message::assistant(calls(ids));
         let mut used = UsedIds::default();
         let is_used = |used: &UsedIds, id: &str| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_the_same_one_by_one_and_in_a_row() {
+    fn iterator_yields_the_same_ids() {
         let mut ids = MadeUpIds::new(7, Vec::new());
         let first = [ids.next_id(), ids.next_id()];
         assert!(MadeUpIds::new(7, Vec::new()).take(2).eq(first.clone()));

@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_not_said_again() {
+    fn streamed_text_is_not_said_again() {
         assert_eq!(unsaid("", "Hello"), "Hello");
         assert_eq!(unsaid("Hello", "Hello"), "");
         assert_eq!(unsaid("Hello\n", "Hello"), "");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_become_the_block_that_was_signed() {
+    fn fragments_form_the_signed_block() {
         let signed = [part("Two and two.", Some("sig"))];
         assert_eq!(
             merged(&[part("Two ", None), part("and two.", None), part("", Some("sig"))]),
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_without_a_signature_does_not_go_back() {
+    fn unsigned_thinking_is_not_sent_back() {
         assert_eq!(merged(&[part("One.", Some("a")), part("Tw", None)]), [part("One.", Some("a"))]);
         assert_eq!(merged(&[part("", None)]), [] as [Value; 0]);
     }
 
     #[test]
-    fn the_old_name_of_a_signature_is_known() {
+    fn signature_delta_is_a_signature() {
         let old = json!({ "type": "thinking", "thinking": "One.", "signature_delta": "a" });
         assert_eq!(merged(&[old]), [part("One.", Some("a"))]);
     }

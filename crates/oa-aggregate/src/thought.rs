@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_decides_and_the_tags_go() {
+    fn marks_decide_and_tags_are_removed() {
         assert_eq!(
             sorted(&[("<thought>Hm.", true), ("</thought>Yes", false), (".", false)]),
             "[Hm.]Yes."

@@ -39,7 +39,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_trimmed_however_it_grows(pieces in prop::collection::vec("[ \n\u{a0}ab]{0,4}", 0..8)) {
+        fn growing_text_is_trimmed_like_std(pieces in prop::collection::vec("[ \n\u{a0}ab]{0,4}", 0..8)) {
             let (mut text, mut trim, mut start) = (String::new(), Trim::default(), Trim::default());
             for piece in pieces {
                 text += &piece;

@@ -183,7 +183,7 @@ mod tests {
     use super::base64;
 
     #[test]
-    fn base64_matches_the_vectors_of_the_rfc() {
+    fn base64_matches_rfc_vectors() {
         let vectors = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         for (length, expected) in vectors.into_iter().enumerate() {
             assert_eq!(base64(&b"foobar"[..length]), expected);

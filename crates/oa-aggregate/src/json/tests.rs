@@ -71,12 +71,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn the_same_texts_are_json_here_and_to_serde(text in near_json()) {
+    fn accepts_what_serde_json_accepts(text in near_json()) {
         prop_assert_eq!(accepts(&text), serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok());
     }
 
     #[test]
-    fn strings_read_as_serde_reads_them(text in any::<String>(), ascii in any::<bool>()) {
+    fn strings_match_serde_json(text in any::<String>(), ascii in any::<bool>()) {
         let json = Value::from(text.clone()).to_string();
         let json = if ascii { escape_all(&json) } else { json };
         let mut skipped = Vec::new();
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn every_value_is_taken_whole(value in value(), pretty in any::<bool>()) {
+    fn raw_returns_whole_values(value in value(), pretty in any::<bool>()) {
         let json = if pretty { format!("{value:#}") } else { value.to_string() };
         let mut skipped = Vec::new();
         prop_assert_eq!(Reader::new(&json, &mut skipped).raw().unwrap().raw, &json);
@@ -104,7 +104,7 @@ fn escape_all(json: &str) -> String {
 }
 
 #[test]
-fn nesting_is_bounded_as_in_serde() {
+fn nesting_is_bounded_as_in_serde_json() {
     for depth in [126, 127, 128, 129, 100_000] {
         let text = "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(accepts(&text), depth <= 127 || serde_json::from_str::<Value>(&text).is_ok());
@@ -112,7 +112,7 @@ fn nesting_is_bounded_as_in_serde() {
 }
 
 #[test]
-fn a_lone_surrogate_is_a_replacement_character() {
+fn lone_surrogate_becomes_replacement_char() {
     let mut skipped = Vec::new();
     let text =
         Reader::new(r#""a\ud83d b\ude42\ud83d\u0041""#, &mut skipped).text().unwrap().unwrap();
@@ -120,7 +120,7 @@ fn a_lone_surrogate_is_a_replacement_character() {
 }
 
 #[test]
-fn numbers_of_python_are_passed_over() {
+fn python_numbers_are_skipped() {
     for text in ["NaN", "[-Infinity]", r#"{"logprob":Infinity,"b":[NaN,1]}"#] {
         assert!(accepts(text), "{text}");
     }
@@ -132,7 +132,7 @@ fn numbers_of_python_are_passed_over() {
 }
 
 #[test]
-fn scalars_that_are_passed_over_are_noted() {
+fn skipped_scalars_are_recorded() {
     let mut skipped = Vec::new();
     let text = r#"{"a":"xy","b":[1,-2.5,null,true],"c":{"d":"z"}}"#;
     Reader::new(text, &mut skipped).skip().unwrap();

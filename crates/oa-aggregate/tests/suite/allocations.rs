@@ -42,7 +42,7 @@ fn cost(first: &[String], list: &[String]) -> AllocationInfo {
 }
 
 #[test]
-fn chunks_of_text_allocate_only_to_let_the_text_grow() {
+fn text_chunks_allocate_only_to_grow() {
     let said = [
         ("plain", r#""content":" word""#),
         ("escaped", r#""content":"\n\"so\" \u00e9\ud83d\ude42""#),
@@ -58,7 +58,7 @@ fn chunks_of_text_allocate_only_to_let_the_text_grow() {
 }
 
 #[test]
-fn chunks_of_text_that_fits_allocate_nothing() {
+fn text_that_fits_allocates_nothing() {
     for word in [r" word", r"\n\u00e9\ud83d\ude42"] {
         let mut aggregator = Aggregator::new();
         // The text doubles its space just past 64 KiB and has room for as much again.
@@ -75,7 +75,7 @@ fn chunks_of_text_that_fits_allocate_nothing() {
 }
 
 #[test]
-fn a_time_stamp_that_ticks_costs_no_reading() {
+fn changing_timestamp_needs_no_parsing() {
     let mut aggregator = Aggregator::new();
     push(&mut aggregator, &chunks(1_000, |_| r#""content":"x""#.to_owned()));
     let (told, read) = aggregator.decoder().hits_and_misses();
@@ -83,7 +83,7 @@ fn a_time_stamp_that_ticks_costs_no_reading() {
 }
 
 #[test]
-fn padding_that_varies_costs_no_reading() {
+fn varying_padding_needs_no_parsing() {
     let mut aggregator = Aggregator::new();
     let chunk = |number: usize| {
         format!(
@@ -114,7 +114,7 @@ fn short_answer(number: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_short_answer_allocates_for_what_it_holds_and_for_no_reading() {
+fn short_answer_allocates_for_content_only() {
     let mut templates = TemplateCache::default();
     for number in [5, 66] {
         let mut aggregator = Aggregator::with_templates(Options::default(), templates);
@@ -134,7 +134,7 @@ fn a_short_answer_allocates_for_what_it_holds_and_for_no_reading() {
 
 /// The memory that a server may make an endpoint keep for it.
 #[test]
-fn forms_are_bounded_whatever_is_sent() {
+fn template_cache_is_bounded() {
     let list = |length: usize| -> Vec<String> {
         let number = |place| format!(r#""member-{place}":"{}""#, "x".repeat(length));
         let detail = |place| {
@@ -208,7 +208,7 @@ fn check_linear(what: &str, list: impl Fn(usize) -> Vec<String>) {
 }
 
 #[test]
-fn arguments_in_many_fragments_cost_linear_memory_traffic() {
+fn argument_fragments_copy_linearly() {
     check_linear("index alone", |count| fragments(count, r#","index":0"#));
     check_linear("no index", |count| fragments(count, ""));
     check_linear("another id each time", |count| {
@@ -232,7 +232,7 @@ fn arguments_in_many_fragments_cost_linear_memory_traffic() {
 }
 
 #[test]
-fn a_call_whose_name_comes_each_time_is_one_call() {
+fn repeated_names_make_one_call() {
     let named = r#""function":{"name":"add","arguments""#;
     for members in [r#","index":0"#, ""] {
         let list = fragments(500, members);
@@ -249,7 +249,7 @@ fn a_call_whose_name_comes_each_time_is_one_call() {
 }
 
 #[test]
-fn text_in_many_chunks_costs_linear_memory_traffic() {
+fn text_chunks_copy_linearly() {
     check_linear("words", |count| chunks(count, |_| r#""content":" word""#.to_owned()));
     check_linear("dashes", |count| chunks(count, |_| r#""content":"-""#.to_owned()));
     check_linear("half tags", |count| chunks(count, |_| r#""content":"<""#.to_owned()));
@@ -261,7 +261,7 @@ fn text_in_many_chunks_costs_linear_memory_traffic() {
 }
 
 #[test]
-fn details_of_many_kinds_cost_linear_memory_traffic() {
+fn reasoning_details_copy_linearly() {
     let traffic = |count: usize| {
         let detail = |number| {
             format!(
@@ -280,7 +280,7 @@ fn details_of_many_kinds_cost_linear_memory_traffic() {
 
 /// The notes that a reader takes of a payload must not outweigh it.
 #[test]
-fn a_payload_full_of_small_values_costs_no_more_than_its_own_size() {
+fn small_values_cost_no_more_than_the_payload() {
     let list = format!("{{\"choices\":[],\"logprobs\":[{}0]}}", "0,".repeat(100_000));
     let cost = measure(|| {
         let mut aggregator = Aggregator::new();

@@ -6,7 +6,7 @@ use oa_types::ContentBlock;
 use crate::{finish, fragment, run, text};
 
 #[test]
-fn a_stream_that_breaks_off_behind_its_finish_reason_is_complete() {
+fn break_after_finish_reason_is_complete() {
     for end in [UncleanEnd::Broken, UncleanEnd::Silent] {
         for (payloads, is_complete) in [
             (vec![], false),
@@ -28,7 +28,7 @@ fn a_stream_that_breaks_off_behind_its_finish_reason_is_complete() {
 }
 
 #[test]
-fn a_call_whose_only_chunk_is_unreadable_is_an_error_and_not_silence() {
+fn call_in_unreadable_chunk_is_an_error() {
     let errors = |payloads: &[String]| {
         let blocks = run(Options::default(), payloads).answer.blocks;
         let errors = blocks.iter().filter(|block| matches!(block, ContentBlock::ToolUseError(_)));

@@ -81,7 +81,7 @@ fn white_space_in_marked_thinking() {
 }
 
 #[test]
-fn text_that_repeats_thinking_with_white_space() {
+fn repeated_thinking_with_white_space() {
     let space = " ".repeat(200);
     let spaces = space.repeat(MANY);
     let tail = |deltas: Vec<String>, end: &str| {

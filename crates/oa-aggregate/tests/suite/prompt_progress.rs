@@ -47,7 +47,7 @@ fn read(
 proptest! {
     /// Whatever the numbers are, cold or with templates of earlier answers: each is told, and the text is the same.
     #[test]
-    fn each_progress_is_told(
+    fn each_progress_is_a_delta(
         numbers in vec((any::<u32>(), any::<u32>(), any::<u32>(), 0..1_000_000_u32), 0..8),
     ) {
         let member = |&(total, cached, processed, millis): &(u32, u32, u32, u32)| {
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_progress_is_passed_over() {
+fn invalid_progress_is_ignored() {
     let long =
         json!({"total": 1, "cache": 0, "processed": 1, "time_ms": 1, "x": "x".repeat(2_000)});
     let odd =

@@ -46,7 +46,7 @@ fn usage(answer: &AggregatedAnswer) -> [Option<u64>; 5] {
 // 1: every field is optional.
 
 #[test]
-fn what_is_null_empty_or_of_another_type_is_absent() {
+fn null_empty_and_mistyped_are_absent() {
     let outcome = plain(&[
         "{}",
         "[]",
@@ -70,20 +70,20 @@ fn what_is_null_empty_or_of_another_type_is_absent() {
 }
 
 #[test]
-fn a_finish_reason_nobody_knows_is_kept_as_a_word() {
+fn unknown_finish_reason_is_kept() {
     let outcome = plain(&[finish("eos_token")]);
     assert_eq!(outcome.answer.finish_reason.as_str(), "eos_token");
     assert!(outcome.answer.is_finished());
 }
 
 #[test]
-fn a_server_cannot_say_that_the_caller_interrupted() {
+fn servers_cannot_report_an_interrupt() {
     let outcome = plain(&[text("Hi"), finish("interrupted")]);
     assert_eq!(outcome.answer.finish_reason, FinishReason::Other("interrupted".into()));
 }
 
 #[test]
-fn the_first_id_and_model_are_the_answers() {
+fn first_id_and_model_are_kept() {
     let outcome = plain(&[
         r#"{"id":"","model":null,"choices":[]}"#,
         r#"{"id":"a","model":"m","choices":[{"delta":{"content":"x"}}]}"#,
@@ -96,7 +96,7 @@ fn the_first_id_and_model_are_the_answers() {
 // 2: errors and ends.
 
 #[test]
-fn an_error_beside_a_delta_is_told_first_and_the_delta_is_kept() {
+fn error_beside_a_delta_comes_first() {
     let outcome = plain(&[
         text("so "),
         r#"{"choices":[{"delta":{"content":"far"}}],"error":{"message":"overloaded","code":529}}"#
@@ -119,7 +119,7 @@ fn an_error_may_be_a_string() {
 }
 
 #[test]
-fn a_payload_that_is_not_json_is_told_and_the_stream_goes_on() {
+fn stream_continues_after_unreadable_payload() {
     let outcome = plain(&[text("a"), "<html>".to_owned(), text("b")]);
     assert_snapshot!(story(&outcome), @r#"
     + text "a"
@@ -130,7 +130,7 @@ fn a_payload_that_is_not_json_is_told_and_the_stream_goes_on() {
 }
 
 #[test]
-fn usage_errors_and_text_after_the_finish_reason_count() {
+fn chunks_after_the_finish_reason_count() {
     let outcome = plain(&[
         text("a"),
         finish("stop"),
@@ -146,7 +146,7 @@ fn usage_errors_and_text_after_the_finish_reason_count() {
 }
 
 #[test]
-fn the_last_finish_reason_counts_and_null_does_not_erase_it() {
+fn last_finish_reason_counts() {
     let outcome = plain(&[finish("length"), finish("stop"), delta(""), finish("")]);
     assert_eq!(outcome.answer.finish_reason, FinishReason::Stop);
 }
@@ -154,7 +154,7 @@ fn the_last_finish_reason_counts_and_null_does_not_erase_it() {
 // 3: which choice.
 
 #[test]
-fn other_choices_are_passed_over_unless_every_one_counts() {
+fn other_choices_are_ignored_by_default() {
     let list = [
         r#"{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"},{"index":0,"delta":{"content":"yes"}}]}"#,
         r#"{"choices":[{"index":2,"delta":{"tool_calls":[{"index":0,"function":{"name":"f"}}]}}]}"#,
@@ -169,7 +169,7 @@ fn other_choices_are_passed_over_unless_every_one_counts() {
 }
 
 #[test]
-fn a_message_stands_in_for_a_delta_and_beside_one_it_is_passed_over() {
+fn message_replaces_only_a_missing_delta() {
     let outcome = plain(&[
         r#"{"choices":[{"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}"#,
     ]);
@@ -186,7 +186,7 @@ fn a_message_stands_in_for_a_delta_and_beside_one_it_is_passed_over() {
 // 4: steps within a chunk.
 
 #[test]
-fn a_chunk_with_everything_is_told_in_order() {
+fn chunk_with_everything_keeps_its_order() {
     let outcome = plain(&[r#"{
         "usage": {"total_tokens": 9},
         "choices": [{
@@ -225,7 +225,7 @@ fn a_chunk_with_everything_is_told_in_order() {
 // 5: thinking.
 
 #[test]
-fn thinking_is_the_first_of_its_names_that_is_not_empty() {
+fn first_nonempty_reasoning_name_counts() {
     let outcome = plain(&[
         delta(r#""reasoning_content":"a","reasoning":"no","reasoning_details":[{"text":"no"}]"#),
         delta(r#""reasoning_content":"","reasoning":"b","reasoning_details":[{"text":"no"}]"#),
@@ -238,7 +238,7 @@ fn thinking_is_the_first_of_its_names_that_is_not_empty() {
 }
 
 #[test]
-fn an_empty_name_gives_way_to_the_next_also_when_chunks_are_alike() {
+fn empty_reasoning_falls_back_with_templates() {
     let both = |one: &str, two: &str| {
         delta(&format!(r#""reasoning_content":"{one}","reasoning":"{two}""#))
     };
@@ -247,7 +247,7 @@ fn an_empty_name_gives_way_to_the_next_also_when_chunks_are_alike() {
 }
 
 #[test]
-fn parts_of_content_are_sorted_into_text_and_thinking() {
+fn content_parts_become_text_and_thinking() {
     let parts = r#""content":[
         {"type":"thinking","thinking":[{"type":"text","text":"Hm"},{"type":"text","text":"."}]},
         {"type":"thinking","thinking":" So."},
@@ -260,7 +260,7 @@ fn parts_of_content_are_sorted_into_text_and_thinking() {
 }
 
 #[test]
-fn tags_in_text_are_split_when_asked_and_only_in_text() {
+fn think_tags_are_split_only_in_text() {
     let list = [
         text("<th"),
         text("ink>a <b>"),
@@ -286,7 +286,7 @@ fn tags_in_text_are_split_when_asked_and_only_in_text() {
 // 10: text that repeats, beside the laws.
 
 #[test]
-fn text_that_is_held_back_comes_before_a_call_that_follows() {
+fn held_back_text_precedes_later_call() {
     let outcome = plain(&[
         text("ha "),
         text("ha "),
@@ -297,13 +297,13 @@ fn text_that_is_held_back_comes_before_a_call_that_follows() {
 }
 
 #[test]
-fn text_that_is_held_back_comes_before_thinking_that_follows() {
+fn held_back_text_precedes_later_thinking() {
     let outcome = plain(&[text("ha "), text("ha "), delta(r#""reasoning":"Hm.""#), text("ok")]);
     assert_eq!(outcome.blocks(), "text \"ha ha \"\nthinking \"Hm.\"\ntext \"ok\"");
 }
 
 #[test]
-fn text_that_is_held_back_comes_before_a_refusal_that_follows() {
+fn held_back_text_precedes_later_refusal() {
     let outcome = plain(&[text("ha "), text("ha "), delta(r#""refusal":"No.""#)]);
     assert_eq!(outcome.blocks(), "text \"ha ha \"\ntext \"No.\"");
 }
@@ -311,7 +311,7 @@ fn text_that_is_held_back_comes_before_a_refusal_that_follows() {
 // 11: usage.
 
 #[test]
-fn usage_is_taken_wherever_it_stands_and_merged_number_by_number() {
+fn usage_is_found_and_merged_by_number() {
     let outcome = plain(&[
         r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}"#,
         r#"{"choices":[{"usage":{"completion_tokens":2,"total_tokens":null}}]}"#,
@@ -326,7 +326,7 @@ fn usage_is_taken_wherever_it_stands_and_merged_number_by_number() {
 // 12: blocks.
 
 #[test]
-fn blocks_stand_in_the_order_in_which_they_began() {
+fn blocks_keep_the_order_of_their_starts() {
     let outcome = plain(&[
         delta(r#""reasoning":"one""#),
         delta(r#""content":"""#),
@@ -368,7 +368,7 @@ fn detail(text: &str) -> String {
 }
 
 #[test]
-fn a_choice_that_ends_by_an_error_is_an_error_once() {
+fn error_finish_reason_is_one_error() {
     let alone = plain(&[text("so "), finish("error")]);
     assert_snapshot!(story(&alone), @r#"
     + text "so "
@@ -382,7 +382,7 @@ fn a_choice_that_ends_by_an_error_is_an_error_once() {
 }
 
 #[test]
-fn what_explains_an_error_stands_before_it() {
+fn explanation_comes_before_the_error() {
     let outcome = plain(&[finish("error"), r#"{"error":"out of memory"}"#.to_owned()]);
     let words: Vec<String> = outcome.answer.problems.iter().map(Problem::to_string).collect();
     assert_eq!(words[0], "out of memory");
@@ -390,14 +390,14 @@ fn what_explains_an_error_stands_before_it() {
 }
 
 #[test]
-fn an_error_of_another_choice_is_passed_over() {
+fn error_of_another_choice_is_ignored() {
     let outcome =
         plain(&[r#"{"choices":[{"index":1,"delta":{},"finish_reason":"error","error":"no"}]}"#]);
     assert_eq!(outcome.answer.problems, []);
 }
 
 #[test]
-fn a_list_whose_first_item_is_an_error_is_one() {
+fn list_starting_with_an_error_is_an_error() {
     let answer = r#"[{"error":{"code":503,"message":"overloaded"}},{"error":"unread"}]"#;
     for payload in [answer.to_owned(), format!(" \n{answer} ")] {
         let problems = plain(&[&payload]).answer.problems;
@@ -407,7 +407,7 @@ fn a_list_whose_first_item_is_an_error_is_one() {
 }
 
 #[test]
-fn a_payload_that_only_looks_like_an_error_is_none() {
+fn payloads_like_errors_are_no_errors() {
     let outcome = plain(&[
         "[]",
         r#"[5, "error", {"error":"not the first"}]"#,
@@ -420,7 +420,7 @@ fn a_payload_that_only_looks_like_an_error_is_none() {
 }
 
 #[test]
-fn what_the_framing_calls_an_error_is_one_unless_it_is_a_chunk() {
+fn framed_errors_are_errors_unless_chunks() {
     let mut aggregator = Aggregator::new();
     for payload in [
         &br#"{"choices":[{"delta":{"content":"a"}}]}"#[..],
@@ -439,7 +439,7 @@ fn what_the_framing_calls_an_error_is_one_unless_it_is_a_chunk() {
 }
 
 #[test]
-fn usage_beside_the_counts_gives_way_to_their_details() {
+fn usage_details_take_precedence() {
     let outcome = plain(&[
         r#"{"choices":[],"usage":{"cached_tokens":3,"reasoning_tokens":5}}"#,
         r#"{"choices":[],"usage":{"cached_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}}"#,
@@ -449,7 +449,7 @@ fn usage_beside_the_counts_gives_way_to_their_details() {
 }
 
 #[test]
-fn thinking_that_repeats_itself_is_thought_once_and_kept_once() {
+fn cumulative_thinking_is_kept_once() {
     let all = ["So", "So, four", "So, four and four", "So, four and four are eight."];
     let outcome = plain(&all.map(detail));
     assert_eq!(outcome.thinking(), all[3]);
@@ -457,7 +457,7 @@ fn thinking_that_repeats_itself_is_thought_once_and_kept_once() {
 }
 
 #[test]
-fn a_thought_that_stammers_keeps_its_words() {
+fn stammering_thinking_is_kept() {
     for words in [vec!["ha"; 40], vec!["ha", "haha", "x"], vec!["a", "ab", "abc", "abcd"]] {
         let outcome = plain(&words.iter().copied().map(detail).collect::<Vec<_>>());
         assert_eq!(outcome.thinking(), words.concat());
@@ -466,7 +466,7 @@ fn a_thought_that_stammers_keeps_its_words() {
 }
 
 #[test]
-fn details_that_repeat_themselves_count_once_against_the_limit() {
+fn cumulative_details_count_once() {
     let whole = "x".repeat(50) + "y";
     let chunks: Vec<String> =
         (1..=20).map(|end| whole.repeat(end)).map(|text| detail(&text)).collect();
@@ -477,7 +477,7 @@ fn details_that_repeat_themselves_count_once_against_the_limit() {
 }
 
 #[test]
-fn text_that_repeats_a_thought_between_tags_is_dropped_whatever_is_made_of_tags() {
+fn tagged_text_repeating_thinking_is_dropped() {
     let payloads = [
         delta(r#""content":"<think>","reasoning_content":"Two""#),
         delta(r#""content":"Two and","reasoning_content":" and two""#),
@@ -493,7 +493,7 @@ fn text_that_repeats_a_thought_between_tags_is_dropped_whatever_is_made_of_tags(
 }
 
 #[test]
-fn text_that_begins_with_a_tag_and_says_something_else_stays() {
+fn tagged_text_of_its_own_is_kept() {
     let outcome = plain(&[delta(r#""reasoning":"Hm.""#), text("<think>"), text("Ah.</think>Yes.")]);
     assert_eq!(outcome.blocks(), "thinking \"Hm.\"\ntext \"<think>Ah.</think>Yes.\"");
     let outcome = plain(&[delta(r#""reasoning":"Hm.""#), text("<thi"), finish("stop")]);
@@ -501,7 +501,7 @@ fn text_that_begins_with_a_tag_and_says_something_else_stays() {
 }
 
 #[test]
-fn a_message_that_repeats_what_was_streamed_adds_nothing_but_what_is_new() {
+fn final_message_adds_only_new_content() {
     let call = r#""tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#;
     let outcome = plain(&[
         delta(r#""reasoning":"Hm.""#),
@@ -522,13 +522,13 @@ fn a_message_that_repeats_what_was_streamed_adds_nothing_but_what_is_new() {
 }
 
 #[test]
-fn a_server_that_sends_messages_alone_sends_pieces() {
+fn messages_without_deltas_are_pieces() {
     let message = |text| format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
     assert_eq!(plain(&["ha", "ha", "!"].map(message)).text(), "haha!");
 }
 
 #[test]
-fn a_mark_beside_text_is_not_sent_back_but_what_stands_beside_it_is() {
+fn thought_mark_is_removed_from_extra() {
     let marked = r#""extra_content":{"google":{"thought":true,"thought_signature":"s"}}"#;
     let outcome =
         plain(&[delta(&format!(r#""content":"<thought>Hm.",{marked}"#)), text("</thought>Yes.")]);

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_in_words_is_read_and_a_doubt_is_none() {
+    fn only_clear_delays_are_read() {
         let groq = "Rate limit reached for model `m` on tokens per minute (TPM): Limit 6000, Used 5466, \
                     Requested 1300. Please try again in 7.66s. Need more tokens? Upgrade today.";
         assert_eq!(in_words(groq), Some(Duration::from_millis(7_660)));

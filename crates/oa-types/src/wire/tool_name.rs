@@ -20,7 +20,7 @@ mod tests {
     use super::tool_name;
 
     #[test]
-    fn only_what_a_server_would_refuse_is_written_otherwise() {
+    fn only_invalid_names_are_rewritten() {
         for name in ["get_weather", "a", "A-1", &"x".repeat(64)] {
             assert_eq!(tool_name(name), name);
         }

@@ -28,7 +28,7 @@ fn tokens_cost_their_price() {
 }
 
 #[test]
-fn amounts_and_prices_are_finite_and_not_negative() {
+fn negative_or_infinite_amounts_are_rejected() {
     for wrong in [-0.01, f64::NAN, f64::INFINITY] {
         Cost::new(wrong).unwrap_err();
         Price::per_million(wrong, 1.0).unwrap_err();
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn an_amount_that_no_number_holds_is_stored_as_its_digits() {
+fn inexact_amounts_are_stored_as_digits() {
     let price = Price::per_million(0.000_001, 0.0).unwrap();
     for (tokens, json) in [
         (1_500_000, "1.5e-6"),
@@ -93,7 +93,7 @@ fn an_amount_that_no_number_holds_is_stored_as_its_digits() {
 
 /// A server may report a total with some answers, and none with one that was cut.
 #[test]
-fn the_total_of_several_answers_counts_those_without_a_total() {
+fn total_counts_answers_without_a_total() {
     let whole = usage(Some(10), Some(5), Some(15));
     let cut = usage(Some(7), Some(1), None);
     for (mut first, second) in [(whole, cut), (cut, whole)] {

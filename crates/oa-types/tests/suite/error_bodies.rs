@@ -7,7 +7,7 @@ use oa_types::wire::ServerError;
 use serde_json::Value;
 
 #[test]
-fn every_error_body_shows_the_words_of_its_server() {
+fn error_bodies_show_the_server_message() {
     let mut count = 0;
     for folder in ["own", "live"] {
         let folder =

@@ -5,7 +5,7 @@ use oa_types::ErrorRecord;
 use proptest::prelude::*;
 
 #[test]
-fn a_record_is_written_with_what_is_known() {
+fn only_known_fields_are_written() {
     let mut record = ErrorRecord::new("context_overflow", "the prompt is too long");
     assert_snapshot!(json(&record), @r#"{"kind":"context_overflow","message":"the prompt is too long"}"#);
     record.status = Some(400);
@@ -21,7 +21,7 @@ fn a_record_is_written_with_what_is_known() {
 }
 
 #[test]
-fn members_that_are_not_known_are_passed_over() {
+fn unknown_members_are_ignored() {
     let json = r#"{"kind":"later","message":"x","since":3}"#;
     assert_eq!(serde_json::from_str::<ErrorRecord>(json).unwrap(), ErrorRecord::new("later", "x"));
     serde_json::from_str::<ErrorRecord>(r#"{"kind":"later"}"#).unwrap_err();
@@ -33,7 +33,7 @@ fn json(record: &ErrorRecord) -> String {
 
 proptest! {
     #[test]
-    fn a_record_is_read_as_it_was_written(
+    fn record_round_trips(
         words in (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>()),
         numbers in (any::<Option<u16>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<bool>()),
     ) {

@@ -31,7 +31,7 @@ fn word() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_word_of_a_server_is_a_reason_of_the_callers(word in word()) {
+    fn server_words_are_never_client_reasons(word in word()) {
         let reason = FinishReason::from_server(&word);
         prop_assert!(!OF_THE_CALLER.contains(&reason), "{word:?} is {reason:?}");
         prop_assert!(!reason.is_limit());
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reason_is_read_as_it_was_written(word in word(), is_escaped in any::<bool>()) {
+    fn reason_round_trips(word in word(), is_escaped in any::<bool>()) {
         let word = if is_escaped { format!("other:{word}") } else { word };
         for reason in [
             FinishReason::from_server(&word),
@@ -54,14 +54,14 @@ proptest! {
 }
 
 #[test]
-fn a_reason_that_was_stored_is_read_as_the_same() {
+fn stored_reasons_are_read_back() {
     for reason in OF_THE_CALLER {
         assert_eq!(FinishReason::from(reason.as_str()), reason);
     }
 }
 
 #[test]
-fn an_answer_is_complete_if_the_server_says_so() {
+fn is_complete_knows_server_spellings() {
     let is_complete = |word: &str| FinishReason::from_server(word).is_complete();
     for word in ["stop", "end_turn", "eos_token", "stop_sequence"] {
         assert!(is_complete(word), "{word}");

@@ -18,7 +18,7 @@ fn a_clone_is_shared_and_never_changes() {
 }
 
 #[test]
-fn a_history_reads_as_a_slice_and_is_written_as_a_list() {
+fn history_is_a_slice_stored_as_a_list() {
     let history: History =
         [Message::system("Be brief."), Message::user("Hi")].into_iter().collect();
     assert_eq!(history.last().unwrap().text(), "Hi");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use oa_types::{ErrorKind, ImageBlock, ImageDetail};
 
 #[test]
-fn an_address_is_http_https_or_data() {
+fn image_urls_are_http_https_or_data() {
     for url in ["http://host/a.png", "HTTPS://host/a", "data:image/png;base64,AAAA"] {
         assert_eq!(ImageBlock::from_url(url).unwrap().url, url);
     }
@@ -37,7 +37,7 @@ fn data_is_base64_of_an_image_type() {
 }
 
 #[test]
-fn a_file_is_told_by_its_first_bytes() {
+fn file_type_is_detected_from_bytes() {
     let path = std::env::temp_dir().join(format!("oa-types-image-{}", std::process::id()));
     fs::write(&path, b"\x89PNG\r\n\x1a\n").unwrap();
     assert_eq!(
@@ -53,7 +53,7 @@ fn a_file_is_told_by_its_first_bytes() {
 }
 
 #[test]
-fn a_file_larger_than_the_limit_is_refused() {
+fn oversized_file_is_rejected() {
     let path = scratch("large");
     let picture = b"\x89PNG\r\n\x1a\n";
     fs::write(&path, picture).unwrap();
@@ -102,7 +102,7 @@ fn only_regular_files_are_read() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_whose_size_is_unknown_is_read_no_further_than_the_limit() {
+fn file_of_unknown_size_is_read_to_the_limit() {
     // Reports a size of zero but has content.
     let error = ImageBlock::from_file_path_with_limit("/proc/self/status", 8).unwrap_err();
     assert!(error.to_string().ends_with("is larger than 8 bytes"), "{error}");

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn sizes_are_those_of_json(words in proptest::collection::vec(".{0,20}", 0..5)) {
+    fn size_matches_serialized_json(words in proptest::collection::vec(".{0,20}", 0..5)) {
         let messages: Vec<Message> = words.into_iter().map(Message::user).collect();
         prop_assert_eq!(json_size(&messages), serde_json::to_string(&messages).unwrap().len());
     }

@@ -19,7 +19,7 @@ fn check(message: &str, prompt: impl Into<Option<u64>>, context: impl Into<Optio
 }
 
 #[test]
-fn sentences_of_servers_have_their_numbers_read() {
+fn sizes_are_read_from_server_sentences() {
     // vLLM (vllm-project/vllm #20409; ogx-ai/ogx #4534: fits without what is to be generated), OpenAI, DeepSeek.
     check(
         "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens \
@@ -104,7 +104,7 @@ fn sentences_of_servers_have_their_numbers_read() {
 }
 
 #[test]
-fn doubt_gives_no_number() {
+fn ambiguous_messages_give_no_sizes() {
     // LM Studio tells how much of a prompt it was to keep (lmstudio-ai/lmstudio-bug-tracker #546).
     check(
         "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded \
@@ -151,7 +151,7 @@ fn doubt_gives_no_number() {
 }
 
 #[test]
-fn members_count_for_more_than_words() {
+fn members_take_precedence_over_text() {
     let body = serde_json::json!({ "error": {
         "type": "exceed_context_size_error",
         "message": "request (1 tokens) exceeds the available context size (2 tokens)",
@@ -164,7 +164,7 @@ fn members_count_for_more_than_words() {
 
 proptest! {
     #[test]
-    fn whatever_a_server_says_its_words_are_read(words in "\\PC{0,80}", at in 0_usize..80) {
+    fn sizes_are_read_amid_other_text(words in "\\PC{0,80}", at in 0_usize..80) {
         let sentence = "maximum context length is 4096 tokens. However, your messages resulted in 4932 tokens";
         let cut = words.char_indices().nth(at).map_or(words.len(), |(at, _)| at);
         let error = error(&format!("{} {sentence} {}", &words[..cut], &words[cut..]));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use oa_types::{BaseUrl, ErrorKind, ModelName, Temperature};
 
 #[test]
-fn trailing_slashes_are_removed_from_base_urls() {
+fn trailing_slashes_are_removed() {
     for (given, kept) in [
         ("http://localhost:1234/v1", "http://localhost:1234/v1"),
         (" http://localhost:1234/v1// ", "http://localhost:1234/v1"),
@@ -46,7 +46,7 @@ fn invalid_base_urls_are_rejected() {
 }
 
 #[test]
-fn text_becomes_a_setting_by_any_way_or_none() {
+fn all_conversions_validate_alike() {
     let name = ModelName::new("qwen3:8b").unwrap();
     assert_eq!(" qwen3:8b".parse::<ModelName>().unwrap(), name);
     assert_eq!(ModelName::try_from("qwen3:8b").unwrap(), name);
@@ -76,7 +76,7 @@ fn names_and_temperatures_have_bounds() {
 
 /// Wherever a password or a key is in an address that is rejected, the error does not show it.
 #[test]
-fn an_address_that_is_rejected_is_shown_without_passwords() {
+fn rejected_urls_hide_passwords() {
     for secret in ["s3cret", "s3cret?1", "s3cret#1", "s3cret@1", &"s3cret".repeat(100)] {
         for url in [
             format!("http://me:{secret}@host/v1"),

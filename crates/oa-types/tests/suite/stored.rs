@@ -55,7 +55,7 @@ fn messages_have_their_shape() {
 }
 
 #[test]
-fn members_that_a_later_version_adds_are_no_error() {
+fn unknown_members_are_ignored() {
     let text = r#"{"role":"user","content":[{"type":"text","text":"Hi","color":"red"}],"later":1}"#;
     assert_eq!(serde_json::from_str::<Message>(text).unwrap(), Message::user("Hi"));
 }
@@ -102,7 +102,7 @@ fn chat_api_calls_and_results_are_read() {
 }
 
 #[test]
-fn content_that_cannot_be_understood_is_refused_by_name() {
+fn invalid_content_is_rejected_by_name() {
     let error = |text: &str| serde_json::from_str::<Message>(text).unwrap_err().to_string();
     let refused = [
         (r#"{"role":"user"}"#, "missing field `content`"),
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn later_usage_wins_number_by_number_and_nothing_is_added_up(
+    fn later_usage_replaces_by_number(
         first in any::<[Option<u64>; 5]>(),
         second in any::<[Option<u64>; 5]>(),
     ) {
@@ -156,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn usage_adds_up_by_name_and_by_sign() {
+fn add_and_add_assign_agree() {
     let mut one = Usage::default();
     one.prompt_tokens = Some(3);
     let (mut by_name, mut by_value, mut by_reference) = (one, one, one);

@@ -46,7 +46,7 @@ fn images_make_parts() {
 }
 
 #[test]
-fn a_call_and_its_result_are_written_with_id_name_and_arguments_as_text() {
+fn calls_and_results_have_the_wire_format() {
     let mut result = ToolResultBlock::new("call_1", json!({"sum": 3}));
     result.name = Some("add".into());
     let text = ToolResultBlock::new("call_1", "three".into());
@@ -54,7 +54,7 @@ fn a_call_and_its_result_are_written_with_id_name_and_arguments_as_text() {
 }
 
 #[test]
-fn what_a_call_without_text_has_as_content_is_up_to_the_server() {
+fn empty_content_follows_the_format() {
     let message = Message::assistant(vec![call()]);
     for (empty_content, expected) in [
         (EmptyContent::Empty, r#"{"role":"assistant","content":"","tool_calls""#),
@@ -85,7 +85,7 @@ fn thinking_goes_back_only_where_it_is_wanted() {
 }
 
 #[test]
-fn what_a_server_wants_back_goes_back_and_no_member_twice() {
+fn extra_members_are_sent_back_once() {
     let mut call = ToolUseBlock::new("call_1", "add", json!({}));
     call.extra.insert("extra_content".into(), json!({"google": {"thought_signature": "x"}}));
     call.extra.insert("id".into(), json!("other"));
@@ -98,7 +98,7 @@ fn what_a_server_wants_back_goes_back_and_no_member_twice() {
 }
 
 #[test]
-fn messages_that_say_nothing_are_left_out() {
+fn blank_messages_are_omitted() {
     let broken = ToolUseError::new("no name", "{}").into();
     let messages = [
         Message::system(""),
@@ -137,7 +137,7 @@ fn only_users_send_images() {
 }
 
 #[test]
-fn long_ids_become_short_where_a_server_wants_them_so() {
+fn call_ids_are_shortened_by_format() {
     let long = "x".repeat(65);
     let id = |call_ids: CallIds, id: &str| {
         let mut form = MessageFormat::default();
@@ -156,7 +156,7 @@ fn long_ids_become_short_where_a_server_wants_them_so() {
 }
 
 #[test]
-fn what_is_not_set_is_not_sent() {
+fn unset_parameters_are_not_sent() {
     let request = |request: &ChatParameters| {
         let bytes = [request.head(), request.tail()].concat();
         serde_json::from_slice::<serde_json::Value>(&bytes).unwrap();
@@ -177,7 +177,7 @@ fn what_is_not_set_is_not_sent() {
 }
 
 #[test]
-fn a_page_of_nothing_but_scripts_is_read_once() {
+fn html_is_stripped_in_linear_time() {
     // Rescanning the rest of the page at each tag would take a minute.
     let page =
         "<html>".to_owned() + &"<SCRIPT>let a = '<b>';</script><style>".repeat(1 << 16) + "lost";

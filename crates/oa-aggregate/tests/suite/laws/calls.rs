@@ -362,7 +362,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8_000))]
 
     #[test]
-    fn any_fragments_make_the_calls_that_the_oracle_makes(
+    fn any_fragments_match_the_oracle(
         fragments in vec(sent(), 0..9),
         per_chunk in 1..4_usize,
     ) {
@@ -370,7 +370,7 @@ proptest! {
     }
 
     #[test]
-    fn a_servers_fragments_make_the_calls_that_the_oracle_makes(
+    fn server_fragments_match_the_oracle(
         fragments in stream(),
         per_chunk in 1..4_usize,
     ) {

@@ -135,7 +135,7 @@ fn check_beside(form: &str, other: &[u8]) {
 }
 
 #[test]
-fn every_form_says_the_same_with_any_words() {
+fn any_text_decodes_the_same_with_templates() {
     for form in FORMS {
         for first in WORDS {
             let list: Vec<String> = [first]
@@ -150,7 +150,7 @@ fn every_form_says_the_same_with_any_words() {
 }
 
 #[test]
-fn plain_chunks_are_told_by_comparison() {
+fn plain_chunks_match_templates() {
     for form in &FORMS[..PLAIN] {
         let list: Vec<String> = (0..100).map(|number| fill(form, "word", number)).collect();
         assert!(check_list(&list) >= 90, "{form}");
@@ -158,7 +158,7 @@ fn plain_chunks_are_told_by_comparison() {
 }
 
 #[test]
-fn a_byte_changed_anywhere_changes_nothing_but_what_it_says() {
+fn changed_byte_decodes_as_without_templates() {
     let bytes = b"\"\\{}[],: 0-.enau\0\x1f\n\x7f\xc3\xff";
     for form in FORMS {
         for at in 0..form.len() {
@@ -174,7 +174,7 @@ fn a_byte_changed_anywhere_changes_nothing_but_what_it_says() {
 }
 
 #[test]
-fn a_byte_changed_in_one_payload_of_many_is_noticed() {
+fn changed_byte_among_many_is_noticed() {
     for form in FORMS {
         let plain = fill(form, "word", 5);
         for at in 0..plain.len() {
@@ -190,7 +190,7 @@ fn a_byte_changed_in_one_payload_of_many_is_noticed() {
 }
 
 #[test]
-fn a_value_changed_anywhere_changes_nothing_but_what_it_says() {
+fn changed_value_decodes_as_without_templates() {
     let values = [
         "null",
         "true",
@@ -235,7 +235,7 @@ fn a_value_changed_anywhere_changes_nothing_but_what_it_says() {
 }
 
 #[test]
-fn a_member_added_anywhere_changes_nothing_but_what_it_says() {
+fn added_member_decodes_as_without_templates() {
     let members = [
         r#""a":#"#,
         r#""a":"%""#,
@@ -380,7 +380,7 @@ pub(super) fn fixtures() -> Vec<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn every_fixture_says_the_same_as_when_nothing_is_compared() {
+fn fixtures_decode_as_without_templates() {
     for payloads in fixtures() {
         check_list(&payloads);
         check_answers(&payloads);
@@ -421,7 +421,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn lists_of_payloads_say_the_same_as_when_nothing_is_compared(
+    fn payloads_decode_as_without_templates(
         forms in vec(form(), 1..4),
         list in vec((any::<prop::sample::Index>(), words(), 0..20_u32), 0..24),
     ) {

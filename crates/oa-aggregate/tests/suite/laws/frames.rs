@@ -67,7 +67,7 @@ fn beside(frame: &str, delta: &str, other: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_delta_read_alone_says_what_it_says_in_its_payload() {
+fn delta_alone_equals_delta_in_payload() {
     for frame in FRAMES {
         for delta in DELTAS {
             for other in DELTAS {
@@ -80,7 +80,7 @@ fn a_delta_read_alone_says_what_it_says_in_its_payload() {
 }
 
 #[test]
-fn deltas_of_the_same_frame_are_read_alone() {
+fn same_frame_reads_only_deltas() {
     for frame in &FRAMES[..2] {
         for delta in &DELTAS[1..10] {
             let mut decoder = Decoder::new();
@@ -94,7 +94,7 @@ fn deltas_of_the_same_frame_are_read_alone() {
 }
 
 #[test]
-fn a_byte_changed_around_or_in_a_delta_is_noticed() {
+fn changed_byte_at_a_delta_is_noticed() {
     let bytes = b"\"\\{}[],: 0-.n\x1f\xff";
     for frame in FRAMES {
         let plain = fill(&frame.replace('~', DELTAS[0]), "word", 5).into_bytes();
@@ -111,7 +111,7 @@ fn a_byte_changed_around_or_in_a_delta_is_noticed() {
 }
 
 #[test]
-fn a_delta_may_be_nested_as_deeply_as_in_its_payload() {
+fn delta_alone_has_the_same_depth_limit() {
     for depth in 120..130 {
         let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
         check_list(&beside(FRAMES[0], DELTAS[0], &deep));
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn details_grow_as_when_each_is_read(
+    fn details_grow_as_without_templates(
         list in vec((detail(), vec(select(WORDS), 1..5)), 0..6),
         text_bytes in prop_oneof![Just(1 << 20), 0..400_usize],
     ) {
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn usage_is_merged_as_when_each_is_read(list in vec((usage(), select(WORDS)), 0..12)) {
+    fn usage_merges_as_without_templates(list in vec((usage(), select(WORDS)), 0..12)) {
         let payload = |(usage, words): &(String, &str)| {
             format!(r#"{{"choices":[{{"delta":{{"content":"{words}"}}}}],{usage}}}"#).into_bytes()
         };
@@ -176,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn the_last_number_that_is_given_counts() {
+fn last_reported_usage_counts() {
     let chunk =
         |usage: &str| format!(r#"{{"choices":[{{"delta":{{"content":"a"}}}}],"usage":{usage}}}"#);
     let list: Vec<String> = (1..20)

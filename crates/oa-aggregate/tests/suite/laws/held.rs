@@ -239,7 +239,7 @@ fn most_held(options: Options, payloads: &[String]) -> u64 {
 }
 
 #[test]
-fn nothing_that_a_server_sends_takes_more_memory_than_the_limit() {
+fn no_payload_exceeds_the_memory_limit() {
     const LIMIT: usize = 2 << 20;
     let mut beyond = Vec::new();
     for size in [100, 32 << 10, 256 << 10] {
@@ -271,7 +271,7 @@ fn nothing_that_a_server_sends_takes_more_memory_than_the_limit() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_a_broken_call_and_the_others_are_whole() {
+fn oversized_arguments_break_only_their_call() {
     let mut options = Options::default();
     options.limits.held_bytes = 1 << 20;
     let call = |number: usize, json: &str| {
@@ -296,7 +296,7 @@ fn arguments_that_do_not_fit_are_a_broken_call_and_the_others_are_whole() {
 
 /// Each piece repeats the one before, and joined they look like one long string.
 #[test]
-fn arguments_that_are_sent_again_are_counted_as_they_are_read() {
+fn resent_arguments_are_counted() {
     let mut options = options(1 << 20, 1);
     options.limits.argument_bytes = 1 << 20;
     let whole = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(100_000));
@@ -312,7 +312,7 @@ fn arguments_that_are_sent_again_are_counted_as_they_are_read() {
 }
 
 #[test]
-fn what_does_not_fit_ends_the_answer_with_the_limit_by_name() {
+fn excess_ends_the_answer_and_names_the_limit() {
     let mut options = Options::default();
     options.limits.held_bytes = 1 << 20;
     let heavy = format!("[{}0]", "0,".repeat(20_000));
@@ -333,7 +333,7 @@ fn what_does_not_fit_ends_the_answer_with_the_limit_by_name() {
 }
 
 #[test]
-fn as_much_as_the_other_limits_allow_fits_by_default() {
+fn default_memory_fits_the_other_limits() {
     let Limits { text_bytes, argument_bytes, .. } = Limits::default();
     // Each is unlike the one before: otherwise they would be taken for repeats.
     let piece = |number: usize| text(&format!("{number:08}{}", "x".repeat(992)));
@@ -355,7 +355,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn no_answer_takes_more_memory_than_its_limit(
+    fn no_answer_exceeds_the_memory_limit(
         flags in 0..18_u8,
         limit in 100_000..2_000_000_usize,
         list in vec((0..MEMBERS.len(), 0..12_usize, 1..30_000_usize), 1..12),

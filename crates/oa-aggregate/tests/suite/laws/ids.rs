@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn ids_are_distinct_and_nine_letters_or_digits_if_made_up(
+    fn made_up_ids_are_distinct_and_nine_long(
         seed in any::<u64>(),
         given in vec(prop::option::of("[ab0]{1,2}"), 0..12),
     ) {
@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn ids_that_servers_sent_are_not_made_up_again(seed in any::<u64>(), late in any::<bool>()) {
+    fn server_ids_are_not_made_up_again(seed in any::<u64>(), late in any::<bool>()) {
         let first = ids(seed, &[None, None]);
         // The server happens to use the very id, before or after the call that lacks one.
         let mut given = vec![None, Some(first[0].clone())];

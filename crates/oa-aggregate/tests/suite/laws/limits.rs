@@ -31,7 +31,7 @@ fn check(outcome: &Outcome, kind: Option<ErrorKind>, blocks: &str) {
 }
 
 #[test]
-fn as_much_text_as_the_limit_allows_is_taken_and_no_more() {
+fn text_limit_is_exact() {
     let options = options(|limits| limits.text_bytes = 10);
     let thinking = delta(r#""reasoning":"12345""#);
     let refusal = delta(r#""refusal":"no""#);
@@ -45,7 +45,7 @@ fn as_much_text_as_the_limit_allows_is_taken_and_no_more() {
 }
 
 #[test]
-fn text_that_is_held_back_counts() {
+fn held_back_text_counts() {
     let mut options = options(|limits| limits.text_bytes = 100);
     // Dashes never show that a stream is cumulative.
     let dashes: Vec<String> = (0..60).map(|count| text(&"-".repeat(count + 1))).collect();
@@ -66,7 +66,7 @@ fn white_space_before_thinking_counts() {
 }
 
 #[test]
-fn as_many_calls_as_the_limit_allows_are_taken_and_no_more() {
+fn call_limit_is_exact() {
     let options = options(|limits| limits.calls = 2);
     let calls: Vec<String> = (0..3).map(|number| call(number, "{}")).collect();
     check(&run(options, &calls[..2]), None, "call c0 f {}\ncall c1 f {}");
@@ -75,7 +75,7 @@ fn as_many_calls_as_the_limit_allows_are_taken_and_no_more() {
 }
 
 #[test]
-fn as_many_arguments_as_the_limit_allows_are_taken_and_no_more() {
+fn argument_limit_is_exact() {
     let options = options(|limits| limits.argument_bytes = 8);
     let within = run(options, [call(0, r#"{"a":"#), more(0, "12}"), finish("tool_calls")]);
     check(&within, None, r#"call c0 f {"a":12}"#);
@@ -85,7 +85,7 @@ fn as_many_arguments_as_the_limit_allows_are_taken_and_no_more() {
 }
 
 #[test]
-fn arguments_beyond_the_limit_never_make_a_call() {
+fn oversized_arguments_never_make_a_call() {
     let options = options(|limits| limits.argument_bytes = 8);
     for list in [vec![call(0, r#"{"a":123}"#)], vec![call(0, r#"{"a":"#), more(0, "123}")]] {
         let list: Vec<String> = [vec![text("so"), call(1, "{}")], list].concat();
@@ -99,7 +99,7 @@ fn arguments_beyond_the_limit_never_make_a_call() {
 }
 
 #[test]
-fn what_is_pushed_after_a_limit_is_refused() {
+fn payloads_after_a_limit_are_rejected() {
     let small = options(|limits| {
         limits.argument_bytes = 8;
         limits.calls = 1;
@@ -190,7 +190,7 @@ fn only_the_first_problems_are_kept() {
 }
 
 #[test]
-fn an_error_of_the_server_is_kept_however_many_problems_came_before() {
+fn server_error_is_kept_beyond_problem_limit() {
     let error = r#"{"error":{"message":"out of memory"}}"#.to_owned();
     for most in [0, 3] {
         let options = options(|limits| limits.problems = most);
@@ -204,7 +204,7 @@ fn an_error_of_the_server_is_kept_however_many_problems_came_before() {
 }
 
 #[test]
-fn words_that_change_their_kind_with_each_byte_pass_the_limit_before_their_bytes_do() {
+fn alternating_kinds_reach_the_limit_early() {
     let options = options(|limits| limits.text_bytes = 1 << 20);
     let thinking = delta(r#""reasoning":"a""#);
     let payloads = [text("a"), thinking].into_iter().cycle().take(100_000).collect::<Vec<_>>();
@@ -214,14 +214,14 @@ fn words_that_change_their_kind_with_each_byte_pass_the_limit_before_their_bytes
 }
 
 #[test]
-fn a_long_payload_that_is_not_json_is_kept_in_part() {
+fn long_unreadable_payload_is_cut() {
     let outcome = run(Options::default(), ["é".repeat(10_000)]);
     let Problem::Unreadable(unreadable) = &outcome.answer.problems[0] else { panic!() };
     assert_eq!((unreadable.excerpt(), unreadable.payload().len()), (&*"é".repeat(200), 4096));
 }
 
 #[test]
-fn long_broken_arguments_are_kept_in_part() {
+fn long_broken_arguments_are_cut() {
     let outcome = run(Options::default(), [call(0, &"é".repeat(20_000)), finish("stop")]);
     let oa_aggregate::ContentBlock::ToolUseError(error) = &outcome.answer.blocks[0] else {
         panic!()

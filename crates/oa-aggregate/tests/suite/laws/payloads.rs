@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn any_payloads_make_an_answer_that_is_what_the_deltas_said(
+    fn answer_equals_its_deltas(
         options in options(),
         payloads in vec(payload(), 0..10),
     ) {
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn ending_twice_changes_nothing(options in options(), payloads in vec(payload(), 0..6)) {
+    fn finishing_twice_changes_nothing(options in options(), payloads in vec(payload(), 0..6)) {
         let mut aggregator = Aggregator::with_options(options);
         for payload in &payloads {
             let _ = aggregator.push(payload);
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn an_aggregator_whose_answer_was_taken_says_nothing_more(
+    fn no_deltas_after_the_answer_is_taken(
         options in options(),
         payloads in vec(payload(), 0..6),
     ) {
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn when_deltas_are_taken_does_not_matter(options in options(), payloads in vec(payload(), 0..6)) {
+    fn timing_of_next_delta_does_not_matter(options in options(), payloads in vec(payload(), 0..6)) {
         let mut aggregator = Aggregator::with_options(options);
         for payload in &payloads {
             aggregator.push(payload).unwrap();
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_after_done_is_ignored(
+    fn payloads_after_done_are_ignored(
         before in vec(payload(), 0..4),
         after in vec(payload(), 0..4),
         done in select(vec!["[DONE]", " [DONE]", "[DONE]\r\n"]),
@@ -286,7 +286,7 @@ proptest! {
 }
 
 #[test]
-fn a_payload_nested_without_end_is_a_problem_and_no_overflow() {
+fn endless_nesting_is_a_problem() {
     for open in [
         "[",
         "{\"a\":",

@@ -79,7 +79,7 @@ fn check_chain<'a>(options: Options, answers: impl IntoIterator<Item = &'a Vec<V
 }
 
 #[test]
-fn an_answer_is_compared_from_its_first_chunk_to_its_last_once_one_like_it_was_read() {
+fn similar_answers_need_no_parsing() {
     for (server, chunks) in SERVERS {
         let mut templates = TemplateCache::default();
         for number in 0..6 {
@@ -101,7 +101,7 @@ fn an_answer_is_compared_from_its_first_chunk_to_its_last_once_one_like_it_was_r
 }
 
 #[test]
-fn servers_that_take_turns_are_told_apart() {
+fn alternating_servers_do_not_mix() {
     let numbers = [0, 1, 5, 2, 2, 7, 0, 9];
     let mut answers = Vec::new();
     for (place, number) in numbers.iter().cycle().take(64).enumerate() {
@@ -112,7 +112,7 @@ fn servers_that_take_turns_are_told_apart() {
 }
 
 #[test]
-fn each_fixture_says_the_same_after_itself_and_after_any_other() {
+fn fixtures_decode_the_same_in_any_order() {
     let fixtures = fixtures();
     for payloads in &fixtures {
         check_chain(Options::default(), [payloads, payloads, payloads]);
@@ -136,7 +136,7 @@ fn says(mut decoder: Decoder, payloads: &[String]) -> (Vec<String>, TemplateCach
 }
 
 #[test]
-fn id_and_model_are_those_of_the_answer_at_hand() {
+fn id_and_model_are_of_the_current_answer() {
     let chunk = |id: &str, model: &str| {
         format!(r#"{{"id":{id},"model":{model},"choices":[{{"delta":{{"content":"a"}}}}]}}"#)
     };
@@ -176,7 +176,7 @@ fn id_and_model_are_those_of_the_answer_at_hand() {
 }
 
 #[test]
-fn the_first_chunk_that_is_compared_has_id_and_model_and_the_next_has_none() {
+fn only_the_first_match_has_id_and_model() {
     let list = |id: &str| {
         let chunk =
             format!(r#"{{"id":"{id}","model":"m","choices":[{{"delta":{{"content":"a"}}}}]}}"#);
@@ -191,7 +191,7 @@ fn the_first_chunk_that_is_compared_has_id_and_model_and_the_next_has_none() {
 }
 
 #[test]
-fn nothing_of_an_earlier_answer_is_in_a_later_one() {
+fn earlier_answers_do_not_leak_into_later() {
     let call = |id: &str, name: &str, arguments: &str| {
         fragment(&format!(
             r#""index":0,"id":"{id}","function":{{"name":"{name}","arguments":"{arguments}"}}"#
@@ -231,7 +231,7 @@ fn nothing_of_an_earlier_answer_is_in_a_later_one() {
 
 /// A reasoning detail of an earlier shape goes to its own item: that of another takes no more.
 #[test]
-fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
+fn taking_templates_midway_changes_nothing() {
     let detail = |number: usize, text: &str| {
         delta(&format!(r#""reasoning_details":[{{"index":{number},"text":"{text}"}}]"#))
     };
@@ -253,7 +253,7 @@ fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
 }
 
 #[test]
-fn forms_show_nothing_of_what_was_said() {
+fn debug_of_templates_shows_no_text() {
     let mut templates = TemplateCache::default();
     run_with(Options::default(), &mut templates, [text("my secret"), text("and more")]);
     let shown = format!("{templates:?}");
@@ -295,7 +295,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn streams_of_the_same_forms_say_what_each_says_alone(
+    fn similar_streams_decode_as_each_alone(
         options in options(),
         streams in streams(),
     ) {
@@ -303,7 +303,7 @@ proptest! {
     }
 
     #[test]
-    fn any_payloads_say_what_they_say_alone(
+    fn any_streams_decode_as_each_alone(
         options in options(),
         streams in vec(vec(payload(), 0..6), 1..5),
         order in vec(any::<Index>(), 0..8),

@@ -101,12 +101,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn text_is_what_the_rule_says(mode in mode(), deltas in deltas()) {
+    fn text_matches_the_rule(mode in mode(), deltas in deltas()) {
         prop_assert_eq!(joined(mode, &deltas), reference(mode, &deltas));
     }
 
     #[test]
-    fn text_that_only_adds_is_never_touched(words in vec("[a-z]{1,6} ", 0..30)) {
+    fn incremental_text_is_never_changed(words in vec("[a-z]{1,6} ", 0..30)) {
         // No word begins with all before it but by repeating the very first.
         let mut deltas = vec!["> ".to_owned()];
         deltas.extend(words);
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn text_that_is_repeated_long_enough_is_told_once(words in vec("[a-z]{4,6} ", 6..20)) {
+    fn cumulative_text_is_delivered_once(words in vec("[a-z]{4,6} ", 6..20)) {
         let deltas: Vec<String> = (1..=words.len()).map(|count| words[..count].concat()).collect();
         for mode in [TextMode::Detect, TextMode::Cumulative] {
             prop_assert_eq!(joined(mode, &deltas), words.concat());
@@ -124,14 +124,14 @@ proptest! {
     }
 
     #[test]
-    fn a_model_that_stammers_keeps_its_words(word in "[a-z]{1,3}", count in 0..40_usize) {
+    fn stammering_text_is_kept(word in "[a-z]{1,3}", count in 0..40_usize) {
         let deltas = vec![word.clone(); count];
         let said = joined(TextMode::Detect, &deltas);
         prop_assert_eq!(said, word.repeat(count));
     }
 
     #[test]
-    fn text_goes_out_as_it_comes_unless_it_is_held_back(deltas in vec("[a-z]{1,4}", 0..10)) {
+    fn text_is_delivered_as_it_arrives(deltas in vec("[a-z]{1,4}", 0..10)) {
         let outcome = run(options(TextMode::Incremental), deltas.iter().map(|delta| text(delta)));
         prop_assert_eq!(outcome.told.len(), deltas.len());
     }

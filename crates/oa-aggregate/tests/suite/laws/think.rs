@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn text_cut_anywhere_is_split_as_the_whole_is(
+    fn tags_are_split_the_same_at_any_cut(
         whole in whole(),
         cuts in vec(any::<prop::sample::Index>(), 0..8),
     ) {
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn text_is_split_as_the_oracle_of_the_fixtures_splits_it(whole in whole()) {
+    fn fixtures_are_split_as_by_the_oracle(whole in whole()) {
         let (open, close) = (whole.find("<think>"), whole.find("</think>"));
         let tags = match (open, close) {
             (None, Some(_)) => ThinkTags::StartsInThinking,
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn tags_that_are_text_stay_as_they_are(
+    fn tags_stay_text_when_off(
         whole in whole(),
         cuts in vec(any::<prop::sample::Index>(), 0..8),
     ) {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_index_is_a_key_and_no_position() {
+fn index_is_a_key_not_a_position() {
     let outcome = plain(&[
         fragment(r#""index":900000000,"id":"a","function":{"name":"f","arguments":"{\"x\":"}"#),
         fragment(r#""index":-3,"id":"b","function":{"name":"g","arguments":"{"}"#),
@@ -18,7 +18,7 @@ fn an_index_is_a_key_and_no_position() {
 }
 
 #[test]
-fn a_name_without_id_after_whole_arguments_begins_another_call() {
+fn name_after_whole_arguments_is_a_new_call() {
     let call = |name: &str, arguments: &str| {
         let function = format!(r#""function":{{"name":"{name}","arguments":"{arguments}"}}"#);
         [fragment(&format!(r#""index":0,{function}"#)), fragment(&function)]
@@ -37,7 +37,7 @@ fn a_name_without_id_after_whole_arguments_begins_another_call() {
 }
 
 #[test]
-fn an_id_that_changes_without_a_name_is_the_same_call() {
+fn changing_id_without_name_is_one_call() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}"#),
         fragment(r#""index":0,"id":"b","function":{"arguments":":1}"}"#),
@@ -51,7 +51,7 @@ fn an_id_that_changes_without_a_name_is_the_same_call() {
 }
 
 #[test]
-fn an_id_that_another_call_has_is_not_given_twice() {
+fn duplicate_ids_are_replaced() {
     let call = |index: usize, name: &str, arguments: &str| {
         fragment(&format!(
             r#""index":{index},"id":"0","function":{{{name}"arguments":"{arguments}"}}"#
@@ -71,7 +71,7 @@ fn an_id_that_another_call_has_is_not_given_twice() {
 }
 
 #[test]
-fn the_old_function_call_is_one_call() {
+fn legacy_function_call_is_one_call() {
     let outcome = plain(&[
         delta(r#""function_call":{"name":"f","arguments":""}"#),
         delta(r#""function_call":{"arguments":"{\"a\":"}"#),
@@ -85,7 +85,7 @@ fn the_old_function_call_is_one_call() {
 }
 
 #[test]
-fn a_name_in_pieces_is_joined_until_arguments_come() {
+fn name_pieces_are_joined_before_arguments() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"name":"get_"}"#),
         fragment(r#""index":0,"function":{"name":"time","arguments":""}"#),
@@ -97,7 +97,7 @@ fn a_name_in_pieces_is_joined_until_arguments_come() {
 }
 
 #[test]
-fn what_only_the_server_understands_stays_with_its_call() {
+fn extra_members_stay_with_their_call() {
     let outcome = plain(&[
         fragment(
             r#""index":0,"id":"a","extra_content":{"google":{"thought_signature":"s"}},"function":{"name":"f","arguments":"{}"}"#,
@@ -123,7 +123,7 @@ fn check_arguments(fragments: &[&str], expected: &str) {
 }
 
 #[test]
-fn arguments_are_joined_first_and_told_to_repeat_only_if_that_fails() {
+fn repeats_are_tried_if_joining_fails() {
     check_arguments(&["{\"a\"", ":1}"], r#"call a f {"a":1}"#);
     check_arguments(&[], "");
     check_arguments(&[""], "call a f {}");
@@ -143,7 +143,7 @@ fn arguments_are_joined_first_and_told_to_repeat_only_if_that_fails() {
 }
 
 #[test]
-fn two_objects_in_one_call_are_an_error_that_leaves_other_calls_alone() {
+fn two_objects_in_one_call_are_an_error() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}"#),
         fragment(r#""index":0,"function":{"arguments":"{\"x\":2}"}"#),
@@ -166,7 +166,7 @@ fn a_call_without_a_name_is_an_error() {
 }
 
 #[test]
-fn the_last_call_without_arguments_is_an_error_if_the_answer_was_cut_off() {
+fn empty_last_call_is_an_error_after_length() {
     let calls = [
         fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":""}"#),
         fragment(r#""index":1,"id":"b","function":{"name":"g","arguments":" "}"#),
@@ -187,7 +187,7 @@ fn the_last_call_without_arguments_is_an_error_if_the_answer_was_cut_off() {
 
 /// The fixtures' oracle says `{}` here; nothing tells that the call was complete.
 #[test]
-fn the_last_call_without_arguments_is_an_error_if_the_stream_broke_off() {
+fn empty_last_call_is_an_error_after_a_break() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"name":"f"}"#),
         fragment(r#""index":1,"id":"b","function":{"name":"g"}"#),
@@ -199,7 +199,7 @@ fn the_last_call_without_arguments_is_an_error_if_the_stream_broke_off() {
 }
 
 #[test]
-fn a_call_that_was_cut_inside_its_arguments_is_an_error_and_earlier_ones_survive() {
+fn cut_arguments_break_only_the_last_call() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{}"}"#),
         fragment(r#""index":1,"id":"b","function":{"name":"g","arguments":"{\"x\":"}"#),
@@ -213,7 +213,7 @@ fn a_call_that_was_cut_inside_its_arguments_is_an_error_and_earlier_ones_survive
 }
 
 #[test]
-fn a_name_ends_before_a_control_token_however_it_is_cut() {
+fn name_ends_at_control_token_at_any_cut() {
     let whole = "add <|channel|>commentary";
     for at in 1..whole.len() {
         let (one, two) = whole.split_at(at);
@@ -228,7 +228,7 @@ fn a_name_ends_before_a_control_token_however_it_is_cut() {
 }
 
 #[test]
-fn a_name_without_an_index_is_the_same_with_and_without_its_control_token() {
+fn control_token_does_not_start_a_new_call() {
     let outcome = plain(&[
         fragment(r#""function":{"name":"add<|channel|>x","arguments":"{\"a\":"}"#),
         fragment(r#""function":{"name":"add<|channel|>x","arguments":"1}"}"#),
@@ -239,7 +239,7 @@ fn a_name_without_an_index_is_the_same_with_and_without_its_control_token() {
 // The first delta of a call.
 
 #[test]
-fn an_id_that_was_made_up_stays_when_the_server_tells_another() {
+fn made_up_id_outlasts_a_late_server_id() {
     let outcome = plain(&[
         fragment(r#""index":0,"function":{"name":"f","arguments":"{\"a\":"}"#),
         fragment(r#""index":0,"function":{"arguments":"1"}"#),
@@ -268,7 +268,7 @@ fn an_id_may_be_one_fragment_late() {
 }
 
 #[test]
-fn an_id_of_the_server_that_was_made_up_before_is_not_used_twice() {
+fn server_id_equal_to_made_up_id_is_replaced() {
     let first = plain(&[fragment(r#""index":0,"function":{"name":"f","arguments":"{}"}"#)]);
     let Told::CallStart(_, made_up, _) = &first.told[0] else { panic!("{:?}", first.told) };
     let outcome = plain(&[
@@ -307,7 +307,7 @@ fn a_call_starts_once_its_name_is_settled() {
 }
 
 #[test]
-fn a_call_whose_name_never_arrives_is_seen_as_its_error_alone() {
+fn call_without_name_has_no_deltas() {
     let outcome = plain(&[
         fragment(r#""index":0,"id":"a","function":{"arguments":"{}"}"#),
         finish("tool_calls"),
