@@ -74,6 +74,8 @@ impl Run {
     fn twice_to(&self, patience: Duration, out: &mut impl Write, all: &mut Tally) -> Result<()> {
         let mut tally = Tally::default();
         let mut result = self.tests_to(patience, out, &mut tally);
+        // Only if every binary has printed its result: after a crash, nobody knows what else would have
+        // failed.
         let failed = tally.failures.complete().unwrap_or_default();
         if result.is_err() && (1..=MOST_FLAKY).contains(&failed.len()) {
             let names = failed.iter().map(|failure| failure.name.clone());
@@ -81,6 +83,7 @@ impl Run {
             let again = self.clone().args(separator).arg("--exact").args(names);
             let mut second = Tally::default();
             let passes = again.tests_to(patience, out, &mut second).is_ok();
+            // Names that match no test pass as well, so the tests are counted.
             if passes && second.passed >= failed.len() as u64 {
                 tally.forgive();
                 result = Ok(());

@@ -44,6 +44,7 @@ impl Failures {
             self.unfinished = self.unfinished.saturating_sub(1);
             self.part = Part::Tests;
         } else if line == "failures:" {
+            // Libtest prints this line before the output and before the names. Some runs have only the second.
             self.part = if self.part == Part::Tests { Part::Printed } else { Part::Names };
         } else if let Some(name) = section(line).filter(|_| self.part != Part::Tests) {
             self.part = Part::Printed;

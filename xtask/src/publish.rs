@@ -51,6 +51,8 @@ fn order(packages: &[Package]) -> Result<Vec<&Package>> {
     let mut ordered: Vec<&Package> = Vec::new();
     while !left.is_empty() {
         let waiting: BTreeSet<&str> = left.iter().map(|package| package.name.as_str()).collect();
+        // Round by round, all crates whose dependencies have been placed: within a round, in the order of
+        // names, so that the order is always the same.
         let is_ready = |package: &&Package| {
             // What tests need may depend on the crate itself.
             let mut needed = package.dependencies.iter().filter(|needed| needed.kind != Kind::Dev);

@@ -66,6 +66,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Asks the server to stop. Only one that does not is killed.
         drop(self.stdin.take());
         let deadline = Instant::now() + STOP;
         while Instant::now() < deadline {

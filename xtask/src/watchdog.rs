@@ -46,6 +46,7 @@ pub(crate) fn watch(
             Err(RecvTimeoutError::Disconnected) => return Ok(hangs),
             Err(RecvTimeoutError::Timeout) => {
                 let names = progress.running();
+                // The children and not the program itself: `cargo test` then goes on with its next binary.
                 let killed = kill_below(child.id());
                 let hang = sentence(limit, &names, &killed);
                 writeln!(out, "\n{hang}")?;
@@ -117,6 +118,7 @@ impl Progress {
             tally.read(&line);
             let test = line.strip_prefix("test ");
             if let Some(name) = test.and_then(|test| test.strip_suffix(SLOW)) {
+                // Not a sign of life: libtest prints it because the test goes on and on.
                 self.slow.insert(name.to_owned());
                 continue;
             }

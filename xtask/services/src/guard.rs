@@ -32,6 +32,7 @@ pub(crate) struct Guard(Child);
 impl Guard {
     /// Starts the guard of a server with its files in `folder`.
     pub(crate) fn start(account: Account, folder: &Path, program: Program) -> io::Result<Self> {
+        // In a process group of its own (see `command`), so that Ctrl-C ends the tests and not the guard.
         let mut command = account.command("/bin/sh");
         command.args(["-c", SCRIPT, "guard"]).arg(folder);
         command.args([program.pid_file, program.name]).current_dir("/");

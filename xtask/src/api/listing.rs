@@ -294,12 +294,16 @@ impl<'a> Lister<'_, 'a> {
         members: &mut BTreeMap<(usize, String), Members>,
         names: &mut Names,
     ) {
+        // First the parts of the head are found, then the item under which the implementation is listed, then
+        // its condition without those of that item, and at last its lines: methods of an inherent one,
+        // constants and types of a trait.
         let Some(impl_at) = item.head.clone().find(|at| code.is(*at, "impl")) else { return };
         let scope = self.scope(module).with_generics(code, impl_at + 1);
         let generics = angle_end(code, impl_at + 1).map_or(impl_at + 1, |end| end + 1);
         let find = |from: usize, word: &str| {
             let mut at = from;
             while at < item.head.end {
+                // `for<'a>` in a bound is not the `for` of the implementation.
                 if code.is(at, word) && !code.is(at + 1, "<") {
                     return Some(at);
                 }

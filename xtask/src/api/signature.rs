@@ -109,6 +109,8 @@ impl Scope<'_, '_> {
         place: &str,
         names: &mut Names,
     ) -> String {
+        // Token by token: what does not belong to the signature is skipped, paths become whole, and spaces
+        // depend only on the words, so that the layout of the source leaves no trace.
         let mut words: Vec<String> = Vec::new();
         let mut out = String::new();
         let mut at = span.start;

@@ -121,6 +121,7 @@ impl Lab {
             let count = |pieces: usize| {
                 self.instructions(program, &["ask", &form_of(form), &pieces.to_string(), "0"])
             };
+            // The difference of two runs, in which everything but the pieces cancels out.
             let value = (count(3 * PIECES)? - count(PIECES)?) / (2 * PIECES) as f64;
             all.push(measured(what, value));
         }
@@ -162,6 +163,7 @@ impl Lab {
                     Err(_) if streams[place] == STREAMS => {
                         // Too many streams for the memory limit.
                         streams[place] = FEWER_STREAMS;
+                        // The median must not mix values of different numbers of streams.
                         memories[place].clear();
                         held(FEWER_STREAMS)
                     }

@@ -179,6 +179,7 @@ fn entries(list: &str) -> Entries {
             continue;
         }
         let Some(entry) = entries.get_mut(&key) else { continue };
+        // Methods of an `impl` with a head of its own are one level deeper, and only unique together with it.
         let is_nested = line.starts_with("        ");
         let mark = if is_non_exhaustive { "#[non_exhaustive] " } else { "" };
         match rest.strip_prefix("impl ") {

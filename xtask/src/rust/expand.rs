@@ -87,6 +87,8 @@ fn matched(code: &Code<'_>, pattern: Span, input: Span, bindings: &mut Bindings)
                 }
                 let mut round = Bindings::new();
                 match matched(code, inside.clone(), start..input.end, &mut round) {
+                    // As many rounds as match: like `rustc`, this never takes one back. A round that takes
+                    // nothing would repeat for ever.
                     Some(end) if end > start => {
                         rounds.push(round);
                         from = end;
@@ -140,6 +142,7 @@ fn fragment_end(code: &Code<'_>, fragment: &str, input: Span, next: Option<&str>
     if input.is_empty() {
         return None;
     }
+    // A group in brackets counts as one token.
     let single = code.close(input.start).unwrap_or(input.start) + 1;
     match fragment {
         "ident" => code.ident(input.start).map(|_| single),
@@ -147,6 +150,8 @@ fn fragment_end(code: &Code<'_>, fragment: &str, input: Span, next: Option<&str>
         "literal" => (code.tokens[input.start].kind == Kind::Literal).then_some(single),
         "tt" | "block" => Some(single),
         _ => {
+            // Angle brackets are no brackets to the lexer, so they are counted here. `->` is one token, so
+            // its `>` is not counted.
             let mut depth = 0;
             let mut at = input.start;
             while at < input.end {
@@ -176,6 +181,8 @@ fn transcribe(code: &Code<'_>, span: Span, bindings: &Bindings, out: &mut String
     while at < span.end {
         if code.is(at, "$") && code.is(at + 1, "(") {
             let (inside, separator, next) = repetition(code, at);
+            // All variables of a repetition share its rounds, so the first one found decides how often it is
+            // written.
             let mut many = inside.clone().filter(|at| code.is(*at, "$")).filter_map(|at| {
                 match bindings.get(code.ident(at + 1)?)? {
                     Binding::Many(rounds) => Some(rounds),

@@ -126,6 +126,7 @@ impl<'a> Code<'a> {
         while at < span.end {
             let (item, next) = self.item(at, span.end);
             items.extend(item);
+            // Always forward, also over text that is no item.
             at = next.max(at + 1);
         }
         items

@@ -49,6 +49,7 @@ struct Lexer<'a> {
     line: usize,
 }
 
+// Longest first, because the first match is taken. `>>` is two tokens: generics need each `>`.
 const LONG_PUNCTUATION: [&str; 6] = ["..=", "...", "..", "::", "->", "=>"];
 
 impl<'a> Lexer<'a> {
@@ -58,6 +59,8 @@ impl<'a> Lexer<'a> {
         self.skip(blank);
         let rest = self.rest();
         let first = rest.chars().next()?;
+        // The order matters: the prefix of `b".."` or `r#".."#` would be a word, and a quote may begin a
+        // character or a lifetime.
         let (kind, length) = if rest.starts_with("//") {
             let length = rest.find('\n').unwrap_or(rest.len());
             (doc_kind(rest, "//"), length)
@@ -132,6 +135,7 @@ fn string(rest: &str) -> Option<usize> {
             Some(prefix + 1 + closed(quoted, '"'))
         }
         "r" | "br" | "cr" => {
+            // `r#type` begins like a raw string, but has no quote behind its hashes.
             let hashes = rest[prefix..].bytes().take_while(|byte| *byte == b'#').count();
             let quoted = rest[prefix + hashes..].strip_prefix('"')?;
             let end = format!("\"{}", "#".repeat(hashes));
@@ -146,6 +150,8 @@ fn string(rest: &str) -> Option<usize> {
 fn quote(rest: &str) -> (Kind, usize) {
     let mut chars = rest[1..].chars();
     let (first, second) = (chars.next(), chars.next());
+    // `'a'` and `'\n'` are characters, `'a` and `'static` lifetimes. A lifetime never has a quote after its
+    // first letter.
     if first == Some('\\') || second == Some('\'') {
         return (Kind::Literal, 1 + closed(&rest[1..], '\''));
     }

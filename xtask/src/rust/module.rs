@@ -113,6 +113,8 @@ impl<'a> Crate<'a> {
         let below = items.iter().filter(|item| item.kind == ItemKind::Mod);
         let below: Vec<_> = below.map(|item| (item.name.clone(), item.body.clone())).collect();
         let children = BTreeMap::new();
+        // Before the modules in it: readers rely on a parent's index being smaller than those of its
+        // children.
         self.modules.push(Module { file, parent, items, children, imports });
         let index = self.modules.len() - 1;
         for (name, body) in below {
@@ -159,6 +161,7 @@ impl<'a> Crate<'a> {
         let Some((name, rest)) = path.split_first() else {
             return Some(Target::Module(module));
         };
+        // Counts names of paths, not only re-exports, which is enough to end a circle of them.
         let depth = depth.checked_sub(1)?;
         let here = &self.modules[module];
         let child = here.children.get(name).copied();
@@ -183,9 +186,11 @@ impl<'a> Crate<'a> {
         if let Some(child) = child {
             return rest.is_empty().then_some(Target::Module(child));
         }
+        // Last, because anything that is named shadows what a glob brings.
         let globs = here.imports.iter().filter(|import| import.name.is_none());
         let mut globs =
             globs.filter_map(|glob| match self.resolve_within(module, &glob.path, depth)? {
+                // A glob of the module itself brings nothing new.
                 Target::Module(of) if of != module => self.below(of, path, depth),
                 Target::Foreign(_) | Target::Item { .. } | Target::Module(_) => None,
             });

@@ -161,9 +161,12 @@ impl Imports {
     fn circles(&self) -> Vec<Vec<&str>> {
         let mut circles: Vec<Vec<&str>> = Vec::new();
         for file in self.edges.keys() {
+            // A file is in at most one circle: two that share a file are one.
             if circles.iter().flatten().any(|known| known == file) {
                 continue;
             }
+            // A circle is a strongly connected component: the files that this one reaches and that reach it.
+            // Each pair of files is searched anew, which is fast enough for a crate.
             let reached = self.reached(file);
             let back = |other: &&&str| self.reached(other).contains(file.as_str());
             let circle: Vec<&str> = reached.iter().filter(back).copied().collect();
@@ -215,6 +218,7 @@ fn paths(code: &Code<'_>, span: Span) -> Vec<(Vec<String>, usize)> {
     let mut paths = Vec::new();
     let mut at = span.start;
     while at < span.end {
+        // `b::c` in `<A as B>::b::c` or `a.b::<C>()` is not a path that begins here.
         let begins = at == 0 || !(code.is(at - 1, "::") || code.is(at - 1, "."));
         let mut path: Vec<String> = Vec::new();
         let line = code.line(at);

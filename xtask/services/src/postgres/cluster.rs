@@ -151,6 +151,8 @@ fn account() -> io::Result<Account> {
 /// Returns true if the server with this process id says that it is ready.
 fn is_ready(state: &Path, pid: u32) -> bool {
     let state = fs::read_to_string(state).unwrap_or_default();
+    // The first line is the process id, the eighth the status. The file of a server that was killed stays, so
+    // the id is compared.
     let mut lines = state.lines();
     let is_ours = lines.next().is_some_and(|ours| ours == pid.to_string());
     is_ours && lines.nth(6).is_some_and(|status| status.trim_end() == "ready")
