@@ -65,7 +65,6 @@ pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
 }
 
 impl StdioSpec {
-    /// Returns the configured variables with their values.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let inherited = self.inherited.iter();
         let inherited =
@@ -94,7 +93,6 @@ impl Group {
         }
     }
 
-    /// Sends SIGTERM to the group.
     pub(crate) fn terminate(&self) {
         #[cfg(unix)]
         if let Some(leader) = self.leader {
@@ -207,7 +205,6 @@ impl LastWords {
     }
 }
 
-/// Describes how a program ended.
 pub(crate) fn describe(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => match status.code() {

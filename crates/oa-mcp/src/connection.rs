@@ -248,6 +248,7 @@ impl Connection {
         cx: Option<ToolContext>,
         about: &ToolContext,
     ) -> Result<Value, Error> {
+        // Held for all rounds of the call, also while its questions are answered.
         let _permit = self.permits.acquire().await.map_err(|_| crate::link::Link::closed())?;
         let Limits { rounds, questions, state_bytes, .. } = self.server.limits;
         let mut rounds = Rounds::new(RoundLimits { rounds, questions, state_bytes });
@@ -317,6 +318,7 @@ impl Connection {
                 // The request never reached the server.
                 Err(error) if error.is_untaken() && is_first => {
                     is_first = false;
+                    // Others may still wait for answers there: the last of them drops and closes it.
                     session.link.retire();
                     continue;
                 }
@@ -333,6 +335,8 @@ impl Connection {
 
     /// Returns the open session; restarts the server if it has died.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, Error> {
+        // Held while the server starts, so that calls which find it dead share one start. If the call that
+        // starts it is dropped, the next in line begins anew.
         let mut live = self.live.lock().await;
         if self.closed.is_cancelled() {
             return Err(crate::link::Link::closed());
@@ -354,6 +358,7 @@ impl Connection {
         if let Some(dead) = live.session.take() {
             self.keep_warnings(dead.link.warnings());
         }
+        // Before the attempt, so that failed and canceled starts count, too.
         live.restarts.push_back(now);
         let opening = async {
             if self.server.is_program() {
@@ -371,6 +376,7 @@ impl Connection {
         let session = Arc::new(session);
         live.session = Some(Arc::clone(&session));
         let mut changes = session.link.changes.subscribe();
+        // Another process may have other tools, so the list is read as after a notification.
         changes.mark_changed();
         self.watch_list(&session, changes);
         self.silent.store(0, Ordering::Relaxed);

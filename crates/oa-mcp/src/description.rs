@@ -22,9 +22,7 @@ pub(crate) struct Description {
 /// The origin of a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
-    /// Our tool that lists the server's resources.
     ListResources,
-    /// Our tool that reads a resource.
     ReadResource,
     Server,
 }

@@ -34,9 +34,7 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     message: String,
-    /// The error code that the server sent.
     code: Option<i64>,
-    /// The HTTP status.
     status: Option<u16>,
     /// The server did not accept the request, so it may be sent again.
     is_untaken: bool,
@@ -96,7 +94,6 @@ impl Error {
         self
     }
 
-    /// Returns true if the server did not accept the request, so that it may be sent again.
     pub(crate) fn is_untaken(&self) -> bool {
         self.inner.is_untaken
     }

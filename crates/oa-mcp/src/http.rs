@@ -188,7 +188,6 @@ impl Carrier {
         }
     }
 
-    /// Sends a message and reads the server's response.
     async fn post(self: Arc<Self>, message: Outgoing) {
         if let Some(written) = &message.written {
             written.store(true, std::sync::atomic::Ordering::Release);
@@ -196,6 +195,7 @@ impl Carrier {
         if message.of == Kind::Subscribe {
             return self.subscribe(&message).await;
         }
+        // Aborting this task drops the response, which closes its stream.
         let posted = self.posted(&message).await;
         if let Err(error) = posted {
             // Only a request has a caller that waits for the error.
@@ -215,6 +215,8 @@ impl Carrier {
 
     async fn posted(&self, message: &Outgoing) -> Result<(), Error> {
         let response = self.send(message).await?;
+        // The standard's answer if the session has ended. The request was not taken, so it can be repeated in
+        // a new session, even if its tool has side effects.
         if response.status() == StatusCode::NOT_FOUND && self.session().is_some() {
             let error =
                 Error::new(ErrorKind::Closed, "the server has forgotten the session (status 404)");
@@ -240,7 +242,6 @@ impl Carrier {
         Ok(())
     }
 
-    /// Reads the response to a request.
     async fn answer(&self, id: i64, response: Response<ResponseBody>) -> Result<(), Error> {
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
@@ -284,6 +285,7 @@ impl Carrier {
         let limit = self.link.limits.message_bytes;
         let mut limits = oa_sse::Limits::default();
         limits.event_bytes = limit;
+        // Shared by all connections: it keeps the id of the last complete event and the retry time.
         let mut parser = Parser::with_limits(limits);
         let mut end = self.events(id, &mut parser, body).await;
         let (mut resumptions, mut seen) = (0, String::new());
@@ -502,6 +504,7 @@ impl Carrier {
     }
 
     fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
+        // A key from the callback for a 401 is not among the configured secrets.
         let mut secrets = self.link.secrets.clone();
         if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
             secrets.add_key(key.expose());

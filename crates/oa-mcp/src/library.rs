@@ -117,7 +117,6 @@ impl Connection {
         Ok(entries.iter().filter_map(read).collect())
     }
 
-    /// Reads all pages of a list.
     async fn entries(
         &self,
         method: &'static str,

@@ -48,6 +48,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             if self.line.len() + part.len() > self.limit {
                 return Ok(Line::TooLong);
             }
+            // No await between the copy and `consume`, so a dropped future neither loses nor repeats bytes.
             self.line.extend_from_slice(part);
             let used = part.len() + usize::from(end.is_some());
             self.reader.consume(used);

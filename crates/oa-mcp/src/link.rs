@@ -125,7 +125,6 @@ pub(crate) struct Question {
 #[derive(Clone)]
 pub(crate) struct Ticket(Arc<Mutex<Option<Call>>>);
 
-/// A message to the server.
 pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
@@ -191,6 +190,8 @@ impl Link {
 
     /// Sends a message from `rmcp`.
     pub(crate) fn send(&self, message: TxJsonRpcMessage<RoleClient>) -> Result<(), Error> {
+        // Requests of ours come as a `CustomRequest` whose contents are in its ticket; `rmcp` adds the id and
+        // the progress token. The handshake and notifications are its own.
         let (mut written, mut params) = (None, None);
         let of = match &message {
             JsonRpcMessage::Request(request) => {
@@ -208,6 +209,7 @@ impl Link {
                         call.token = token_of(&message);
                         params = Some(call.params.take());
                         written = Some(Arc::clone(&call.written));
+                        // Before the message is queued: its answer may come before `queue` returns.
                         self.open(id, call)?;
                     }
                     ClientRequest::InitializeRequest(_) if !self.begin(id)? => return Ok(()),
@@ -244,6 +246,8 @@ impl Link {
 
     fn open(&self, id: i64, call: Call) -> Result<(), Error> {
         let mut state = self.lock();
+        // `end` takes the calls and sets the error under one lock, so a request that begins meanwhile is
+        // either among those calls or refused here; none is left to wait for its timeout.
         if let Some(end) = state.end.clone() {
             drop(state);
             let _ = call.reply.send(Err(end.clone().untaken(true)));
@@ -272,6 +276,7 @@ impl Link {
 
     /// Cancels a request, and notifies the server if the request was sent.
     pub(crate) fn give_up(&self, id: i64, ticket: &Ticket, reason: &str) {
+        // Not sent, so the server knows nothing of it; `send` finds the ticket empty and settles the request.
         if ticket.take().is_some() {
             return;
         }
@@ -287,7 +292,6 @@ impl Link {
         let _ = self.queue(&notice, Kind::Cancel(id), None);
     }
 
-    /// Ends a request with an error.
     pub(crate) fn fail(&self, id: i64, error: Error) {
         let (call, begins) = {
             let mut state = self.lock();
@@ -301,7 +305,6 @@ impl Link {
         }
     }
 
-    /// Returns true if a request is waiting for its answer.
     #[cfg(feature = "http")]
     pub(crate) fn is_open(&self, id: i64) -> bool {
         let state = self.lock();
@@ -335,6 +338,7 @@ impl Link {
             (None, Some(id))
                 if message.get("result").is_some() || message.get("error").is_some() =>
             {
+                // All our ids are numbers, but some servers return them as strings.
                 match id.as_i64().or_else(|| id.as_str()?.parse().ok()) {
                     Some(id) => self.response(id, &mut message),
                     None => drop(self.ignored.answers.fetch_add(1, Ordering::Relaxed)),
@@ -346,6 +350,7 @@ impl Link {
     }
 
     fn response(&self, id: i64, message: &mut Value) {
+        // Null counts as absent: servers that write every member send `"error": null` beside a result.
         let has = |name: &str| message.get(name).is_some_and(|value| !value.is_null());
         let answer = if has("result") && has("error") {
             Err(Error::protocol("the answer has both a result and an error"))
@@ -493,7 +498,6 @@ impl Link {
         !self.is_retired.load(Ordering::Acquire) && !self.closing.is_cancelled()
     }
 
-    /// Returns the error with which the connection ended.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().end.clone()
     }

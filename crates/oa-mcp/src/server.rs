@@ -366,7 +366,6 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns true if the tool of this name should be offered.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => tool.starts_with(start),
@@ -392,12 +391,10 @@ impl McpServer {
         self.offers.on_elicitation.is_some() || self.offers.on_sampling.is_some()
     }
 
-    /// Returns true if the server is a child process.
     pub(crate) fn is_program(&self) -> bool {
         matches!(self.target, Target::Stdio(_))
     }
 
-    /// Returns the secrets to mask in errors.
     pub(crate) fn secrets(&self) -> Secrets {
         match &self.target {
             Target::Stdio(spec) => {

@@ -134,6 +134,8 @@ impl Session {
         cx: Option<ToolContext>,
         timer: &mut Timer,
     ) -> Result<Value, Error> {
+        // The call is in one of three places: in the ticket until `rmcp` sends the request, then in the link,
+        // and after its answer or failure in neither. Dropping `Open` cancels it in the first two.
         let (reply, mut answer) = oneshot::channel();
         let beat = Arc::new(Notify::new());
         let written = Arc::new(AtomicBool::new(false));
@@ -152,6 +154,7 @@ impl Session {
         request.extensions.insert(ticket.clone());
         let request = ClientRequest::CustomRequest(request);
         let gone = || self.link.failure().unwrap_or_else(Link::closed).untaken(true);
+        // Waits only for room in the queue of `rmcp`. If it is dropped here, there is nothing to cancel.
         let sent =
             self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let id = match sent.map_err(|_| gone())?.id {
@@ -164,6 +167,7 @@ impl Session {
             Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };
         let Timer { patience, start, clock } = timer;
         let mut asking = self.link.asking.subscribe();
+        // A question pauses the clocks of all calls: over a pipe, the call that it belongs to is a guess.
         clock.set_paused(*asking.borrow_and_update() > 0, start.elapsed());
         let cancelled = async {
             match &cancel {
@@ -255,6 +259,7 @@ impl Timer {
 
     fn go_on(&mut self) {
         let now = self.start.elapsed();
+        // Silence counts from each request of a call anew, only the total from its first one.
         self.clock.set_paused(false, now);
         self.clock.beat(now);
     }
@@ -343,6 +348,7 @@ impl<'a> Questions<'a> {
 
 impl Drop for Questions<'_> {
     fn drop(&mut self) {
+        // Closed first, so that no question can arrive behind the ones that are refused here.
         self.waiting.close();
         let current = self.current.take().map(|(id, _)| id);
         let waiting = std::iter::from_fn(|| self.waiting.try_recv().ok()).map(|one| one.id);
@@ -375,6 +381,7 @@ impl Transport<RoleClient> for Wire {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         tokio::select! {
             biased;
+            // Never `None`: the link has the sender. First, so that `rmcp` gets what came before the end.
             message = self.incoming.recv() => message,
             () = self.link.ended.cancelled() => None,
         }

@@ -54,6 +54,8 @@ struct Running {
 
 impl Running {
     async fn supervise(mut self, stdout: ChildStdout, link: Arc<Link>) {
+        // Reads until the connection closes or the program is gone. If the program exits or stops reading,
+        // that only starts the timer `rest`, because answers that are still in the pipe count.
         let mut lines =
             Lines::new(BufReader::with_capacity(64 * 1024, stdout), link.limits.message_bytes);
         let mut status = None;
@@ -85,6 +87,7 @@ impl Running {
                     rest = Some(Instant::now() + REST);
                 }
                 // The program no longer reads. If it has also exited, that is the error to report.
+                // Guarded, because a finished `JoinHandle` panics when it is polled again.
                 _ = &mut self.writer, if !is_deaf => {
                     is_deaf = true;
                     rest = Some(Instant::now() + REST);
@@ -134,6 +137,7 @@ async fn at(time: Option<Instant>) {
 async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>, link: Arc<Link>) {
     loop {
         let message = tokio::select! {
+            // The queue first: the last messages, such as cancellations, are written before the end.
             biased;
             message = outgoing.recv() => message,
             () = link.closing.cancelled() => None,

@@ -48,6 +48,7 @@ impl Link {
                 "questions are allowed only while a tool is running",
             ));
         };
+        // As JSON, because `1` and `"1"` are different ids.
         let key = id.to_string();
         if key.len() > LONGEST_ID {
             return Err(HostRefusal::new(INVALID_REQUEST, "the id is too long"));
@@ -63,6 +64,8 @@ impl Link {
         }
         let cancel = Cancel::new();
         let question = Question { id: id.clone(), asked, cancel: cancel.clone() };
+        // Both under the lock: the call may answer at once, and `reply` ignores a question that is not yet in
+        // `asked`. The queue comes first, so that a question that does not fit leaves no entry.
         questions
             .try_send(question)
             .map_err(|_| HostRefusal::new(REFUSED, "too many questions are waiting for answers"))?;

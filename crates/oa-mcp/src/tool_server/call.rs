@@ -209,6 +209,7 @@ impl Connection {
     ) {
         let open = Running { connection: self, ticket: &subscription.ticket };
         let live = self.live();
+        // Before `last`, or a change between the two would be missed.
         let mut changes = live.subscribe();
         let mut seen = live.last();
         if out.send(subscription.acknowledgment().into()).await.is_err() {

@@ -96,7 +96,6 @@ impl Offer {
         self.executor.tools().contains(tool)
     }
 
-    /// Returns the result of `tools/list`.
     pub(crate) fn list(&self, is_stateless: bool) -> &str {
         if is_stateless { &self.list_stateless } else { &self.list }
     }
@@ -115,8 +114,8 @@ impl Catalog {
         Self { about, server, state, live, options, current, floor: RwLock::new(()) }
     }
 
-    /// Returns the current tools.
     pub(crate) fn offer(&self) -> Arc<Offer> {
+        // The locks are taken in this order: protocol, `current`, the state of `live`.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.revision != self.live.revision() {
             let offer = Offer::new(&self.live, Some(&current), &self.options, &self.server);

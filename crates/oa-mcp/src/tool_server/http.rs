@@ -127,6 +127,7 @@ impl HttpService {
     {
         self.guard.admit(&parts)?;
         if parts.method == Method::POST {
+            // What the headers can decide is decided before a body is read, unknown sessions included.
             check_message(&parts.headers, self.shared.runner.limits.body_bytes)?;
             if is_stateless(&parts.headers) {
                 let message = self.shared.read(body).await?;
@@ -160,7 +161,6 @@ impl HttpService {
     }
 }
 
-/// Returns the current time of tokio's clock.
 fn now() -> std::time::Instant {
     Instant::now().into_std()
 }
@@ -175,7 +175,6 @@ impl Shared {
         found.ok_or_else(unknown_session)
     }
 
-    /// Reads a body within its limits.
     async fn read<B>(&self, body: B) -> Result<Vec<u8>, Refusal>
     where
         B: Body + Send,
@@ -183,6 +182,7 @@ impl Shared {
     {
         let limits = &self.runner.limits;
         let reading = async {
+            // Within the timeout, so a client waits no longer for its place than for its body.
             let _place = self.bodies.acquire().await;
             let mut body = Box::pin(body);
             let mut bytes = Vec::new();
@@ -336,10 +336,10 @@ impl Shared {
 }
 
 fn is_busy(session: &Arc<Session>) -> bool {
+    // Called under the lock of the sessions, and takes that of the protocol; never the other way round.
     session.connection.is_busy()
 }
 
-/// Returns a response with an event stream.
 fn stream(messages: mpsc::Receiver<Event>, running: JoinSet<()>) -> Response<HttpBody> {
     let mut response = Response::new(HttpBody::events(messages, running));
     let headers = response.headers_mut();

@@ -35,12 +35,10 @@ impl Live {
         (state.revision, state.registry.clone())
     }
 
-    /// Returns a receiver that signals new notifications.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
 
-    /// Returns the number of the latest notification.
     pub(crate) fn last(&self) -> u64 {
         self.state().journal.last()
     }
@@ -55,6 +53,7 @@ impl Live {
             change(&mut state);
             state.journal.last()
         };
+        // Outside of the lock, so the numbers of two changes may arrive in the wrong order.
         self.news.send_if_modified(|news| {
             let is_newer = last > *news;
             *news = last.max(*news);

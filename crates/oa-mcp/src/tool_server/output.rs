@@ -54,7 +54,6 @@ impl<'a> Output<'a> {
         Some(notice("notifications/progress", &params))
     }
 
-    /// Returns the answer to the call.
     pub(crate) fn answer(
         &self,
         result: &ExecutionResult,

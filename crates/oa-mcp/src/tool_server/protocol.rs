@@ -116,7 +116,6 @@ impl Call {
         &self.ticket.key
     }
 
-    /// Returns the answer with this result.
     pub(crate) fn answer(&self, result: Value) -> String {
         match &self.server {
             Some(server) => answer(&self.id, &complete(result, server)),
@@ -222,7 +221,6 @@ impl Protocol {
         }
     }
 
-    /// Answers a request of the stateless version.
     fn stateless(
         &mut self,
         id: Value,
@@ -353,6 +351,8 @@ impl Protocol {
         of: Option<u64>,
         is_stateless: bool,
     ) -> Result<(Ticket, Cancel), Step> {
+        // With a number, the key is like `7/"a"`. No `requestId` equals it, because it is not JSON: clients
+        // without a session cannot cancel each other's calls. They cancel their own by closing the stream.
         let key = of.map_or_else(|| id.to_string(), |of| format!("{of}/{id}"));
         if self.open.contains_key(&key) {
             // With this id, the error would be taken for the answer to the running call.
@@ -405,6 +405,7 @@ impl Protocol {
 
     /// Ends a call. Returns true if it must be answered, false if it was already canceled or finished.
     pub(crate) fn finish(&mut self, ticket: &Ticket) -> bool {
+        // The id of a canceled call may already belong to a new one, which must go on.
         if self.open.get(&ticket.key).is_none_or(|open| open.number != ticket.number) {
             return false;
         }

@@ -74,6 +74,7 @@ async fn converse(
 ) {
     let connection = Arc::new(connection);
     let time = connection.limits().write_time;
+    // Before `last`, so that `changed` reports a change between the two. Otherwise it would be missed.
     let mut changes = connection.live().subscribe();
     let mut seen = connection.live().last();
     let mut calls = JoinSet::new();
@@ -135,6 +136,7 @@ async fn converse(
             break;
         }
     }
+    // Canceled calls still answer. The writer ends when the last sender is dropped; calls have clones of it.
     connection.end();
     let _ = tokio::time::timeout(LAST, async { while calls.join_next().await.is_some() {} }).await;
     drop((calls, out));

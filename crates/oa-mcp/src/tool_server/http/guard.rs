@@ -66,7 +66,6 @@ impl Guard {
     }
 }
 
-/// Checks the headers of a message.
 pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<(), Refusal> {
     let of = text(headers, CONTENT_TYPE).unwrap_or_default();
     if !of.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
@@ -99,7 +98,6 @@ pub(crate) fn mirrors(headers: &HeaderMap) -> Mirrors {
     mirrors
 }
 
-/// Checks the headers of a request for a stream.
 pub(crate) fn check_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     check_version(headers)?;
     if accepts(headers, "text/event-stream") {
@@ -137,6 +135,7 @@ fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
 
 /// Returns the value of a header that occurs exactly once.
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    // Of a header that occurs twice, a proxy in front may have checked the other value.
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() {

@@ -56,6 +56,7 @@ impl Follower {
     /// Sends notifications until another stream takes over, the session ends or the client disconnects.
     pub(crate) async fn run(mut self, out: mpsc::Sender<Event>, touch: impl Fn() + Send) {
         let mut changes = self.connection.live().subscribe();
+        // The first pass sends what the stream before this one has not.
         changes.mark_changed();
         let mut touches = tokio::time::interval(TOUCH);
         touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -63,6 +64,7 @@ impl Follower {
             tokio::select! {
                 biased;
                 turn = self.turn.wait_for(|turn| *turn != self.own_turn) => {
+                    // An error means that the session has ended and dropped its sender.
                     let _ = turn;
                     return;
                 }
@@ -78,6 +80,7 @@ impl Follower {
                 if out.send(Event { id: Some(event_id(number)), text }).await.is_err() {
                     return;
                 }
+                // Counted once queued: what a broken connection loses, a client resumes by `Last-Event-ID`.
                 self.told.fetch_max(number, Ordering::AcqRel);
             }
             self.seen = last;
@@ -86,12 +89,10 @@ impl Follower {
     }
 }
 
-/// Returns the event id of a notification.
 pub(crate) fn event_id(number: u64) -> String {
     format!("n{number}")
 }
 
-/// Returns the notification number of an event id.
 pub(crate) fn number_of(event_id: &str) -> Option<u64> {
     event_id.strip_prefix('n')?.parse().ok()
 }
