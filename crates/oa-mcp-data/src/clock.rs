@@ -60,6 +60,7 @@ impl CallClock {
 
     /// Records a sign of life from the server.
     pub fn beat(&mut self, now: Duration) {
+        // Resuming adds the whole pause to this, so that silence counts from the end of the pause.
         self.quiet_since = self.paused.unwrap_or(now);
     }
 

@@ -80,6 +80,8 @@ impl Elicitation {
     /// Lists the problems by field.
     pub fn check(&self, content: Value) -> Result<Value, ArgumentError> {
         let ElicitationMode::Form { schema } = &self.mode else { return Ok(json!({})) };
+        // The shared checks allow fields that the schema does not name, and ignore formats. A server must not
+        // get more than it has asked for, so both are checked here.
         let content = check_arguments(schema, content)?;
         let fields = schema.get("properties").and_then(Value::as_object);
         for (name, value) in content.as_object().into_iter().flatten() {
@@ -115,6 +117,7 @@ impl Elicitation {
             }
             Some("url") => {
                 let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
+                // ASCII only: letters of other scripts can imitate a host, and Punycode can express them.
                 let is_web = url.starts_with("https://") || url.starts_with("http://");
                 let is_plain = url.len() <= URL && url.bytes().all(|byte| byte.is_ascii_graphic());
                 if !is_web || !is_plain {
@@ -195,6 +198,7 @@ fn has_format(text: &str, format: &str) -> bool {
     match format {
         "date" => like(text, "0000-00-00"),
         "date-time" => {
+            // `2026-11-22T10:00:00` has 19 bytes. In a pattern, `0` stands for any digit.
             let (start, zone) = text.split_at_checked(19).unwrap_or((text, ""));
             let zone = zone.strip_prefix('.').map_or(zone, |fraction| {
                 fraction.trim_start_matches(|digit: char| digit.is_ascii_digit())

@@ -54,6 +54,7 @@ impl Hello {
             return Err(format!("the answer to server/discover has no versions: {excerpt}"));
         };
         let versions: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
+        // Only the stateless version is of use: who asks this has no handshake, or was refused it.
         if !versions.contains(&STATELESS) {
             return Err(unknown(&secrets.excerpt(&versions.join(", "), 200)));
         }

@@ -27,6 +27,9 @@ fn part(text: &str, room: usize, marks_changes: bool) -> String {
     if plain.len() <= room && (plain == text && !plain.is_empty() || !marks_changes) {
         return plain;
     }
+    // `files.read` becomes `files_read_059c287d` and `files/read` becomes `files_read_6d45e1c1`. The hash is
+    // that of the whole original, so names that differ only behind the cut stay different. The text is ASCII,
+    // so it can be cut anywhere, and `room` is at least `PREFIX`, which is more than `MARK`.
     let kept = plain.len().min(room - MARK);
     format!("{}_{:08x}", &plain[..kept], hash(text))
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 pub fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
     let done = params.get("progress").and_then(Value::as_f64)?;
     let total = params.get("total").and_then(Value::as_f64);
+    // `3` of `10` are steps; `0.5`, or `1.5` of `3`, is 50 %.
     let is_whole = |number: f64| number >= 0.0 && number.fract() == 0.0;
     let progress = if is_whole(done) && total.is_none_or(is_whole) {
         Progress::new(done as u64, total.map(|total| total as u64))

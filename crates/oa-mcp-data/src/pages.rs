@@ -22,6 +22,7 @@ impl Pages {
         if self.read == self.limit {
             return None;
         }
+        // Counted before it is sent, so a server that repeats its cursor forever ends at the limit.
         self.read += 1;
         self.next.take()
     }

@@ -22,6 +22,11 @@ pub(crate) fn is_plain(pattern: &str) -> bool {
         Some(rest) if !rest.ends_with('\\') => rest,
         _ => pattern,
     };
+    // The grammar that is followed:
+    //   alternatives = sequence *("|" sequence)
+    //   sequence     = 1*(atom [repetition])
+    //   atom         = "\" escape / "[" class "]" / "(" ["?:"] alternatives ")" / any other character
+    // Whatever it does not cover, such as lookarounds, back references and lazy repetitions, is not plain.
     let mut rest = pattern.chars().peekable();
     alternatives(&mut rest, DEPTH, REPETITIONS).is_some() && rest.next().is_none()
 }
@@ -64,10 +69,13 @@ fn sequence(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()>
             _ => {}
         }
         let times = repetition(rest)?;
+        // How often a group repeats is known only behind it, so its content is read again with what is left:
+        // in `(a{500}){500}` first with 1,000 repetitions, then with 1,000 / 500 = 2, which `{500}` exceeds.
         let left = most / times.max(1);
         if left == 0 {
             return None;
         }
+        // A level of nesting may be read twice, so the innermost one 2^7 times with a `DEPTH` of 8.
         if let Some(mut inner) = group.filter(|_| times > 1) {
             alternatives(&mut inner, depth, left)?;
         }
@@ -78,6 +86,7 @@ fn sequence(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()>
 /// Reads a repetition, if there is one, and returns its count.
 fn repetition(rest: &mut Peekable<Chars<'_>>) -> Option<u32> {
     let times = match rest.peek() {
+        // Loops in a grammar, and not expanded like counted repetitions, so they cost nothing.
         Some('*' | '+' | '?') => {
             rest.next();
             1
@@ -131,10 +140,13 @@ fn class(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
             ']' => return (!is_empty).then_some(()),
             '[' => return None,
             '\\' => {
+                // `[\.-z]` begins a range, `[\d-z]` does not.
                 let escaped = *rest.peek()?;
                 escape(rest)?;
                 escaped.is_ascii_punctuation().then_some(escaped)
             }
+            // Elsewhere, a hyphen is a literal: `[-a]`, `[a-]`. After a class or a range, as in `[\d-z]` and
+            // `[a-c-e]`, engines disagree on what it means.
             '-' if !is_empty && rest.peek() != Some(&']') => {
                 let (from, to) = (from?, rest.next()?);
                 let is_simple = !matches!(to, '[' | '\\') && !to.is_control();

@@ -78,6 +78,7 @@ impl UnconfirmedTool {
 /// Returns the hash of a tool as its server describes it, over everything that models and rules see.
 #[must_use]
 pub fn tool_hash(tool: &Value) -> String {
+    // The original texts: what is cut or left out of the offered form also changes the hash.
     let said = json!({
         "name": tool["name"],
         "title": tool["title"],

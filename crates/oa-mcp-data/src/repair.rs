@@ -41,6 +41,7 @@ fn repair(keywords: &mut Map<String, Value>) {
             kept.insert(keyword, value);
         }
     }
+    // After the loop, so that a `minLength` that was left out does not take the `maxLength` with it.
     for (least, most) in
         [("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")]
     {
@@ -82,14 +83,15 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
             let named = named.iter().filter_map(|(name, of)| Some((name.clone(), schema(of)?)));
             Some(Value::Object(named.collect()))
         }
+        // Definitions that match nothing stay, unlike properties, because references may point to them.
         "$defs" | "definitions" => {
             let Value::Object(named) = value else { return None };
-            // References may point to these.
             let named = named.iter().map(|(name, of)| {
                 (name.clone(), schema(of).unwrap_or_else(|| json!({ "not": {} })))
             });
             Some(Value::Object(named.collect()))
         }
+        // A part that nothing can match is no alternative. In `allOf`, leaving it out only allows more.
         "anyOf" | "oneOf" | "allOf" => some(value.as_array()?.iter().filter_map(schema)),
         // A list ends before the first item that nothing can match.
         "prefixItems" => some(value.as_array()?.iter().map_while(schema)),
@@ -99,6 +101,7 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         "items" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
             value.is_object().then(|| schema(&value)).flatten()
         }
+        // Booleans stay here: `false` closes an object, and strict model servers demand it.
         "additionalProperties"
         | "additionalItems"
         | "unevaluatedItems"
@@ -135,6 +138,8 @@ fn is_empty_range(keywords: &Map<String, Value>) -> bool {
     let lower = [least, above].into_iter().flatten().reduce(f64::max);
     let upper = [most, below].into_iter().flatten().reduce(f64::min);
     let Some((lower, upper)) = lower.zip(upper) else { return false };
+    // Bounds that are 2 apart have a whole number between them, even if they are fractions or exclusive.
+    // Closer ones, such as 0.2 and 0.8, are taken for empty, except closed whole ones, which may be equal.
     let is_whole = lower.fract() == 0.0 && upper.fract() == 0.0;
     let is_closed = above.is_none()
         && below.is_none()
@@ -146,6 +151,9 @@ fn is_empty_range(keywords: &Map<String, Value>) -> bool {
 /// Replaces references that model servers do not follow: those to the root schema and those with escapes. Their targets
 /// are copied to new definitions.
 fn plain_references(mut root: Value) -> Value {
+    // An example, where R is `{ "$ref": "#/$defs/part_1" }`:
+    //   before: { "items": { "$ref": "#" } }
+    //   after:  { "items": R, "$defs": { "part_1": { "items": R } } }
     let mut found = Vec::new();
     references(&root, &mut found);
     if found.is_empty() {
@@ -156,6 +164,7 @@ fn plain_references(mut root: Value) -> Value {
     } else {
         "$defs"
     };
+    // The server's own definitions may have such names.
     let is_taken = |name: &str| root.get(home).is_some_and(|defs| defs.get(name).is_some());
     let mut moved = Vec::new();
     let mut number = 0_usize;
@@ -168,6 +177,7 @@ fn plain_references(mut root: Value) -> Value {
             }
         };
         let mut part = resolve(&root, &reference).cloned().unwrap_or_else(|| json!({}));
+        // Definitions stay at the root: in the copy, they would double the size for nothing.
         if let (Value::Object(part), "#") = (&mut part, &*reference) {
             part.shift_remove("$defs");
             part.shift_remove("definitions");
@@ -180,6 +190,7 @@ fn plain_references(mut root: Value) -> Value {
             defs[name.as_str()] = part.clone();
         }
     }
+    // After the copies are in place, because they contain such references, too.
     rename(&mut root, &|reference| {
         let (_, name, _) = moved.iter().find(|(from, ..)| from == reference)?;
         Some(format!("#/{home}/{name}"))
@@ -229,6 +240,7 @@ fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
+        // A fragment is escaped twice: `%2F` is decoded here, `~1` by `Value::pointer`.
         if *first == b'%' {
             let digits = std::str::from_utf8(after.get(..2)?).ok()?;
             bytes.push(u8::from_str_radix(digits, 16).ok()?);

@@ -56,6 +56,7 @@ impl CallReply {
             _ => return Err("the server's requestState is not a string".to_owned()),
         };
         if requests.is_empty() && state.is_none() {
+            // The request would be sent again unchanged. With a state alone, the server wants time.
             return Err("the server asked for input without saying which".to_owned());
         }
         Ok(Self::Asks(InputRequest { requests, state }))
@@ -168,6 +169,7 @@ impl Rounds {
             state: asked.state,
             wait: match self.idle {
                 0 => Duration::ZERO,
+                // 50, 100, 200, .. ms. The shift is capped, because the limit of rounds may be any number.
                 idle => WAIT.saturating_mul(1 << (idle - 1).min(10)).min(LONGEST_WAIT),
             },
         };
@@ -177,6 +179,7 @@ impl Rounds {
                 "elicitation/create" | "roots/list" | "sampling/createMessage" => {
                     host.read(method, request.get("params").unwrap_or(&Value::Null))
                 }
+                // Not left to `Host::read`, which answers a ping. A round may not contain one.
                 _ => {
                     let what = "the server asked for something that the protocol does not allow";
                     return Err(RoundError::Protocol(what.to_owned()));
@@ -234,6 +237,7 @@ impl Round {
     /// removes those of the previous round.
     pub fn finish(self, params: &mut Value) {
         let Some(params) = params.as_object_mut() else { return };
+        // A server that asks again without a state must not get the one of an earlier round.
         params.remove("inputResponses");
         params.remove("requestState");
         if !self.answers.is_empty() {

@@ -78,6 +78,7 @@ impl Sampling {
     ///
     /// Describes the problem with the request.
     pub fn read(params: &Value, server: &str, name: String, tokens: u32) -> Result<Self, String> {
+        // Refused instead of ignored: the server expects calls of these tools in the answer.
         if params.get("tools").is_some_and(|tools| !tools.is_null()) {
             return Err("this client's model has no tools".to_owned());
         }

@@ -64,6 +64,7 @@ impl Schema {
         }
         check_references(&checked, &checked)?;
         let repaired = repaired(&checked);
+        // Repairs may copy the targets of references, so what is offered can be larger than what was read.
         let size = serde_json::to_string(&repaired).map_or(usize::MAX, |text| text.len());
         if size > limit.saturating_mul(2) {
             return Err(format!("its schema as offered has {size} bytes, more than twice {limit}"));
@@ -97,6 +98,7 @@ fn below(
             }
             _ => match value {
                 Value::Array(parts) => parts.iter_mut().try_for_each(&mut *visit)?,
+                // An unknown keyword may have schemas, so what looks like one there is treated as one.
                 value => visit(value)?,
             },
         }
@@ -138,12 +140,15 @@ fn check_circle<'a>(
 ) -> Result<(), String> {
     const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "else", "if", "not", "oneOf", "then"];
     let circle = || "its schema has a circular reference".to_owned();
+    // References that fork can be without a circle and still take exponential time: with `a` as two
+    // references to `b`, `b` as two to `c` and so on. They are refused as well.
     *work = work.checked_sub(1).ok_or_else(circle)?;
     let Some(keywords) = schema.as_object() else { return Ok(()) };
     if let Some(reference) = keywords.get("$ref").and_then(Value::as_str) {
         if seen.contains(&reference) {
             return Err(circle());
         }
+        // The path from the start, not everything visited: two branches may lead to the same definition.
         seen.push(reference);
         check_circle(target(schema, root)?, root, seen, work)?;
         seen.pop();
@@ -197,6 +202,7 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
         return Err("its schema has no portable form".to_owned());
     };
     *work = left;
+    // Keywords beside a reference replace those of its target, such as the description of one use.
     let mut copy = target(schema, root)?.clone();
     if let (Value::Object(copy), Some(beside)) = (&mut copy, schema.as_object()) {
         for (keyword, value) in beside {

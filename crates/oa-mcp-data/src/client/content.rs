@@ -39,6 +39,7 @@ pub fn tool_result(
     }
     blocks.extend(images.iter().map(image));
     let mut content = json!({ "content": blocks });
+    // The protocol defines this member as an object. Other values are in the text alone.
     if value.is_object() {
         content["structuredContent"] = value;
     }

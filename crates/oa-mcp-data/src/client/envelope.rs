@@ -65,6 +65,11 @@ impl Envelope {
         let meta = params.get("_meta");
         let field = |name: &str| meta.and_then(|meta| meta.get(name));
         let malformed = |why: &str| Self::Refused(error(id, INVALID_PARAMS, why));
+        // First the version, from the metadata and the place where the request arrived:
+        //   metadata        lines          session over HTTP    POST without a session
+        //   none            conversation   conversation         malformed
+        //   a version       stateless      header mismatch      stateless, if the header agrees
+        // Then the rest of the metadata.
         let version = match (field(VERSION), origin) {
             // This begins a conversation, whatever its metadata.
             (_, Origin::Lines | Origin::Session) if method == "initialize" => return Self::None,
@@ -73,6 +78,7 @@ impl Envelope {
             (None, Origin::Post(_)) => {
                 return malformed(&format!("_meta must have {VERSION}, and {CAPABILITIES}"));
             }
+            // These exist only in the stateless version.
             (None, _) if matches!(method, "server/discover" | "subscriptions/listen") => {
                 return malformed(&format!("_meta must have {VERSION}, and {CAPABILITIES}"));
             }
@@ -86,6 +92,7 @@ impl Envelope {
             Origin::Lines => {}
             Origin::Session => return mismatch("mcp-protocol-version"),
             Origin::Post(mirrors) => {
+                // Before the version is judged: whoever reads only the header must not see another one.
                 if mirrors.version.as_deref() != Some(version) {
                     return mismatch("mcp-protocol-version");
                 }
@@ -141,6 +148,7 @@ impl Mirrors {
     fn names(&self, name: &str) -> bool {
         let Some(header) = self.name.as_deref() else { return false };
         match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+            // Encodes instead of decoding: only the canonical encoding is accepted, and no decoder is needed.
             Some(encoded) => encoded == base64(name.as_bytes()),
             None => header == name,
         }
@@ -199,6 +207,7 @@ pub fn enclose(
 /// Returns a text as a header value, in base64 if it would not arrive unchanged.
 fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    // HTTP trims values, and a plain name that looks encoded would be decoded.
     if is_plain && text.trim() == text && !text.starts_with("=?base64?") {
         return text.to_owned();
     }
@@ -213,6 +222,7 @@ fn base64(bytes: &[u8]) -> String {
         let bits = of(0) << 16 | of(1) << 8 | of(2);
         for digit in 0..4_usize {
             let place = (bits >> (18 - 6 * digit)) & 63;
+            // n bytes fill n + 1 digits; the rest is padding.
             let is_there = digit <= three.len();
             text.push(if is_there { char::from(DIGITS[place as usize]) } else { '=' });
         }

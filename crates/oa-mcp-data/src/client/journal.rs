@@ -43,6 +43,7 @@ impl Journal {
         self.last += 1;
         self.bytes += text.len();
         self.lines.push_back((self.last, level, text.into()));
+        // `bytes` is the sum over `lines`, so the subtraction cannot underflow.
         while self.lines.len() > LINES || self.bytes > BYTES && self.lines.len() > 1 {
             let Some((_, _, oldest)) = self.lines.pop_front() else { break };
             self.bytes -= oldest.len();
@@ -62,6 +63,7 @@ impl Journal {
         let mut news: Vec<_> = lines
             .map(|(number, level, text)| (*number, News::Log(*level, Arc::clone(text))))
             .collect();
+        // Only the last change has a number: a reader that lists the tools after it has seen them all.
         if self.changed > seen {
             let place = news.partition_point(|(number, _)| *number < self.changed);
             news.insert(place, (self.changed, News::ToolsChanged));

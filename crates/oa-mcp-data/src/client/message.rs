@@ -54,7 +54,7 @@ pub enum Incoming {
 ///
 /// The JSON of the answer to input that cannot be read at all.
 pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
-    // A value takes much more memory than its text: `[0,0,0,..]`.
+    // Counted before parsing, because a value takes much more memory than its text: `[0,0,0,..]`.
     if values(bytes) > most_values {
         let why = format!("the message has more than {most_values} values");
         return Err(error(&Value::Null, INVALID_REQUEST, &why));
@@ -77,6 +77,7 @@ fn message(mut value: Value) -> Incoming {
         return Incoming::Invalid { id: Value::Null, why: "a message must be an object" };
     };
     let id = message.shift_remove("id");
+    // Answers to any other id have the id null, as JSON-RPC demands for ids that cannot be read.
     let is_id = matches!(id, Some(Value::Number(_) | Value::String(_)));
     let known = id.clone().filter(|_| is_id).unwrap_or_default();
     let invalid = |why| Incoming::Invalid { id: known.clone(), why };
@@ -101,6 +102,8 @@ fn message(mut value: Value) -> Incoming {
 
 /// Returns an upper bound of the number of JSON values in a text, without parsing it.
 pub(crate) fn values(bytes: &[u8]) -> usize {
+    // Each value or name except the first follows one of the four separators. Invalid JSON may be miscounted,
+    // but is refused anyway.
     let (mut count, mut is_text, mut is_escaped) = (1, false, false);
     for byte in bytes {
         match byte {

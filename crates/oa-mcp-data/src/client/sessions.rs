@@ -58,6 +58,7 @@ impl<T: Clone> ClientSessions<T> {
         if self.open.len() >= self.most {
             let idle = self.open.iter().filter(|(_, session)| !is_busy(&session.client));
             let oldest = idle.min_by_key(|(_, session)| session.used).map(|(id, _)| id.clone());
+            // Its client gets a 404 for the next request, and begins a new session.
             self.open.remove(&oldest.ok_or(Full)?);
         }
         self.open.insert(id, Session { client, used: now });

@@ -35,6 +35,7 @@ impl LineSplitter {
             used += part.len() + usize::from(end.is_some());
             if self.is_skipping || self.line.len() + part.len() > self.limit {
                 self.is_skipping = true;
+                // Not `clear`, so that the memory of a long line is free while the rest of it is skipped.
                 self.line = Vec::new();
             } else {
                 self.line.extend_from_slice(part);

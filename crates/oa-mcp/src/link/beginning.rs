@@ -59,8 +59,8 @@ impl Link {
         });
         match hello {
             Ok(hello) => {
-                // `rmcp` waits for an answer to `initialize`, whichever request the server answered. It is told
-                // a version with a handshake, or it would add its own metadata to each request.
+                // `rmcp` waits for an answer to `initialize`, whichever request the server answered. It is
+                // told a version with a handshake, or it would add its own metadata to each request.
                 let (id, is_stateless) = (state.beginning.initialize, hello.is_stateless());
                 let version =
                     if is_stateless { VERSIONS[VERSIONS.len() - 1] } else { &*hello.version };
