@@ -69,7 +69,7 @@ mod tests {
     use super::{Arguments, help};
 
     #[test]
-    fn help_is_what_stands_at_the_top() {
+    fn help_is_the_head_of_the_source() {
         let source = "//! Adds.\n//!\n//!     run -- --fast\n\nuse std::env;\n//! no\n";
         assert_eq!(help(source), "Adds.\n\n    run -- --fast\n");
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_values_stand_anywhere_among_the_words() {
+    fn flags_and_words_mix_in_any_order() {
         let mut read = arguments("what --yes is --in folder this");
         assert_eq!(read.value("--in"), Ok(Some("folder".to_owned())));
         assert!(read.flag("--yes") && !read.flag("--yes"));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn unknown_arguments_are_errors() {
         assert!(arguments("--in").value("--in").is_err());
         assert_eq!(
             arguments("a --yess").words().unwrap_err(),

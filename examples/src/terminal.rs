@@ -184,7 +184,7 @@ mod tests {
     use super::{BOLD, LONGEST, Terminal, show_call, show_result, show_value};
 
     #[test]
-    fn escape_sequences_of_others_do_not_reach_the_terminal() {
+    fn foreign_escape_sequences_are_escaped() {
         let terminal = Terminal { has_colors: true, ..Terminal::new() };
         assert_eq!(
             terminal.paint(BOLD, "a\x1b]0;b\x07\n\u{9b}2J"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_read_like_calls() {
+    fn calls_are_shown_with_their_arguments() {
         let call = ToolUseBlock::new("c1", "add", json!({ "a": 25, "b": 1.5, "note": "x" }));
         assert_eq!(show_call(&call), r#"add(a: 25, b: 1.5, note: "x")"#);
         assert_eq!(show_value(&json!(42.0)), "42");

@@ -53,7 +53,7 @@ fn without_ids(calls: &[ToolUseBlock]) -> Vec<(&str, &Value)> {
 }
 
 #[test]
-fn a_forced_one_comes_whole_with_arguments_that_match_the_schema() {
+fn forced_calls_match_the_schema() {
     check(Wanted::Any, async |server| {
         let forced = tools(1, &json!({ "tool_choice": "required" }));
         let options = server.options().seed(3).extra_body(forced).build().unwrap();
@@ -76,7 +76,7 @@ fn a_forced_one_comes_whole_with_arguments_that_match_the_schema() {
 }
 
 #[test]
-fn one_named_is_that_one() {
+fn named_tool_choice_calls_that_tool() {
     check(Wanted::Any, async |server| {
         let choice = json!({ "type": "function", "function": { "name": "add" } });
         let named = tools(2, &json!({ "tool_choice": choice }));
@@ -97,7 +97,7 @@ fn one_named_is_that_one() {
 }
 
 #[test]
-fn calls_come_after_everything_else() {
+fn calls_come_last() {
     check(Wanted::Tiny, async |server| {
         let members = tools(2, &json!({ "chat_template_kwargs": { "enable_thinking": true } }));
         let options = server.options().seed(2).extra_body(members).build().unwrap();
@@ -110,7 +110,7 @@ fn calls_come_after_everything_else() {
 }
 
 #[test]
-fn several_in_one_answer_have_ids_of_their_own() {
+fn parallel_calls_have_distinct_ids() {
     check(Wanted::Any, async |server| {
         let prompt = "What is the weather in Paris, and what in Rome? Call the tool for each.";
         let mut ids = HashSet::new();
@@ -139,7 +139,7 @@ fn several_in_one_answer_have_ids_of_their_own() {
 }
 
 #[test]
-fn streamed_they_are_those_of_the_unstreamed_answer() {
+fn streamed_calls_equal_unstreamed_ones() {
     check(Wanted::Tiny, async |server| {
         for seed in 1..=5 {
             let options = || server.options().seed(seed).extra_body(tools(2, &json!({})));
@@ -153,7 +153,7 @@ fn streamed_they_are_those_of_the_unstreamed_answer() {
 }
 
 #[test]
-fn one_cut_by_max_tokens_is_an_error_and_never_a_call() {
+fn calls_cut_by_max_tokens_are_errors() {
     check(Wanted::Any, async |server| {
         let members = tools(1, &json!({ "tool_choice": "required" }));
         let options = server.options().seed(2).max_tokens(24).extra_body(members);
@@ -175,7 +175,7 @@ fn one_cut_by_max_tokens_is_an_error_and_never_a_call() {
 }
 
 #[test]
-fn cut_anywhere_only_those_that_were_whole_are_calls() {
+fn cut_answers_keep_only_whole_calls() {
     check(Wanted::Tiny, async |server| {
         let options = || server.options().seed(2).extra_body(tools(2, &json!({})));
         let whole = ask(&options().build().unwrap(), PROMPT).await.unwrap();

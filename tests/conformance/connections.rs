@@ -64,7 +64,7 @@ fn dropping_a_stream_frees_its_slot() {
 }
 
 #[test]
-fn an_interrupt_frees_the_slot_and_the_next_prompt_is_answered() {
+fn interrupts_free_the_slot() {
     check_alone(Wanted::Tiny, async |server| {
         until_idle(server, NOTICE_READING).await.expect("no slot works for another test");
         let endless = json!({ "max_tokens": -1, "ignore_eos": true });
@@ -94,7 +94,7 @@ fn an_interrupt_frees_the_slot_and_the_next_prompt_is_answered() {
 }
 
 #[test]
-fn dropping_a_question_closes_its_connection_and_frees_its_slot() {
+fn dropping_a_query_closes_its_connection() {
     check_alone(Wanted::Tiny, async |server| {
         until_idle(server, NOTICE_READING).await.expect("no slot works for another test");
         let connections = Connections::default();
@@ -118,7 +118,7 @@ fn dropping_a_question_closes_its_connection_and_frees_its_slot() {
 }
 
 #[test]
-fn streams_at_once_do_not_mix() {
+fn concurrent_streams_do_not_mix() {
     check(Wanted::Tiny, async |server| {
         let options = |seed| {
             let long = json!({ "ignore_eos": true });
@@ -151,7 +151,7 @@ fn streams_at_once_do_not_mix() {
 }
 
 #[test]
-fn fifty_questions_one_after_the_other_are_answered_and_leave_nothing_open() {
+fn sequential_queries_leave_nothing_open() {
     check(Wanted::Any, async |server| {
         if !server.base_url.starts_with("http://") {
             return skipped("connections are counted without TLS");
@@ -177,7 +177,7 @@ fn fifty_questions_one_after_the_other_are_answered_and_leave_nothing_open() {
 }
 
 #[test]
-fn comments_that_keep_a_connection_alive_neither_begin_nor_end_the_wait() {
+fn comments_do_not_affect_timeouts() {
     check(Wanted::Keyed, async |server| {
         let long = "word ".repeat(5500);
         let comments = Comments::default();

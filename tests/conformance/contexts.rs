@@ -19,7 +19,7 @@ const CONTEXT: u64 = 2_048;
 const CALLS: usize = 40;
 
 #[test]
-fn of_ten_contexts_comes_to_its_end_by_clearing_and_dropping() {
+fn long_turns_end_by_clearing_and_dropping() {
     check(Wanted::Short, async |server| {
         let (how, largest) = run(server, Overflow::DropOldest).await;
         println!("at most {largest} tokens at once: {how:?}");
@@ -29,7 +29,7 @@ fn of_ten_contexts_comes_to_its_end_by_clearing_and_dropping() {
 }
 
 #[test]
-fn of_ten_contexts_comes_to_its_end_by_clearing_and_summaries() {
+fn long_turns_end_by_clearing_and_summaries() {
     check(Wanted::Short, async |server| {
         let (how, largest) = run(server, Overflow::Summarize).await;
         println!("at most {largest} tokens at once: {how:?}");

@@ -9,7 +9,7 @@ use crate::server::{Wanted, check};
 const GRAMMAR: &str = r#"root ::= "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"unit\": \"celsius\"}}\n</tool_call>""#;
 
 #[test]
-fn tagged_json_goes_all_the_way_without_function_calling() {
+fn tagged_json_runs_a_whole_turn() {
     check(Wanted::Tiny, async |server| {
         let runs = std::sync::Arc::default();
         let in_text = || options(server, &runs).tool_mode(ToolMode::TaggedJson).seed(3);

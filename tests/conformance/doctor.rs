@@ -7,7 +7,7 @@ use open_agent::{
 use crate::server::{Wanted, check};
 
 #[test]
-fn finds_nothing_to_mend() {
+fn all_findings_are_ok() {
     check(Wanted::Tiny, async |server| {
         let report = doctor(&server.options().seed(2).build().unwrap()).await.unwrap();
         println!("{report}");
@@ -26,7 +26,7 @@ fn finds_nothing_to_mend() {
 }
 
 #[test]
-fn writes_a_profile_that_an_agent_can_work_with() {
+fn the_profile_configures_an_agent() {
     check(Wanted::Tiny, async |server| {
         let report = doctor(&server.options().seed(3).build().unwrap()).await.unwrap();
         let profile = ServerProfile::from_json(&report.profile.to_json()).unwrap();
@@ -41,7 +41,7 @@ fn writes_a_profile_that_an_agent_can_work_with() {
 }
 
 #[test]
-fn says_that_a_key_is_wanted_and_does_not_tell_it() {
+fn keys_are_requested_but_not_shown() {
     check(Wanted::Keyed, async |server| {
         let without = AgentOptions::builder().base_url(&server.base_url).model(&server.model);
         let report = doctor(&without.build().unwrap()).await.unwrap();
@@ -58,7 +58,7 @@ fn says_that_a_key_is_wanted_and_does_not_tell_it() {
 }
 
 #[test]
-fn finds_broken_calls() {
+fn broken_calls_are_found() {
     check(Wanted::Broken, async |server| {
         let mut broken = 0;
         for seed in 1..=3 {
@@ -72,7 +72,7 @@ fn finds_broken_calls() {
 }
 
 #[test]
-fn has_something_to_say_of_any_server() {
+fn any_server_gets_a_full_report() {
     check(Wanted::Any, async |server| {
         let report = doctor(&server.options().build().unwrap()).await.unwrap();
         println!("{report}");

@@ -14,7 +14,7 @@ async fn refusal(server: &Server, members: serde_json::Value) -> Option<Error> {
 }
 
 #[test]
-fn one_in_the_middle_of_a_stream_comes_after_what_came_before() {
+fn stream_errors_follow_earlier_output() {
     check(Wanted::Broken, async |server| {
         let parameters =
             json!({ "type": "object", "properties": { "city": { "type": "string" } } });
@@ -38,7 +38,7 @@ fn one_in_the_middle_of_a_stream_comes_after_what_came_before() {
 }
 
 #[test]
-fn a_prompt_beyond_the_context_is_an_overflow() {
+fn long_prompts_are_context_overflows() {
     check(Wanted::Tiny, async |server| {
         let options = server.options().max_tokens(10).build().unwrap();
         let error = ask(&options, &"word ".repeat(6000)).await.unwrap_err();
@@ -51,7 +51,7 @@ fn a_prompt_beyond_the_context_is_an_overflow() {
 }
 
 #[test]
-fn without_the_key_it_is_401_and_with_it_there_is_an_answer() {
+fn requests_without_the_key_are_401() {
     check(Wanted::Keyed, async |server| {
         let options = || {
             AgentOptions::builder().base_url(&server.base_url).model(&server.model).max_tokens(4)
@@ -111,7 +111,7 @@ fn a_member_of_the_wrong_type_is_400() {
 }
 
 #[test]
-fn a_mistake_of_ours_which_is_called_500_keeps_its_words() {
+fn errors_with_500_keep_their_message() {
     check(Wanted::Tiny, async |server| {
         let error =
             refusal(server, json!({ "tools": { "a": 1 } })).await.expect("no list of tools");

@@ -7,7 +7,7 @@ use crate::answer::ask;
 use crate::server::{Wanted, check};
 
 #[test]
-fn a_schema_is_kept_to() {
+fn output_matches_the_schema() {
     check(Wanted::Any, async |server| {
         let schema = json!({
             "type": "object",
@@ -46,7 +46,7 @@ fn a_schema_is_kept_to() {
 }
 
 #[test]
-fn an_object_of_json_is_one() {
+fn json_object_output_is_an_object() {
     check(Wanted::Any, async |server| {
         let format = json!({ "type": "json_object" });
         let options = server.options().seed(2).response_format(format).build().unwrap();

@@ -59,7 +59,7 @@ pub(crate) fn check_pairing(history: &[Message]) {
 }
 
 #[test]
-fn of_one_two_and_three_rounds_come_to_prose() {
+fn several_rounds_end_in_text() {
     check(Wanted::Tiny, async |server| {
         let mut most = 0;
         for rounds in 1..=3 {
@@ -83,7 +83,7 @@ fn of_one_two_and_three_rounds_come_to_prose() {
 }
 
 #[test]
-fn of_any_model_come_to_an_end() {
+fn turns_of_any_model_end() {
     check(Wanted::Any, async |server| {
         let runs = Arc::default();
         let options = options(server, &runs).build().unwrap();
@@ -100,7 +100,7 @@ fn of_any_model_come_to_an_end() {
 }
 
 #[test]
-fn without_end_are_ended_by_the_limit_and_go_on_from_there() {
+fn the_round_limit_ends_endless_turns() {
     check(Wanted::Tiny, async |server| {
         let runs = Arc::default();
         let prompt = format!("{PROMPT} [rounds=max]");
@@ -130,7 +130,7 @@ fn without_end_are_ended_by_the_limit_and_go_on_from_there() {
 }
 
 #[test]
-fn with_calls_that_were_cut_off_tell_the_model_and_are_mended() {
+fn turns_continue_after_cut_calls() {
     check(Wanted::Tiny, async |server| {
         let runs = Arc::default();
         let cut = options(server, &runs).seed(3).max_tokens(25).max_tool_iterations(1);
@@ -156,7 +156,7 @@ fn with_calls_that_were_cut_off_tell_the_model_and_are_mended() {
 }
 
 #[test]
-fn broken_in_the_middle_by_the_server_leave_a_client_that_can_go_on() {
+fn turns_continue_after_a_server_error() {
     check(Wanted::Broken, async |server| {
         let runs = Arc::default();
         let mut failures = 0;
@@ -177,7 +177,7 @@ fn broken_in_the_middle_by_the_server_leave_a_client_that_can_go_on() {
 }
 
 #[test]
-fn in_manual_mode_are_the_callers() {
+fn manual_turns_run_with_caller_results() {
     check(Wanted::Tiny, async |server| {
         let tool = weather(&Arc::default());
         let options = server.options().seed(2).tool(tool).build().unwrap();

@@ -29,7 +29,8 @@ async fn connect(server: McpServer) -> Connected {
     Servers::new().add(server.required()).connect().await.expect("a server of MCP")
 }
 
-/// Why the server has not taken a request; an answer that is cut or makes no sense is one.
+/// Returns the reason why the server rejected a request. Any answer counts as accepted, even one that is cut or
+/// makes no sense.
 async fn refusal(server: &Server, tools: &[Arc<dyn Tool>], mode: ToolMode) -> Option<String> {
     let mut options = server.options().seed(3).max_tokens(24).tool_mode(mode.clone());
     options = options.tools(tools.iter().cloned());
@@ -57,7 +58,7 @@ async fn check_tools(server: &Server, connected: &Connected) -> usize {
 }
 
 #[test]
-fn tools_whose_schemas_the_server_refuses_are_offered_so_that_it_takes_them() {
+fn rejected_schemas_are_repaired() {
     check(Wanted::Tiny, async |server| {
         let offered = ["refused", "worse", "accepted"].map(schemas);
         let count = offered.iter().map(Map::len).sum::<usize>();
@@ -74,7 +75,7 @@ fn tools_whose_schemas_the_server_refuses_are_offered_so_that_it_takes_them() {
         println!("{taken} tools alone and together, with a grammar and without");
         connected.close().await;
 
-        // The list is of what it is said to be: as they are, it takes none of them.
+        // Without the repairs, the server rejects each schema of the list.
         for (name, schema) in schemas("refused") {
             let tool =
                 json!({ "type": "function", "function": { "name": name, "parameters": schema } });
@@ -87,7 +88,7 @@ fn tools_whose_schemas_the_server_refuses_are_offered_so_that_it_takes_them() {
 }
 
 #[test]
-fn tools_of_the_reference_server_are_taken() {
+fn reference_server_tools_are_accepted() {
     check(Wanted::Tiny, async |server| {
         let Some(packages) = services::or_skip(McpPackages::install()) else { return };
         let entry = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";

@@ -8,7 +8,7 @@ use open_agent::{
 use crate::server::{Wanted, check, lacking};
 
 #[test]
-fn the_model_is_on_the_list() {
+fn the_model_is_listed() {
     check(Wanted::Any, async |server| {
         let models = list_models(&server.options().build().unwrap()).await.unwrap();
         if server.is_tiny {
@@ -20,7 +20,7 @@ fn the_model_is_on_the_list() {
 }
 
 #[test]
-fn the_list_needs_the_key_where_there_is_one() {
+fn listing_models_needs_the_key() {
     check(Wanted::Keyed, async |server| {
         let with = server.options().build().unwrap();
         assert_eq!(list_models(&with).await.unwrap(), ["tiny"]);
@@ -31,7 +31,7 @@ fn the_list_needs_the_key_where_there_is_one() {
 }
 
 #[test]
-fn tokens_are_counted_as_a_request_counts_them() {
+fn counted_tokens_equal_reported_usage() {
     check(Wanted::Tiny, async |server| {
         let weather = tool("get_weather", "Tells the weather").param("city", "string");
         let weather = weather.build(|_| async { Ok(json!("fine")) });

@@ -4,7 +4,7 @@ use open_agent::{AgentEvent, Client, Provider};
 
 use crate::server::{Wanted, check};
 
-/// Reads one answer, and returns what was told before it and after it had begun.
+/// Reads one answer. Returns the progress reported before its text, and the number of later reports.
 async fn told(client: &mut Client, prompt: &str) -> (Vec<open_agent::PromptProgress>, usize) {
     client.send(prompt).await.expect("the prompt fits");
     let (mut told, mut late, mut has_text) = (Vec::new(), 0, false);
@@ -20,7 +20,7 @@ async fn told(client: &mut Client, prompt: &str) -> (Vec<open_agent::PromptProgr
 }
 
 #[test]
-fn progress_grows_to_the_whole_prompt_before_the_answer() {
+fn progress_reaches_the_whole_prompt() {
     check(Wanted::Keyed, async |server| {
         let options = server.options().provider(Provider::LlamaCpp).base_url(&server.base_url);
         let options = options.prompt_progress(true).max_tokens(3).seed(11);
@@ -43,12 +43,12 @@ fn progress_grows_to_the_whole_prompt_before_the_answer() {
 }
 
 #[test]
-fn nothing_is_told_unless_it_is_asked_for() {
+fn progress_must_be_requested() {
     check(Wanted::Tiny, async |server| {
         let options = server.options().provider(Provider::LlamaCpp).base_url(&server.base_url);
         let mut client = Client::new(options.max_tokens(3).build().unwrap()).unwrap();
         assert_eq!(told(&mut client, &"word ".repeat(300)).await, (Vec::new(), 0));
-        // Without a provider nobody knows that the server could.
+        // Without a provider the client does not know that the server supports it.
         let options = server.options().prompt_progress(true).max_tokens(3);
         let mut client = Client::new(options.build().unwrap()).unwrap();
         assert_eq!(told(&mut client, &"word ".repeat(300)).await, (Vec::new(), 0));

@@ -27,7 +27,7 @@ use crate::server::{Server, Wanted, check_alone};
 const SEEDS: u64 = 10;
 
 #[test]
-fn what_a_small_model_gets_right() {
+fn a_small_model_is_scored() {
     check_alone(Wanted::Small, async |server| {
         line("SmolLM2-135M-Instruct, 10 seeds", "right", "seconds");
         line("---", "---", "---");

@@ -28,7 +28,7 @@ enum Mood {
 const PROMPT: &str = "Write a note about a lamp.";
 
 #[test]
-fn a_type_goes_out_as_a_schema_and_comes_back() {
+fn query_for_returns_the_type() {
     check(Wanted::Any, async |server| {
         let options = server.options().seed(2).build().unwrap();
         let answer = match query_for::<Note>(PROMPT, &options).mode(OutputMode::Format).await {
@@ -47,7 +47,7 @@ fn a_type_goes_out_as_a_schema_and_comes_back() {
 }
 
 #[test]
-fn in_a_conversation_it_grows_while_it_arrives_and_is_followed_by_talk() {
+fn partial_values_grow_in_a_conversation() {
     check(Wanted::Tiny, async |server| {
         let mut client = Client::new(server.options().seed(2).build().unwrap()).unwrap();
         let mut stream = client.send_for::<Note>(PROMPT).stream();
@@ -69,7 +69,7 @@ fn in_a_conversation_it_grows_while_it_arrives_and_is_followed_by_talk() {
 }
 
 #[test]
-fn an_output_tool_is_called_and_stands_as_text() {
+fn output_tool_calls_become_text() {
     check(Wanted::Tiny, async |server| {
         // Sometimes it calls twice with different arguments and then talks endlessly. The server must accept
         // the resulting history anyway.
@@ -99,7 +99,7 @@ const GRAMMAR: &str =
     r#"root ::= "Sure: {\"title\": \"lamp\", \"tags\": [\"light\"], \"mood\": \"dull\"}""#;
 
 #[test]
-fn in_words_alone_the_answer_is_found_in_the_text() {
+fn prompt_mode_finds_the_answer_in_text() {
     check(Wanted::Tiny, async |server| {
         let options = server.options().seed(2).extra_body(json!({ "grammar": GRAMMAR }));
         let options = options.system_prompt("Be brief.").build().unwrap();

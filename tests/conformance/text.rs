@@ -10,7 +10,7 @@ use crate::wire;
 const PROMPT: &str = "Say something about a garden, in three sentences.";
 
 #[test]
-fn streams_in_many_blocks_which_joined_are_the_unstreamed_answer() {
+fn streamed_text_equals_unstreamed_text() {
     check(Wanted::Any, async |server| {
         let options = server.options().seed(11);
         let streamed = ask(&options.build().unwrap(), PROMPT).await.unwrap();
@@ -31,7 +31,7 @@ fn streams_in_many_blocks_which_joined_are_the_unstreamed_answer() {
 }
 
 #[test]
-fn usage_is_reported_and_the_message_is_whole() {
+fn usage_and_message_are_complete() {
     check(Wanted::Any, async |server| {
         // Every answer is checked for message() being equal to the deltas.
         let answer = ask(&server.options().seed(5).build().unwrap(), PROMPT).await.unwrap();
@@ -53,7 +53,7 @@ fn usage_is_reported_and_the_message_is_whole() {
 }
 
 #[test]
-fn a_stop_text_ends_it_and_is_not_part_of_it() {
+fn answers_end_before_the_stop_text() {
     check(Wanted::Any, async |server| {
         let prompt = "Count from one to ten in English words, with spaces between them.";
         let (stop, expected) = if server.is_tiny {
@@ -78,7 +78,7 @@ fn a_stop_text_ends_it_and_is_not_part_of_it() {
 }
 
 #[test]
-fn max_tokens_cuts_it_and_is_told() {
+fn max_tokens_ends_with_reason_length() {
     check(Wanted::Any, async |server| {
         let options = server.options().seed(11).max_tokens(6).build().unwrap();
         let answer = ask(&options, PROMPT).await.unwrap();
@@ -92,7 +92,7 @@ fn max_tokens_cuts_it_and_is_told() {
 }
 
 #[test]
-fn characters_of_several_tokens_come_whole() {
+fn multi_token_characters_arrive_whole() {
     check(Wanted::Any, async |server| {
         let prompt = "Repeat these signs and nothing else: \u{1F642} \u{e9} \u{1F642} \u{e9}";
         // With an obedient model, one seed is enough.
@@ -110,7 +110,7 @@ fn characters_of_several_tokens_come_whole() {
 }
 
 #[test]
-fn cut_inside_a_character_it_is_still_text() {
+fn text_cut_inside_a_character_is_valid() {
     check(Wanted::Tiny, async |server| {
         // The emoji is near the start of this one.
         let whole = ask(&server.options().seed(10).build().unwrap(), PROMPT).await.unwrap().text();

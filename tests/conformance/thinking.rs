@@ -14,7 +14,7 @@ fn on() -> Value {
 }
 
 #[test]
-fn comes_in_blocks_of_its_own_before_the_text() {
+fn thinking_precedes_the_text() {
     check(Wanted::Any, async |server| {
         let options = server.options().seed(3).extra_body(on()).build().unwrap();
         let answer = ask(&options, PROMPT).await;
@@ -35,7 +35,7 @@ fn comes_in_blocks_of_its_own_before_the_text() {
 }
 
 #[test]
-fn is_absent_where_nobody_asked_for_it() {
+fn thinking_must_be_requested() {
     check(Wanted::Tiny, async |server| {
         let answer = ask(&server.options().seed(3).build().unwrap(), PROMPT).await.unwrap();
         assert_eq!(answer.order(), ["text"]);
@@ -43,7 +43,7 @@ fn is_absent_where_nobody_asked_for_it() {
 }
 
 #[test]
-fn cut_by_max_tokens_leaves_no_text() {
+fn thinking_cut_by_max_tokens_has_no_text() {
     check(Wanted::Any, async |server| {
         let options = server.options().seed(3).max_tokens(4).extra_body(on()).build().unwrap();
         let answer = ask(&options, PROMPT).await;

@@ -66,7 +66,7 @@ fn refused(build: oa_client::Result<AgentOptions>) -> String {
 }
 
 #[test]
-fn an_option_that_cannot_work_is_refused_when_options_are_built() {
+fn invalid_options_are_rejected_by_build() {
     let builder = || AgentOptions::builder().model("any");
     let url = |url: &str| refused(builder().base_url(url).build());
     assert_snapshot!(url("localhost:1234"), @r#"the base URL must begin with http:// or https://: "localhost:1234""#);
@@ -103,7 +103,7 @@ async fn an_empty_prompt_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn unreachable_servers_are_named() {
     let server = SocketServer::start(Script::new()).await.unwrap();
     let base_url = server.base_url();
     let port = server.address().port().to_string();
@@ -115,7 +115,7 @@ async fn a_server_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn error_statuses_carry_the_words_of_the_server() {
+async fn error_statuses_quote_the_server() {
     let error = |status, body: serde_json::Value| served(Reply::json(status, body));
     assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @r#""", Api: the server answered 401 Unauthorized: Invalid API Key [status: 401] [code: authentication_error]"#);
     assert_snapshot!(error(404, json!({"error": "model \"x\" not found, pull it first"})).await, @r#""", Api: the server answered 404 Not Found: model "x" not found, pull it first [status: 404]"#);
@@ -136,7 +136,7 @@ async fn error_statuses_carry_the_words_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it() {
+async fn missing_v1_is_suggested_on_unknown_paths() {
     let unknown = r#"{"error": "Unexpected endpoint or method. (POST /chat/completions)"}"#;
     let page = "<html><body>Welcome to Open WebUI</body></html>";
     let mut lines = Vec::new();
@@ -177,7 +177,7 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
 }
 
 #[tokio::test]
-async fn a_success_that_is_no_answer_is_an_error() {
+async fn a_success_without_an_answer_is_an_error() {
     assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @r#""", Stream: expected an event stream, got 54 bytes of text/html: Log in to Wifi [received: 54]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @r#""", Stream: the server answered with a success status and an empty body [received: 0]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 14 bytes [received: 14]"#);
@@ -186,7 +186,7 @@ async fn a_success_that_is_no_answer_is_an_error() {
 }
 
 #[tokio::test]
-async fn plain_json_is_read_as_the_answer_whatever_its_content_type() {
+async fn json_answers_need_no_content_type() {
     let body = json!({"choices": [{"message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}).to_string();
     for content_type in ["application/json", "text/event-stream", "text/plain"] {
         let reply = Reply::body(200, content_type, body.clone()).cut(Cut::Every(3));
@@ -195,14 +195,14 @@ async fn plain_json_is_read_as_the_answer_whatever_its_content_type() {
 }
 
 #[tokio::test]
-async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
+async fn stream_errors_follow_earlier_text() {
     let error = json!({"error": {"code": 500, "message": "out of memory", "type": "server_error"}});
     let reply = Reply::new().say("Half an").event(error).without_finish().without_done();
     assert_snapshot!(served(reply).await, @r#""Half an", Api: the server reported an error: out of memory [code: server_error] [received: 768]"#);
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_says_how_much_had_come() {
+async fn broken_answers_report_received_bytes() {
     let text = "word ".repeat(100);
     let shorter = |line: String| line.replacen("word ", "", 1).replace("word ", "");
     assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the response from 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
@@ -213,7 +213,7 @@ async fn an_answer_that_breaks_off_says_how_much_had_come() {
 }
 
 #[tokio::test]
-async fn a_stream_without_finish_and_done_is_delivered_as_unspecified() {
+async fn streams_without_any_end_are_unspecified() {
     let server =
         SocketServer::start(Reply::text("Hello").without_finish().without_done()).await.unwrap();
     let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
@@ -223,7 +223,7 @@ async fn a_stream_without_finish_and_done_is_delivered_as_unspecified() {
 }
 
 #[test]
-fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memory() {
+fn a_huge_line_stays_within_memory() {
     let body = Bytes::from([b"data: ".to_vec(), vec![b'x'; 100 << 20]].concat());
     let server = MemoryServer::new(Reply::sse(body).cut(Cut::Every(64 << 10)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -239,7 +239,7 @@ fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memor
 }
 
 #[tokio::test]
-async fn limits_of_an_answer_are_errors_that_name_them() {
+async fn exceeded_limits_are_named() {
     let mut limits = Limits::default();
     limits.answer.text_bytes = 40;
     limits.answer.calls = 1;
@@ -259,7 +259,7 @@ async fn limits_of_an_answer_are_errors_that_name_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_timeout_says_which_it_was() {
+async fn timeouts_name_their_kind() {
     let ask = async |reply: Reply| {
         let options = AgentOptions::builder().model("any").transport(MemoryServer::new(reply));
         let options =
@@ -282,7 +282,7 @@ async fn each_timeout_says_which_it_was() {
 }
 
 #[tokio::test]
-async fn a_list_of_models_that_is_none_is_an_error() {
+async fn a_missing_model_list_is_an_error() {
     let server = SocketServer::start(Script::new()).await.unwrap();
     let base_url = server.base_url().replace("/v1", "/nothing");
     let options = AgentOptions::builder().model("any").base_url(base_url).build().unwrap();

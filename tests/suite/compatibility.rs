@@ -108,7 +108,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_servers_equals_the_fixtures() {
+fn the_server_table_equals_the_fixtures() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let readme = fs::read_to_string(readme).expect("there is a README");
     let (_, section) = readme.split_once("## Servers").expect("the README has a table of servers");

@@ -42,8 +42,9 @@ fn either(first: Endpoint, second: Endpoint) -> impl Fn(ChatRequest) -> Answerin
 type Answering =
     std::pin::Pin<Box<dyn Future<Output = open_agent::Result<open_agent::AnswerStream>> + Send>>;
 
+/// Each server gets the format, the key and the ids that it needs.
 #[tokio::test]
-async fn a_conversation_moves_between_servers_and_is_written_as_each_wants_it() {
+async fn conversations_move_between_servers() {
     let local = MemoryServer::new(Script::from([
         Reply::new().call_with_id("call_0123456789", "echo", json!({"say": "x"})),
         Reply::error(503, "down"),
@@ -79,7 +80,7 @@ async fn a_conversation_moves_between_servers_and_is_written_as_each_wants_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_are_around_the_service_and_see_its_errors() {
+async fn retries_wrap_the_service() {
     let server =
         MemoryServer::new(Script::from(Reply::error(503, "busy")).otherwise(Reply::text("Done.")));
     let options = served_by(endpoint(&server).build().unwrap()).retry(RetryConfig::new(1));
@@ -93,7 +94,7 @@ async fn retries_are_around_the_service_and_see_its_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn layers_of_tower_fit_around_an_endpoint() {
+async fn tower_layers_wrap_an_endpoint() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::silence()));
     let layered = ServiceBuilder::new()
         .concurrency_limit(1)
@@ -105,7 +106,7 @@ async fn layers_of_tower_fit_around_an_endpoint() {
 }
 
 #[tokio::test]
-async fn who_answers_is_told_which_conversation_asks() {
+async fn requests_carry_their_conversation() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let (note, endpoint) = (Arc::clone(&asked), endpoint(&server).build().unwrap());
@@ -126,7 +127,7 @@ async fn who_answers_is_told_which_conversation_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_are_told_the_outcome_of_every_answer() {
+async fn on_end_reports_every_outcome() {
     let server = MemoryServer::new(Script::from([
         Reply::text("Whole."),
         Reply::sse("data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\ndata: {")
@@ -170,7 +171,7 @@ async fn services_are_told_the_outcome_of_every_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_breaks_early_is_asked_for_elsewhere_first_and_again_after_that() {
+async fn early_ends_fail_over_before_a_retry() {
     let broken = || Reply::text("Lost.").close_after(0);
     // A transport with unspecified errors may have failed to connect.
     let first = MemoryServer::new(Script::from([broken(), broken()]));
@@ -197,7 +198,7 @@ async fn an_answer_that_breaks_early_is_asked_for_elsewhere_first_and_again_afte
 }
 
 #[tokio::test]
-async fn what_belongs_to_a_server_is_refused_beside_a_service_of_ones_own() {
+async fn server_options_conflict_with_chat_service() {
     type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
     let server = MemoryServer::new(Script::new());
     let options: [(&str, Set); 5] = [
@@ -222,8 +223,9 @@ async fn what_belongs_to_a_server_is_refused_beside_a_service_of_ones_own() {
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
+/// Their `Debug` output hides the key.
 #[tokio::test]
-async fn an_endpoint_needs_an_address_and_a_provider_that_can_be_told_what_the_agent_says() {
+async fn endpoints_check_address_and_provider() {
     assert_eq!(Endpoint::builder().build().unwrap_err().kind(), ErrorKind::Config);
     let server = MemoryServer::new(Script::new());
     let options = served_by(endpoint(&server).build().unwrap()).thinking(Thinking::Off);
@@ -235,7 +237,7 @@ async fn an_endpoint_needs_an_address_and_a_provider_that_can_be_told_what_the_a
 }
 
 #[tokio::test]
-async fn row_95_a_system_prompt_without_a_role_begins_the_first_message_of_the_user() {
+async fn row_95_system_prompt_joins_first_message() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")).strict());
     let options = AgentOptions::builder().model("any").transport(server.clone());
     let options = options.system_prompt("Be brief.").system_role(SystemRole::User).build().unwrap();
@@ -264,7 +266,7 @@ async fn row_95_a_system_prompt_without_a_role_begins_the_first_message_of_the_u
 }
 
 #[test]
-fn headers_that_only_a_transport_can_set_are_refused() {
+fn transport_headers_are_rejected() {
     let build = |name: &str, value: &str| {
         let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1").header(name, value);
         endpoint.build().map(drop).map_err(|error| error.to_string())
@@ -302,7 +304,7 @@ fn headers_that_only_a_transport_can_set_are_refused() {
 }
 
 #[tokio::test]
-async fn debug_of_an_error_begins_with_its_sentence_and_has_what_is_set() {
+async fn error_debug_starts_with_its_message() {
     let reply = Reply::error(404, "no such model");
     let server = MemoryServer::new(Script::new().get("/v1/models", reply));
     let options = AgentOptions::builder().model("any").transport(server).build().unwrap();

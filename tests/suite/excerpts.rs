@@ -212,7 +212,7 @@ fn check(place: Place, form: Form, before: usize, behind: &str) -> Result<(), Te
 }
 
 #[test]
-fn a_key_is_masked_in_every_form_wherever_a_server_is_quoted() {
+fn keys_are_masked_in_every_encoding() {
     for place in PLACES {
         for form in FORMS {
             check(place, form, 3, " is wrong").unwrap_or_else(|error| panic!("{error}"));
@@ -225,7 +225,7 @@ proptest! {
 
     /// The class "masked before it is cut": the key starts before a limit and ends after it.
     #[test]
-    fn no_limit_of_an_excerpt_cuts_a_key_before_it_is_masked(
+    fn keys_are_masked_before_excerpts_are_cut(
         place in prop::sample::select(PLACES.to_vec()),
         form in prop::sample::select(FORMS.to_vec()),
         limit in prop::sample::select(LIMITS.to_vec()),
@@ -238,7 +238,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn escape_sequences_of_a_server_do_not_reach_a_terminal() {
+async fn escape_sequences_are_removed() {
     let words = "\u{1b}[2Jred\u{1b}]0;title\u{7} \u{9b}31m\u{202e}alert\r\nnext\u{8}";
     let error = json!({ "message": words, "code": words, "type": words });
     for reply in [

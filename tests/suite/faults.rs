@@ -196,8 +196,9 @@ struct Line {
     slowest: Duration,
 }
 
+/// The client is usable after each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_fault_at_every_stage_has_its_documented_outcome_and_the_client_goes_on() {
+async fn every_fault_has_its_documented_outcome() {
     let began = Instant::now();
     // Large requests keep whole cores busy, so not while others wait for a second of silence.
     let (large, others): (Vec<_>, Vec<_>) = cases()

@@ -404,7 +404,7 @@ fn options(limits: &Limits) -> AgentOptionsBuilder {
     options
 }
 
-/// Returns what was steered.
+/// Runs one generated conversation and checks the law. Returns the steered messages.
 fn check_law(
     limits: &Limits,
     answers: Vec<Answer>,
@@ -445,7 +445,7 @@ proptest! {
     #![proptest_config(cases(1000))]
 
     #[test]
-    fn whatever_happens_the_client_is_usable_requests_are_strict_and_calls_have_one_result(
+    fn clients_survive_any_behavior(
         limits in limits(),
         answers in vec(answer(), 4..16),
         moods in vec(mood(), 0..12),

@@ -1,4 +1,4 @@
-//! The manual's table of limits equals the code.
+//! The defaults in the manual's table of limits, for the settings listed here, equal those of the code.
 
 use oa_chat::Limits;
 use oa_executor::ExecutorOptions;
@@ -18,7 +18,7 @@ fn documented(set_by: &str) -> u64 {
 }
 
 #[test]
-fn every_default_in_the_manual_is_that_of_the_code() {
+fn documented_defaults_equal_the_code() {
     let limits = Limits::default();
     let executor = ExecutorOptions::new();
     let retry = RetryConfig::default();

@@ -65,7 +65,7 @@ fn texts(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
 }
 
 #[test]
-fn every_number_stands_once_and_in_the_order_of_its_table() {
+fn row_numbers_are_unique_and_sorted() {
     for table in LIST.split("\n## ") {
         let numbers: Vec<u32> = table.lines().filter_map(number).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
@@ -79,7 +79,7 @@ fn every_number_stands_once_and_in_the_order_of_its_table() {
 }
 
 #[test]
-fn every_row_that_is_cited_anywhere_is_in_the_list() {
+fn cited_rows_exist() {
     let listed: BTreeSet<u32> = listed().into_iter().collect();
     let mut found = BTreeMap::new();
     for folder in ["crates", "examples", "tests", "xtask"] {
@@ -99,7 +99,7 @@ fn every_row_that_is_cited_anywhere_is_in_the_list() {
 }
 
 #[test]
-fn every_fixture_that_the_list_names_is_there() {
+fn named_fixtures_exist() {
     let names = LIST.split(['`', ' ']);
     let names = names.filter(|name| name.starts_with("own/") || name.starts_with("made/"));
     let fixtures = root().join("tests/fixtures");
@@ -112,7 +112,7 @@ fn every_fixture_that_the_list_names_is_there() {
 }
 
 #[test]
-fn citations_are_found_in_each_of_their_forms() {
+fn every_form_of_citation_is_found() {
     let numbers = |text: &str| cited(text).into_iter().collect::<Vec<_>>();
     assert_eq!(numbers("(QUIRKS row 7), Row 9: why. Two rows of 5."), [7, 9]);
     assert_eq!(numbers("/// as is (QUIRKS\n/// row 101); rows\n    /// 3 and 4."), [3, 4, 101]);

@@ -303,7 +303,7 @@ fn assert_nothing_left(runtime: &Runtime, tally: &Tally, model: Model) -> String
 }
 
 #[test]
-fn conversations_under_faults_leave_no_task_and_no_connection_and_none_hangs() {
+fn faults_leave_no_tasks_or_connections() {
     let count = conversations();
     let began = Instant::now();
     let model = Model::start();
@@ -323,7 +323,7 @@ fn conversations_under_faults_leave_no_task_and_no_connection_and_none_hangs() {
 }
 
 #[test]
-fn conversations_under_faults_leave_no_memory() {
+fn faults_leave_no_memory() {
     let count = conversations();
     let began = Instant::now();
     let model = Model::start();

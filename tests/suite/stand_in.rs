@@ -1,5 +1,5 @@
-//! The examples' stand-in as the model of an agent with tools: its answer is the value of the expression,
-//! however it is written.
+//! The examples' stand-in as the model of an agent with tools: its answer is the value of the expression, in
+//! whichever way the expression is written.
 
 use examples::Chat;
 use examples::stand_in::expression::{Expression, Operator, show};
@@ -55,7 +55,7 @@ fn check(prompt: &str, rounds: u32, expected: &str) {
 }
 
 #[test]
-fn one_step_after_the_other() {
+fn dependent_steps_run_in_sequence() {
     check("What is 25 + 17, times 3?", 2, "(25 + 17) × 3 is 126.");
     check("divide 10 by 4", 1, "10 ÷ 4 is 2.5.");
     check("half of 90", 1, "90 ÷ 2 is 45.");
@@ -68,20 +68,20 @@ fn independent_steps_are_one_round() {
 }
 
 #[test]
-fn a_tool_that_fails_is_quoted() {
+fn tool_errors_are_quoted() {
     let quoted = "(1 + 1) ÷ 0 has no answer: not finite, says the tool divide; 2 × 3 is 6.";
     check("What is (1 + 1) / 0 and 2 * 3?", 2, quoted);
 }
 
 #[test]
-fn only_tools_that_are_offered() {
+fn only_offered_tools_are_called() {
     let (text, rounds) = ask("3 * 4", [arithmetic("add", |a, b| a + b)]).unwrap();
     let expected = "3 × 4 has no answer: this takes a tool to multiply, and none is offered.";
     assert_eq!((&*text, rounds), (expected, 0));
 }
 
 #[test]
-fn it_says_what_it_is() {
+fn other_prompts_get_the_introduction() {
     for prompt in ["Why is the sky blue?", "2 ^ 8", "3 and 4"] {
         let (text, _) = ask(prompt, tools()).unwrap();
         assert!(text.starts_with(INTRODUCTION), "{text}");
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_much_for_it(prompt in "[ -~]{0,60}|[0-9+*/(), .a-z-]{0,60}") {
+    fn any_text_gets_an_answer(prompt in "[ -~]{0,60}|[0-9+*/(), .a-z-]{0,60}") {
         // The client rejects blank prompts.
         prop_assume!(!prompt.trim().is_empty());
         let (text, _) = ask(&prompt, tools()).unwrap();

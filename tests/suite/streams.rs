@@ -38,7 +38,7 @@ fn check_all(check: impl Fn(&Fixture)) {
 }
 
 #[test]
-fn recordings_beside_the_project_are_read_in_place_or_said_to_be_missing() {
+fn external_recordings_are_all_or_none() {
     match recorded().len() {
         0 => println!("skipped: the 61 recordings of other projects are not at hand"),
         count => {
@@ -49,7 +49,7 @@ fn recordings_beside_the_project_are_read_in_place_or_said_to_be_missing() {
 }
 
 #[test]
-fn every_stream_as_a_whole_gives_what_is_expected() {
+fn whole_streams_give_the_expected_answer() {
     check_all(|fixture| {
         let outcome = Outcome::of(options(fixture), [fixture.body.clone()]);
         outcome.assert_expected(fixture, false);
@@ -60,7 +60,7 @@ fn every_stream_as_a_whole_gives_what_is_expected() {
 }
 
 #[test]
-fn every_stream_byte_by_byte_gives_what_is_expected() {
+fn split_streams_give_the_expected_answer() {
     check_all(|fixture| {
         for size in [1, 2, 3, 7, 64, 1460] {
             let outcome = Outcome::of(options(fixture), in_pieces(&fixture.body, size));
@@ -70,7 +70,7 @@ fn every_stream_byte_by_byte_gives_what_is_expected() {
 }
 
 #[test]
-fn every_stream_cut_at_any_offset_gives_the_same() {
+fn streams_cut_anywhere_give_the_same() {
     check_all(|fixture| {
         let body = &fixture.body;
         let whole = Outcome::of(options(fixture), [body.clone()]);
@@ -100,7 +100,7 @@ fn check_chain<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) {
 }
 
 #[test]
-fn every_stream_gives_the_same_after_itself_and_after_any_other() {
+fn earlier_streams_do_not_change_later_ones() {
     let fixtures = all();
     for fixture in &fixtures {
         check_chain([fixture, fixture, fixture]);
@@ -115,7 +115,7 @@ fn every_stream_gives_the_same_after_itself_and_after_any_other() {
 }
 
 #[test]
-fn think_tags_are_split_the_same_way_wherever_the_stream_is_cut() {
+fn think_tags_split_the_same_at_any_cut() {
     let mut count = 0;
     for fixture in all() {
         let Some(tags) = fixture.think_tags() else {

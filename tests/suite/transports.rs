@@ -48,8 +48,7 @@ fn cuts(size: usize) -> Vec<Cut> {
     cuts
 }
 
-/// Bodies that the test's server cannot send unchanged: it plays what it is given, and an empty body has no
-/// pieces.
+/// Returns a reply with exactly the fixture's body.
 fn reply(fixture: &Fixture) -> Reply {
     Reply::sse(fixture.body.clone())
 }
@@ -131,7 +130,7 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 #[tokio::test]
-async fn every_stream_in_memory() {
+async fn every_stream_is_correct_in_memory() {
     for fixture in fixtures() {
         for cut in cuts(fixture.body.len()) {
             let server = MemoryServer::new(reply(&fixture).cut(cut.clone()));
@@ -142,7 +141,7 @@ async fn every_stream_in_memory() {
 }
 
 #[tokio::test]
-async fn every_stream_over_a_socket_with_http_chunks_at_the_cuts() {
+async fn every_stream_is_correct_over_a_socket() {
     for fixture in fixtures() {
         let cuts = cuts(fixture.body.len());
         let script = cuts

@@ -125,7 +125,7 @@ mod tests {
     use super::{Expression, Operator, show};
 
     #[test]
-    fn parentheses_only_where_they_matter() {
+    fn parentheses_appear_only_if_needed() {
         use Operator::{Add, Multiply, Subtract};
         let n = Expression::Number;
         let sum = || Expression::new(Add, n(25.0), n(17.0));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn rounding_errors_are_not_shown() {
         let shown = [42.0, 0.1 + 0.2, -2.5, 1e300, 1e-9, 0.0, 1e12].map(show);
         assert_eq!(shown, ["42", "0.3", "-2.5", "1e300", "1e-9", "0", "1000000000000"]);
     }

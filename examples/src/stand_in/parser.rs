@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_and_words() {
+    fn operators_are_signs_or_words() {
         check("What is 25 + 17, times 3?", "(25 + 17) × 3");
         check("25 + 17 times 3", "25 + 17 × 3");
         check("I want to know what 7 minus 2 is", "7 − 2");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_and_functions() {
+    fn verbs_and_functions_are_parsed() {
         check("divide 10 by 4", "10 ÷ 4");
         check("Please subtract 2 from 7.", "7 − 2");
         check("add 3 and 4", "3 + 4");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_after_the_other() {
+    fn steps_and_questions_are_chained() {
         check("Take 10, add 5 and multiply by 2, then halve it.", "(10 + 5) × 2 ÷ 2");
         check("3 + 4. Then subtract 1", "3 + 4 − 1");
         check("5 * 6, then divide that by 3 and then minus 1", "5 × 6 ÷ 3 − 1");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_in_full_is_not_read() {
+    fn partly_parsed_prompts_are_rejected() {
         for text in ["Why is the sky blue?", "", "hello", "What is two point oh?"] {
             assert_eq!(parse(text), Err(Misread::NoArithmetic), "{text}");
         }

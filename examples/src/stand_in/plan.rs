@@ -146,7 +146,7 @@ mod tests {
     use super::{Operator, Tool, number};
 
     #[test]
-    fn a_tool_is_found_by_its_name() {
+    fn tools_are_found_by_their_names() {
         let tool = |name: &str| json!({ "function": { "name": name, "parameters": { "required": ["x", "y"] } } });
         let tools = [tool("address"), tool("add_numbers"), tool("divide")];
         let found = |operator| Tool::that_does(operator, &tools).map(|tool| tool.name);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_results() {
+    fn results_with_one_number_are_read() {
         assert_eq!(number(&json!(2)), Some(2.0));
         assert_eq!(number(&json!({ "sum": 2.5, "unit": "m" })), Some(2.5));
         assert_eq!(number(&json!("3")), Some(3.0));

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_are_digits_or_words() {
         check("1,000 and 25, 3.5.", &[1000.0, 25.0, 3.5]);
         check("twenty-five, three hundred five", &[25.0, 305.0]);
         check("two three ten five", &[2.0, 3.0, 10.0, 5.0]);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn unknown_tokens_are_returned() {
         assert_eq!(tokens("What is 5 mod 3?").unwrap_err(), "mod");
         assert_eq!(tokens("2^8").unwrap_err(), "^");
         assert_eq!(tokens(&"9".repeat(400)).unwrap_err().len(), 400);

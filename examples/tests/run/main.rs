@@ -92,7 +92,7 @@ fn typed(line: &str) -> File {
 }
 
 #[test]
-fn each_tells_how_it_is_used_and_takes_nothing_else() {
+fn help_is_shown_and_unknown_flags_rejected() {
     let sources = fs::read_dir(env!("CARGO_MANIFEST_DIR")).expect("it is there");
     let sources = sources.map(|source| source.expect("it can be read").path());
     let mut count = 0;
@@ -306,7 +306,7 @@ fn metrics() {
     assert!(shown.contains("560 tokens") && shown.contains("error.type=Api"), "{shown}");
 }
 
-/// The lines without the times that they tell.
+/// Returns the lines without the times in them.
 fn without_times(text: &str) -> Vec<String> {
     let untimed = |word: &str| !word.contains('.') || word.parse::<f64>().is_err();
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -350,7 +350,7 @@ fn mcp() {
     check(&mut example("mcp"), &expected);
 }
 
-/// The other tests of it need Node.
+/// Its other tests need Node.
 #[test]
 fn mcp_server() {
     let mut program = example("mcp_server");

@@ -58,7 +58,7 @@ fn swallow(body: Reply, framing: Framing) -> (String, u64, Duration) {
 }
 
 #[test]
-fn sixty_four_megabytes_of_comments_at_any_stage_are_read_and_not_held() {
+fn comment_floods_are_not_buffered() {
     let stages = [
         Stage::AfterHead,
         Stage::BeforeDelta,
@@ -78,7 +78,7 @@ fn sixty_four_megabytes_of_comments_at_any_stage_are_read_and_not_held() {
 }
 
 #[test]
-fn sixty_four_megabytes_of_anything_else_are_refused_or_skipped_and_not_held() {
+fn other_floods_are_not_buffered() {
     let page =
         |status, kind, words: &str| Reply::body(status, kind, words.repeat(SIZE / words.len()));
     let limit = "Limit: an event is larger than the limit of 8388608 bytes";

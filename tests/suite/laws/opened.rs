@@ -1,5 +1,5 @@
-//! The same with everything that opens a run: plans of steps, steering, calls answered from outside, shortened
-//! conversations, sub-agents, and hooks on answers.
+//! The same law with plans of steps, steering, external tools, shortened conversations, sub-agents, and hooks on
+//! answers.
 
 use std::sync::Mutex;
 
@@ -22,9 +22,9 @@ enum Plan {
 #[derive(Clone, Debug)]
 struct Opened {
     plans: Vec<Plan>,
-    /// The size of the context, and whether what goes is summarized.
+    /// The size of the context, and whether dropped messages are summarized.
     context: Option<(usize, bool)>,
-    /// Of sub-agents.
+    /// The answers of sub-agents.
     answers: Vec<Answer>,
     keep_steered: bool,
     stops: bool,
@@ -111,7 +111,8 @@ fn opened_options(
     options.tool(AgentTool::new("helper", "Helps", helper).expect("a good agent"))
 }
 
-/// Every message that was accepted enters a turn once one runs that nothing disturbs: hooks see it, as they see a prompt.
+/// Checks that every accepted message has entered a turn, where hooks see it like a prompt: at the latest in the
+/// undisturbed turn at the end.
 fn check_steered(steered: &[String], seen: &Seen) {
     let seen = seen.lock().expect("no hook panics here");
     for words in steered {
@@ -124,7 +125,7 @@ proptest! {
     #![proptest_config(cases(1000))]
 
     #[test]
-    fn nor_does_it_matter_what_opens_the_run(
+    fn clients_survive_with_all_features(
         limits in limits(),
         opened in opened(),
         answers in vec(answer(), 4..16),

@@ -53,7 +53,7 @@ fn each_example_is_ported() {
 }
 
 #[test]
-fn the_page_tells_how_many_lines_were_changed() {
+fn the_page_has_the_table_of_changes() {
     let mut table = String::from(
         "| example | lines | removed | written | left as they were |\n| --- | --- | --- | --- | --- |\n",
     );
@@ -141,7 +141,7 @@ const NAMES: &[&str] = &[
 ];
 
 #[test]
-fn the_page_names_everything_that_was_public() {
+fn the_page_has_every_public_name() {
     let page = fs::read_to_string(folder("../../MIGRATING.md")).expect("the page is there");
     let names = page.split_once("### Name by name").expect("a section").1;
     let names = names.split_once("This compiles:").expect("its end").0;

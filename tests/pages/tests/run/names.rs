@@ -9,7 +9,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_page_for_coding_models_names_only_what_is_public() {
+fn llms_txt_names_only_public_items() {
     let page = read("crates/open-agent/llms.txt");
     let api = read("crates/open-agent/api.txt");
     let public: HashSet<&str> = words(&api).collect();
@@ -25,7 +25,7 @@ fn the_page_for_coding_models_names_only_what_is_public() {
 }
 
 #[test]
-fn every_page_of_the_manual_is_in_its_contents_and_in_the_readme() {
+fn every_guide_page_is_linked() {
     let contents = read("crates/open-agent/src/guide/contents.md");
     let front = read("crates/open-agent/src/lib.rs");
     let readme = read("README.md");
@@ -38,7 +38,7 @@ fn every_page_of_the_manual_is_in_its_contents_and_in_the_readme() {
 }
 
 #[test]
-fn the_readme_shows_the_table_that_was_measured() {
+fn the_readme_shows_the_measured_table() {
     let results = read("xtask/peers/results/README.md");
     let table = results.lines().skip_while(|line| !line.starts_with('|'));
     let table: Vec<&str> = table.take_while(|line| line.starts_with('|')).collect();

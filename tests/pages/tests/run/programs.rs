@@ -31,20 +31,20 @@ fn calculator() -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_program_of_each_page_calculates() -> Result {
+async fn first_programs_calculate_the_sum() -> Result {
     assert_eq!(run("readme_0", calculator()).await?, "It is 42.");
     assert_eq!(run("facade_0", calculator()).await?, "It is 42.");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_program_of_the_readme_asks_once() -> Result {
+async fn second_readme_program_prints_an_answer() -> Result {
     let said = run("readme_1", Script::new().reply(Reply::text("It scatters."))).await?;
     assert!(said.starts_with("It scatters.\nSome(Usage"), "{said}");
     Ok(())
 }
 
-/// Programs that their doctest compiles and does not run, and who runs them.
+/// The pages whose doctests compile programs without running them: the number of those programs, and the reason.
 const NOT_RUN: &[(&str, usize, &str)] = &[
     ("README.md", 2, "hidden lines would be seen; run above"),
     ("crates/open-agent/README.md", 1, "the same"),
@@ -66,7 +66,7 @@ const NOT_RUN: &[(&str, usize, &str)] = &[
     ("crates/open-agent/src/guide/sessions_postgres.md", 1, "needs a database; its example is run"),
 ];
 
-/// The same, in the docs of crates.
+/// The same for the docs of crates.
 const NOT_RUN_IN_DOCS: &[(&str, usize, &str)] = &[
     ("crates/oa-mcp/src/lib.rs", 1, "starts a program of npm"),
     ("crates/oa-mcp/src/library.rs", 1, "needs a server"),
@@ -88,7 +88,7 @@ fn known(list: &[(&str, usize, &str)], path: &str) -> usize {
 }
 
 #[test]
-fn no_other_program_goes_unrun() {
+fn page_programs_run_unless_listed() {
     let guide = "crates/open-agent/src/guide";
     let mut pages = vec!["README.md".to_owned(), "MIGRATING.md".to_owned()];
     pages.push("crates/open-agent/llms.txt".to_owned());
@@ -101,7 +101,7 @@ fn no_other_program_goes_unrun() {
 }
 
 #[test]
-fn no_other_program_in_the_docs_goes_unrun() {
+fn doc_programs_run_unless_listed() {
     let mut folders: Vec<String> =
         files("crates", "").into_iter().map(|name| format!("crates/{name}/src")).collect();
     let mut seen = 0;
@@ -121,9 +121,9 @@ fn no_other_program_in_the_docs_goes_unrun() {
     assert!(seen > 300, "{seen} files");
 }
 
-/// Each of the lists names only what is there.
+/// The lists above have no entry that is out of date.
 #[test]
-fn what_is_said_not_to_run_exists() {
+fn listed_exceptions_exist() {
     for (path, count, reason) in NOT_RUN.iter().chain(NOT_RUN_IN_DOCS) {
         assert_eq!(
             unrun(&read(path), &["no_run", "ignore", "compile_fail"]),
