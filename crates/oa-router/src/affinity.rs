@@ -31,6 +31,8 @@ impl Affinity {
 
     pub(crate) fn record(&mut self, conversation: u64, server: usize) {
         self.uses += 1;
+        // `uses` is a clock that never repeats, so each conversation has exactly one key in `by_use`: the old
+        // one is removed with every use, and both maps have the same length.
         let entry = Entry { server, used: self.uses };
         if let Some(before) = self.servers.insert(conversation, entry) {
             self.by_use.remove(&before.used);

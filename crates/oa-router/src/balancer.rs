@@ -53,6 +53,8 @@ impl Balancer {
 
     /// Picks one of these servers; `None` if there are none.
     pub(crate) fn pick(&mut self, of: ServerSet, load: impl Fn(usize) -> f64) -> Option<usize> {
+        // Without a choice the balancer is not asked. `known` stays as it was, and the next choice catches
+        // up.
         let first = of.iter().next()?;
         if of.iter().nth(1).is_none() {
             return Some(first);
@@ -70,6 +72,8 @@ impl Balancer {
             self.known = of;
         }
         let mut cx = Context::from_waker(Waker::noop());
+        // Applies all changes: discovery is read until it is pending, and every candidate is ready at once.
+        // The fallbacks stand in for a panic, with a server that is allowed.
         let Poll::Ready(Ok(())) = self.balance.poll_ready(&mut cx) else { return Some(first) };
         match Pin::new(&mut self.balance.call(())).poll(&mut cx) {
             Poll::Ready(Ok(server)) => Some(server),

@@ -214,6 +214,8 @@ impl Breaker {
         if let State::Open { .. } = self.state {
             self.state = State::HalfOpen;
         }
+        // `running` counts passes of this generation only, so after the circuit opened it starts at 0 and the
+        // first pass is the trial, whatever is still in flight from before.
         self.running += 1;
         self.passed += 1;
         Some(Pass { generation: self.generation, number: self.passed })
@@ -225,6 +227,8 @@ impl Breaker {
             return;
         }
         match (self.state, self.room) {
+            // The start is enough to close: a long answer would block all others while it streams. `openings`
+            // is kept until an answer is complete: above 0, a single failure opens the circuit again.
             (State::HalfOpen, _) => self.close(),
             (State::Closed, Some(room)) => self.room = Some(room + 1).filter(|room| *room < WARM),
             _ => {}
@@ -239,10 +243,13 @@ impl Breaker {
         }
         match (outcome, self.state) {
             (AttemptOutcome::Answered, state) if is_current => {
+                // A rejection counts as an answer but never begins, so a trial can also end here.
                 if let State::HalfOpen = state {
                     self.close();
                 }
                 self.openings = 0;
+                // Passes 1 to 3 run; 2 fails, then 1 is answered. 1 says nothing about the server since the
+                // failure, so the row goes on. An answer to pass 4 ends it.
                 if pass.number > self.row_began {
                     self.failures = 0;
                 }
@@ -252,12 +259,15 @@ impl Breaker {
                     self.row_began = self.passed;
                 }
                 self.failures += 1;
+                // `Retry-After: 0` asks for no pause, so the failure counts like one without the header.
                 let retry_after = retry_after.filter(|wait| !wait.is_zero());
                 let at_once = matches!(state, State::HalfOpen) || self.openings > 0;
                 if at_once || retry_after.is_some() || self.failures >= self.config.failures {
                     self.open(retry_after, now);
                 }
             }
+            // From a request that passed before: the server still knows best when it is back. It may only
+            // lengthen the time, or a row of short ones would undo the doubling.
             (AttemptOutcome::Failed { retry_after: Some(wait) }, State::Open { until }) => {
                 let until = until.max(now + self.bounded(wait));
                 self.state = State::Open { until };
@@ -309,8 +319,11 @@ impl Breaker {
                 time.min(self.config.max_open).min(NEVER)
             }
         };
+        // Both kinds of `time` are at most `NEVER`, so the sum cannot overflow.
         self.state = State::Open { until: now + time };
         (self.failures, self.running, self.room) = (0, 0, None);
+        // From here on the passes in flight are of an old generation, and `done` ignores them but for their
+        // `Retry-After`.
         self.generation += 1;
     }
 

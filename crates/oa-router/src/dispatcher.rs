@@ -25,6 +25,8 @@ impl Dispatcher {
         let now = tokio::time::Instant::now().into_std();
         let mut scheduler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut scheduler, now);
+        // Any call can answer waiting requests: a slot came free, a circuit changed, or time has passed.
+        // Their wakers run after the lock is released, because a waker may poll its task at once.
         let wakes = scheduler.take_wakes();
         drop(scheduler);
         for waker in wakes {
@@ -42,6 +44,8 @@ impl Dispatcher {
         self: &Arc<Self>,
         request: SlotRequest,
     ) -> (Option<Ticket>, Result<Lease, Rejection>) {
+        // From a grant to its lease there is no `.await`: a future dropped in between would leak the slot.
+        // While the request waits, the `Waiter` gives back a grant that it has not collected.
         let lease = |grant| Lease { dispatcher: Arc::clone(self), grant: Some(grant) };
         match self.with(|scheduler, now| scheduler.acquire(request, now)) {
             Admission::Granted(grant) => (request.ticket, Ok(lease(grant))),
@@ -77,9 +81,12 @@ impl Future for Waiter<'_> {
                 Admission::Granted(grant) => Ok(grant),
                 Admission::Rejected(rejection) => Err(rejection),
                 Admission::Queued(_, again) => {
+                    // Resetting a timer takes a lock of the runtime, and the time is mostly the same.
                     if this.timer.deadline() != again.into() {
                         this.timer.as_mut().reset(again.into());
                     }
+                    // The time has passed already: ask again. It cannot loop, because the scheduler returns
+                    // times after `now`, or answers a request that is past its deadline.
                     if this.timer.as_mut().poll(cx).is_ready() {
                         continue;
                     }

@@ -50,6 +50,7 @@ pub(crate) fn summarize(
             message.push_str(&format!("; timed out after waiting {wait:?} for a free server"));
         }
     }
+    // Of equal rank, the last server's.
     let most_relevant = failures.into_iter().map(|failure| failure.error).max_by_key(rank);
     match most_relevant {
         None => Error::unavailable(message, wait),
@@ -63,6 +64,7 @@ pub(crate) fn summarize(
 
 /// Returns the error on one line, shortened.
 pub(crate) fn excerpt(error: &Error) -> String {
+    // One character more than is shown tells whether anything was cut.
     let mut words: String = error.to_string().chars().take(MAX_EXCERPT + 1).collect();
     if let Some((end, _)) = words.char_indices().nth(MAX_EXCERPT) {
         words.truncate(end);

@@ -36,6 +36,7 @@ pub(crate) fn classify(error: &Error) -> Outcome {
         ErrorKind::Api => match status(error) {
             // A 500 that cannot be retried is caused by the request (QUIRKS row 103).
             Some(500) if error.status().is_some() && !error.is_retryable() => Outcome::Unfit,
+            // A rejected key is a failure of this server: another has a key of its own.
             None | Some(401 | 402 | 408 | 409 | 425 | 429 | 500..) => failed,
             Some(403 | 404 | 300..=399) => Outcome::Unfit,
             Some(_) => Outcome::Refused,
@@ -46,6 +47,7 @@ pub(crate) fn classify(error: &Error) -> Outcome {
 
 /// Returns the HTTP status, or the one in an error reported in a stream.
 fn status(error: &Error) -> Option<u16> {
+    // A stream has status 200, so servers put the real one into the error: `{"error": {"code": 503}}`.
     let code = || error.api_code()?.parse().ok().filter(|code| (300..600).contains(code));
     error.status().or_else(code)
 }

@@ -43,6 +43,8 @@ impl RoutedRequest {
                     tried: *tried,
                     ticket: *ticket,
                 };
+                // Dropped here, the request leaves the queue. Dropped in the call below, `lease` releases the
+                // server.
                 let (ticket, lease) = self.shared.dispatcher.acquire(slot).await;
                 self.ticket = ticket;
                 let lease = match lease {
@@ -71,6 +73,8 @@ impl RoutedRequest {
                 shared.dispatcher.with(|scheduler, now| scheduler.began(grant, conversation, now));
             });
         }
+        // Runs before `on_early_end`, so the slot is free and the failure is counted before another server is
+        // tried.
         answer.on_end(move |outcome| {
             // An answer that was given up says nothing about its server.
             if !outcome.interrupted {

@@ -116,6 +116,8 @@ impl Scheduler {
     pub(crate) fn acquire(&mut self, request: SlotRequest, now: Instant) -> Admission {
         // Requests already waiting go first.
         self.serve(now);
+        // A full queue is no reason to reject yet: a server may be free that those in the queue cannot use,
+        // because it has failed them.
         let is_full = self.queued >= self.settings.queue;
         // If no request may wait, a conversation does not wait for its own server either.
         let preferred = self.preferred(
@@ -131,7 +133,9 @@ impl Scheduler {
             }
             Selection::NoRoom => {}
         }
+        // `serve` compares with this set, and does not update it while nobody waits.
         self.open_circuits = self.find_open_circuits(now);
+        // A request that failed elsewhere keeps its number, and so its place before those that came later.
         let ticket = request.ticket.unwrap_or_else(|| {
             self.next_ticket += 1;
             self.next_ticket
@@ -148,6 +152,8 @@ impl Scheduler {
     pub(crate) fn poll(&mut self, ticket: Ticket, waker: &Waker, now: Instant) -> Admission {
         self.serve(now);
         let timed_out = Admission::Rejected(Rejection::TimedOut(self.settings.longest_wait));
+        // Taken out and put back below only if it goes on waiting. `queued` counts those without an answer:
+        // `serve` has already subtracted the answered ones.
         let Some(mut waiting) = self.waiting.remove(&ticket) else { return timed_out };
         match waiting.answer {
             Some(Ok(grant)) => return Admission::Granted(grant),
@@ -170,6 +176,7 @@ impl Scheduler {
     /// Removes a request that no longer waits.
     pub(crate) fn leave(&mut self, ticket: Ticket, now: Instant) {
         match self.waiting.remove(&ticket).map(|waiting| waiting.answer) {
+            // Granted, but dropped before it was polled: the slot goes to the next in the queue.
             Some(Some(Ok(grant))) => self.done(grant, Outcome::GivenUp, None, now),
             Some(None) => self.queued -= 1,
             Some(Some(Err(_))) | None => {}
@@ -246,6 +253,8 @@ impl Scheduler {
         let usable = untried.collect::<ServerSet>().without(self.find_open_circuits(now));
         let free: ServerSet =
             usable.iter().filter(|server| self.servers[*server].has_room(now)).collect();
+        // The conversation's own server if it is free. If it is only busy, and not for too long, wait for it
+        // even while others are free. A server on trial is not waited for.
         let chosen = match preferred {
             Some((server, _)) if free.contains(server) => Some(server),
             Some((server, until))
@@ -259,6 +268,7 @@ impl Scheduler {
         };
         match chosen.and_then(|server| self.enter(server, now)) {
             Some(grant) => Selection::Granted(grant),
+            // Also if all servers were tried: the request has nowhere to go, so it must not wait.
             None if usable.is_empty() => Selection::AllOpen,
             None => Selection::NoRoom,
         }
@@ -289,8 +299,11 @@ impl Scheduler {
         }
         let open = self.find_open_circuits(now);
         let before = std::mem::replace(&mut self.open_circuits, open);
+        // One pass in order of tickets. A request that finds no room does not block those behind it: they may
+        // be able to use servers that it has tried.
         let mut last = Bound::Unbounded;
         loop {
+            // Checked again in each round, because a grant may have taken the last slot.
             // Without room, only a change in open circuits can matter.
             let is_full = !self.servers.iter().any(|slots| slots.has_room(now));
             if is_full && self.open_circuits == before {
@@ -308,6 +321,7 @@ impl Scheduler {
                 Selection::AllOpen => Err(Rejection::AllOpen),
                 Selection::NoRoom => continue,
             };
+            // The grant is kept here until the request polls or leaves; meanwhile its slot is occupied.
             if let Some(waiting) = self.waiting.get_mut(&ticket) {
                 waiting.answer = Some(answer);
                 self.wakes.extend(waiting.waker.take());
@@ -326,6 +340,8 @@ impl Scheduler {
 
     /// Returns the time at which the state may change without an event.
     fn next_check(&self, waiting: &QueuedRequest, now: Instant) -> Instant {
+        // Without events, time alone changes three things: patience ends, a circuit allows its trial, the
+        // wait is over. Everything else calls `serve`.
         let patience = waiting.preferred.map(|(_, until)| until);
         let open = self.servers.iter().filter_map(|slots| slots.breaker.open_until());
         let times = open.chain(patience).filter(|time| *time > now);

@@ -70,6 +70,8 @@ impl ServerSlots {
                 (&mut self.counts.failed, AttemptOutcome::Failed { retry_after })
             }
             Outcome::GivenUp => (&mut self.counts.given_up, AttemptOutcome::GivenUp),
+            // To the breaker, a server that lacks the model is neither healthy nor broken. One that rejects a
+            // request for what is in it has answered.
             Outcome::Unfit => (&mut self.counts.failed, AttemptOutcome::GivenUp),
             Outcome::Refused => (&mut self.counts.refused, AttemptOutcome::Answered),
         };
