@@ -312,6 +312,8 @@ impl AnswerStream {
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
     ) -> Poll<Option<T>> {
         loop {
+            // One round: the deltas that were parsed, then a retry under way, then a piece of the body.
+            // Deltas in front of an error or of the end are thus delivered before it.
             let this = &mut *self.0;
             if this.scan.is_some() {
                 if let Some(picked) = this.next_scanned(&mut pick) {
@@ -349,6 +351,7 @@ impl AnswerStream {
             if let Some(again) = &mut this.again {
                 match ready!(again.as_mut().poll(cx)) {
                     Ok(mut answer) => {
+                        // The new answer inherits what was not reported yet, and the retry to give back.
                         answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
                         let credited = this.beginning.credited.take();
                         let beginning = &mut answer.0.beginning;
@@ -471,6 +474,7 @@ impl Arriving {
                 Error::in_stream(error, pipeline.received(), secrets_of(self.destination.as_ref()))
             })
             .or(failure);
+        // Gone since the first delta was returned, if one was: see `Beginning::note`.
         let Some(early_end) = self.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
         let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
@@ -576,6 +580,7 @@ impl Stream for AnswerStream {
 
 /// Cuts a text to the remaining length, in bytes, and subtracts it.
 fn cut(text: &mut String, left: &mut usize) {
+    // False past the end: a text that is shorter stays whole.
     if text.is_char_boundary(*left) {
         text.truncate(*left);
     }

@@ -44,6 +44,7 @@ impl Future for Closing {
                 Poll::Ready(Some(Ok(_))) if *frames < LAST_FRAMES => *frames += 1,
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
+                    // Mostly the end has arrived with `[DONE]`, and no timer is needed.
                     let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
                     return timer.as_mut().poll(cx);
                 }

@@ -53,6 +53,7 @@ pub(crate) async fn answer(
     loop {
         match try_answer(destination, request, negotiation.way()).await {
             Ok(mut answer) => {
+                // Noted only now: an answer proves that the server accepts this form.
                 let lessons = negotiation.learned();
                 destination.learned.note(options.model_at(destination), &lessons);
                 answer.note_refusals(lessons.refusals);

@@ -101,6 +101,7 @@ pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
 
 async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<()> {
     let mut body = Source::new(body);
+    // Starts the idle timeout, which the pieces below do not extend.
     watch.note_content();
     loop {
         match poll_fn(|cx| body.poll_piece(watch, cx)).await {

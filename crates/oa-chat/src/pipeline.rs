@@ -144,6 +144,7 @@ impl Pipeline {
                 return Ok(StreamStatus::More);
             }
         }
+        // Shares the buffer, and is dropped below unless nothing could be read from it.
         let begin = (self.payloads == 0).then(|| bytes.clone());
         self.parser.push(bytes);
         let progress = self.read_events();

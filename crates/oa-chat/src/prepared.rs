@@ -85,6 +85,7 @@ impl PreparedOptions {
         let is_held = is_text && dialect.is_some_and(|dialect| dialect.format.is_some());
         let of_dialect = is_held.then(FormatRequest::default);
         if let Some(first) = self.format_fallback.as_ref().map(|it| it.first).or(of_dialect) {
+            // Weaker requests are greater, so this is the weaker one of what is wanted and what is accepted.
             way.format = first.max(learned.format.get(model).unwrap_or_default());
         }
         way.usage = learned.takes_usage();
@@ -305,6 +306,7 @@ impl Envelopes {
         make: impl FnOnce() -> Result<Envelope>,
     ) -> Result<Arc<Envelope>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The kept `Arc` keeps its address from being reused, so equal pointers are equal servers.
         let is_it =
             |kept: &&Kept| Arc::ptr_eq(&kept.destination, destination) && kept.way.is_like(way);
         if let Some(kept) = kept.iter().find(is_it) {

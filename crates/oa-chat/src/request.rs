@@ -270,6 +270,7 @@ impl ChatRequest {
         offer: Offer,
     ) -> RequestBody {
         let instructions = format.instructions(&self.messages);
+        // They are of these very messages: whoever replaces the messages drops them.
         if let Some(Written { segments, last, .. }) =
             self.written.as_ref().filter(|written| written.format == format)
         {

@@ -136,6 +136,7 @@ impl Retry {
             request.deadline().is_none_or(|deadline| *pause < left(deadline))
         };
         let pause = self.policy.config.pause(error, retry, random()).filter(is_in_time);
+        // Last, so that a retry that is not made costs nothing.
         pause.filter(|_| self.policy.budget.spend())
     }
 }

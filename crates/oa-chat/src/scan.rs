@@ -55,6 +55,7 @@ impl Scan {
             },
             Delta::Refusal(text) => add_text(&mut self.blocks, text),
             Delta::CallStart { call, .. } => {
+                // After one call in the text, the server's own call 0 is reported as call 1.
                 let (number, place) = (self.calls, self.blocks.len());
                 self.native.push(NativeCall { call: *call, number, place });
                 *call = number;

@@ -90,6 +90,7 @@ impl ResponseHead {
             Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(Error::transport(error, 0, false))),
             Poll::Pending => {
+                // After the answer, so that a head that arrives at the deadline counts.
                 let kind = ready!(watch.poll_expired(cx));
                 Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
             }

@@ -136,6 +136,7 @@ impl Transcript {
                     && history[place - 1].role == MessageRole::Tool;
                 bridges.then(|| Before::Message(text_message(MessageRole::Assistant, BRIDGE)))
             };
+            // Bytes that a neighbor went into are useless when the neighbor changes.
             let alone = end - place == 1 && before.is_none();
             let start = self.open.len();
             let known = dropped.as_ref().filter(|_| alone);
@@ -239,6 +240,8 @@ impl Transcript {
         let begin = whole.checked_sub(1).map_or(0, |last| self.segments[last].end);
         let open = Bytes::from(mem::take(&mut self.open));
         let mut cut = self.segments.drain(whole..).map(|segment| segment.bytes).chain([open]);
+        // Segments hold whole pieces, so `rest` is empty exactly where the next one begins. A merged message
+        // has length 0: its bytes are those of the last message of its group.
         let mut rest = Bytes::new();
         for (number, piece) in self.pieces.iter().enumerate().skip(begin) {
             if rest.is_empty() && piece.length > 0 {

@@ -42,6 +42,7 @@ impl PartialEq for WireFormat {
     fn eq(&self, other: &Self) -> bool {
         let same_dialect = match (&self.dialect, &other.dialect) {
             (None, None) => true,
+            // Dialects cannot be compared, and options make theirs once. Changed options write anew.
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             _ => false,
         };
