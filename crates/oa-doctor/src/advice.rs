@@ -94,7 +94,7 @@ mod tests {
 
     /// The manual's table of servers says what the doctor advises.
     #[test]
-    fn the_manual_says_the_same() {
+    fn advice_is_in_the_manual() {
         const ROWS: [(&str, Lack); 5] = [
             ("it does not answer", Lack::Reach),
             ("the model is not there", Lack::Model),

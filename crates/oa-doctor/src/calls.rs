@@ -40,6 +40,7 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
         request.tools = vec![weather()];
         request.tool_choice = Some(ToolChoice::Required);
     };
+    // Not a question for the tool: a call then shows the effect of `tool_choice`, not of the prompt.
     let prompt = [Message::user(SMALL_TALK)];
     let observed = match cx.target.chat(&prompt, choose).await {
         Ok(observed) => observed,
@@ -57,6 +58,7 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
     // Some servers parse calls only without streaming.
     let whole = |request: &mut ChatParameters| {
         choose(request);
+        // `stream_options` is valid only with streaming.
         request.include_usage = false;
         request.extra_body.insert("stream".to_owned(), Value::Bool(false));
     };
@@ -216,6 +218,7 @@ fn faulty(
         return fail(format!("a call that does not match the tool: {problem}"));
     }
     if called.is_empty() {
+        // No call was parsed, and its markup is still in the text: the server lacks the parser of this model.
         let text = observed.text();
         if let Some(at) = MARKS.into_iter().filter_map(|mark| text.find(mark)).min() {
             return fail(format!("the call is in the text: {}", quote(&text[at..])));

@@ -45,6 +45,7 @@ impl ProbeContext {
             endpoint: endpoint.clone(),
             max_tokens: 256,
             time_limit: Duration::from_secs(60),
+            // Replaced when the first probe begins.
             deadline: Instant::now() + Duration::from_secs(24 * 60 * 60),
         };
         Self {
@@ -93,6 +94,7 @@ impl ProbeContext {
     pub(crate) fn is_refusal(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Api
             && matches!(error.status(), Some(400 | 404 | 405 | 415 | 422 | 500 | 501))
+            // If the plain prompt failed, too, the error is not about the rest of this request.
             && !matches!(self.plain, Some(Err(_)))
     }
 

@@ -78,6 +78,7 @@ impl Observed {
         self.first.get_or_insert(now);
         self.last = Some(now);
         self.deltas += 1;
+        // The pipeline yields all deltas of a piece before it reads the next one, so this is the delta's own.
         let piece = lock(seen).pieces;
         self.arrivals += u64::from(piece != self.last_piece);
         self.last_piece = piece;
@@ -92,6 +93,7 @@ impl Observed {
     /// If nothing of an answer arrived.
     async fn conclude(mut self, answer: AnswerStream, seen: &Mutex<Bytewise>) -> Result<Self> {
         if self.is_endless {
+            // Consumes the answer, which closes the connection: an endless one would never conclude.
             self.message.content = answer.arrived();
         } else {
             let Concluded { message, failure, closing, .. } = answer.conclude();

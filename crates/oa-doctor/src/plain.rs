@@ -28,6 +28,7 @@ impl ProbeContext {
         if answer.as_ref().is_ok_and(is_held_back) {
             answer = self.ask_plainly().await.or(answer);
         }
+        // Set only now: a probe that is dropped while it waits asks again.
         self.plain = Some(answer);
     }
 
@@ -41,6 +42,7 @@ impl ProbeContext {
             if self.target.traits.asks_for_usage && error.refuses("stream_options") {
                 self.usage_refusal = Some(self.target.quote(error));
                 self.target.traits.asks_for_usage = false;
+            // Once, because a server that rejects both names would be asked for ever.
             } else if !has_swapped && error.refuses(self.target.token_limit_name()) {
                 has_swapped = true;
                 self.target.swap_token_limit();
@@ -54,6 +56,8 @@ impl ProbeContext {
 /// True if all of it arrived at once, after a wait.
 fn is_held_back(observed: &Observed) -> bool {
     let Some(to_first) = observed.to_first() else { return false };
+    // Tokens are generated one by one: eight of them within a twentieth of the wait for the first one were
+    // ready long before, and something kept them.
     observed.deltas >= 8
         && to_first >= Duration::from_millis(300)
         && observed.spread() * 20 < to_first
@@ -107,6 +111,7 @@ pub(crate) async fn usage(cx: &mut ProbeContext) -> Finding {
     let told = |usage: &Usage| usage.prompt_tokens.or(usage.completion_tokens).is_some();
     let finding =
         match observed.message.usage.filter(|usage| told(usage) || bytewise.usage.payloads > 0) {
+            // Usage comes last, so an answer that was cut says nothing about it.
             None if observed.is_cut() => {
                 Finding::new(PROBE, Verdict::Unknown, "the answer did not end")
             }
@@ -148,6 +153,7 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
     let Some(observed) = seen(cx) else { return unanswered(PROBE) };
     let text = observed.text();
     let tags = match (text.find("<think>"), text.find("</think>")) {
+        // A closing tag without an opening one before it: the prompt's template has ended with `<think>`.
         (Some(opens), closes) if closes.is_none_or(|closes| opens < closes) => ThinkTags::Split,
         (_, Some(_)) => ThinkTags::StartsInThinking,
         _ => {
@@ -204,6 +210,7 @@ pub(crate) async fn speed(cx: &mut ProbeContext) -> Finding {
     let first = format!("first token after {}", shown(wait));
     let spread = observed.spread();
     let told = observed.message.usage.and_then(|usage| usage.completion_tokens);
+    // Without usage, a delta counts as a token, which the finding marks as `about`.
     let tokens = told.unwrap_or(observed.deltas);
     if spread < Duration::from_millis(1) || tokens < 8 || is_held_back(observed) {
         return Finding::new(PROBE, Verdict::Ok, format!("{first}; the others came at once"));

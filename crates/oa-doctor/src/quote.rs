@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_and_escapes_do_not_show() {
+    fn quotes_mask_secrets_and_strip_escapes() {
         let endpoint = Endpoint::builder()
             .base_url("http://localhost/v1")
             .api_key("sk-a-secret-of-mine")

@@ -53,6 +53,7 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
                 }
                 named => {
                     cx.provider = Some(found);
+                    // What the options say about the server takes precedence over what it looks like.
                     if named.is_none() && !cx.has_profile {
                         cx.target.traits = found.traits();
                     }
@@ -72,6 +73,7 @@ async fn recognized(cx: &ProbeContext) -> Option<(Provider, &'static str)> {
     let authority = authority.split('/').next()?;
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     let evidence = Evidence { host, headers: &list.headers, models: &models };
+    // Signs in the response cost nothing; pages are requests, and only local servers are asked for them.
     if let Some(found) = recognize(evidence) {
         return Some(found);
     }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_told_apart() {
+    fn servers_are_recognized_by_their_signs() {
         check("localhost", "llama.cpp", "me", Some(Provider::LlamaCpp));
         check("10.0.0.7", "nginx", "llamacpp", Some(Provider::LlamaCpp));
         check("localhost", "uvicorn", "vllm", Some(Provider::Vllm));

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_kept_and_lines_are_short() {
+    fn wrapped_lines_keep_all_words() {
         let text = "word ".repeat(60) + &"x".repeat(200) + " end";
         let mut written = String::new();
         write_wrapped(&mut written, &text, 4).unwrap();

@@ -102,6 +102,7 @@ impl Bytewise {
         let choice = &payload["choices"][0];
         if payload["usage"].is_object() || choice["usage"].is_object() {
             self.usage.payloads += 1;
+            // Of several payloads with counts, the last one decides: earlier ones are running totals.
             self.usage.alone = choice.is_null();
             self.usage.in_choice = payload["usage"].is_null();
         }

@@ -90,6 +90,7 @@ impl ProbeTarget {
     fn timeouts(&self) -> Timeouts {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let mut timeouts = Timeouts::default();
+        // One limit for the whole request: a slow phase is a finding, not an error.
         (timeouts.first_token, timeouts.idle, timeouts.content) = (None, None, None);
         timeouts.total = Some(self.time_limit.min(left));
         timeouts

@@ -32,6 +32,7 @@ pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
     {
         return cx.failed(PROBE, error);
     }
+    // From here on the other name is tried, and kept if it works: later probes send it.
     let how = if first.is_ok() { "ignored" } else { "rejected" };
     cx.target.swap_token_limit();
     let other = cx.target.token_limit_name();
@@ -80,10 +81,12 @@ async fn attempt(cx: &ProbeContext) -> Result<Effect, Error> {
     let observed = cx.target.chat(&prompt, |request| request.max_tokens = Some(LIMIT)).await?;
     let limit = u64::from(LIMIT);
     let told = observed.message.usage.and_then(|usage| usage.completion_tokens);
+    // A count of zero is no count.
     let tokens = told.filter(|tokens| *tokens > 0).unwrap_or(observed.deltas);
     if let Some(error) = observed.failure {
         return Err(error);
     }
+    // The count may be one of deltas, which are not exactly tokens; twice the limit is certainly beyond it.
     Ok(if observed.is_endless || tokens > 2 * limit {
         Effect::Ignored
     } else if observed.message.finish_reason.is_length() {

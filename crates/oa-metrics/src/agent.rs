@@ -52,6 +52,7 @@ impl MeteredAgent {
         &self,
         turn: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
+        // Assumed until the turn says otherwise: recorded if this future is dropped at the `.await` below.
         let mut open = Open {
             agent: self.clone(),
             started: Instant::now(),

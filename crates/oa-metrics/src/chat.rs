@@ -142,6 +142,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let result = ready!(this.future.poll(cx));
+        // `open` moves on to whoever sees the end: the answer's callback, or `fail`. Dropped anywhere before
+        // that, it records an interrupt, so each request is recorded exactly once.
         let Some(open) = this.open.take() else { return Poll::Ready(result) };
         match result {
             Ok(mut answer) => {
@@ -202,8 +204,10 @@ impl Open {
         let target = Target {
             provider: self.origin.provider.clone(),
             model: std::mem::take(&mut self.model),
+            // A router chooses the server, so the answer knows better than the wrapped service.
             server: base_url.and_then(ServerAddress::of).or_else(|| self.origin.server.clone()),
         };
+        // The lock is released before anything is recorded: exporters and views are foreign code.
         let (target, answered) = self.recorder.labels().admit(target, model.as_deref());
         let ended = Ended {
             target,
@@ -235,6 +239,7 @@ pub(crate) fn named(kind: ErrorKind) -> Cow<'static, str> {
 /// Returns the class of a service's error: its kind if it is an [`Error`], boxed or not; otherwise [`OTHER`].
 pub(crate) fn type_of<E: 'static>(error: &E) -> Cow<'static, str> {
     let error: &dyn Any = error;
+    // Layers such as tower's timeout box the errors of the service inside.
     let boxed = || error.downcast_ref::<Box<dyn StdError + Send + Sync>>()?.downcast_ref::<Error>();
     let ours = error.downcast_ref::<Error>().or_else(boxed);
     ours.map_or(Cow::Borrowed(OTHER), |error| named(error.kind()))

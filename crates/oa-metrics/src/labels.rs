@@ -53,6 +53,7 @@ impl Labels {
         answered: Option<&str>,
     ) -> (Target, Option<String>) {
         let target = target.bounded();
+        // Beyond the limit: one more for each known provider and one for the rest, `2 * TARGETS + 1` in all.
         let is_new = !self.targets.contains_key(&target);
         let target = if is_new && self.targets.len() >= TARGETS {
             Target { provider: target.provider_or_other(&self.targets), ..Target::other() }
@@ -104,6 +105,7 @@ fn admit(known: &mut BTreeSet<String>, name: &str, most: usize) -> String {
     if known.contains(name) {
         return name.to_owned();
     }
+    // Cutting a long name could make two names one.
     if name.len() > NAME || known.len() >= most {
         return OTHER.to_owned();
     }
@@ -129,7 +131,7 @@ mod tests {
     proptest! {
         /// Whatever comes, the number of different values is bounded, and so is their length.
         #[test]
-        fn values_are_few_and_short(seen in proptest::collection::vec(
+        fn values_are_bounded_in_number_and_length(seen in proptest::collection::vec(
             (0..3_usize, "[a-z]{1,2}|[a-z]{140}", proptest::option::of(1..4_u16), "[a-z]{1,3}|[a-z]{140}"), 0..500)) {
             let mut labels = Labels::default();
             let mut all = BTreeSet::new();
@@ -152,7 +154,7 @@ mod tests {
 
         /// A name that was recorded is recorded again, whatever came in between.
         #[test]
-        fn what_was_recorded_stays(between in proptest::collection::vec("[a-z]{1,3}", 0..200)) {
+        fn recorded_names_stay_admitted(between in proptest::collection::vec("[a-z]{1,3}", 0..200)) {
             let mut labels = Labels::default();
             let first = target(0, "qwen3:8b", Some(1));
             let recorded = labels.admit(first.clone(), Some("qwen3"));
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_too_many_is_other() {
+    fn names_beyond_the_limit_become_other() {
         let mut labels = Labels::default();
         for model in 0..TARGETS {
             labels.admit(target(0, &model.to_string(), None), None);

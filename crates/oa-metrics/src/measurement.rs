@@ -74,6 +74,7 @@ impl Ended {
     /// Returns the mean time per token after the first one; `None` for an incomplete answer, whose number of tokens is
     /// unknown.
     fn time_per_token(&self) -> Option<f64> {
+        // The first token ends the wait for the answer; n tokens have n - 1 intervals after it.
         let tokens = self.usage?.completion_tokens?.checked_sub(1).filter(|rest| *rest > 0)?;
         let rest = self.duration.checked_sub(self.first_chunk?)?;
         self.error.is_none().then(|| rest.as_secs_f64() / tokens as f64)
@@ -226,7 +227,7 @@ mod tests {
 
         /// The mean of the tokens after the first one, times their number, is the time after the first chunk.
         #[test]
-        fn the_time_of_a_token_is_that_of_complete_answers(ended in ended()) {
+        fn time_per_token_needs_a_complete_answer(ended in ended()) {
             let all = ended.measurements();
             let told = of(&all, Instrument::TimePerOutputToken);
             let tokens = ended.usage.and_then(|usage| usage.completion_tokens).unwrap_or_default();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_its_tool_and_its_error() {
+    fn tool_runs_have_name_and_error() {
         let failed = tool_run("add".to_owned(), Duration::from_millis(250), Some("failed"));
         assert_eq!(failed.value, Value::Seconds(0.25));
         assert_eq!(attribute(&failed, "gen_ai.tool.name").as_deref(), Some("add"));

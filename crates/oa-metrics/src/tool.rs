@@ -54,6 +54,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
+        // Also while unwinding: a panic of the tool drops the run without an outcome.
         let outcome = self
             .outcome
             .unwrap_or_else(|| dropped(duration, self.timeout, std::thread::panicking()));
@@ -66,6 +67,8 @@ impl Drop for Run {
 /// Returns the outcome of a run that was dropped before its end.
 fn dropped(after: Duration, timeout: Option<Duration>, is_panicking: bool) -> Outcome {
     match timeout {
+        // A panic comes first: it can happen after the timeout, too. A drop does not say why, so a run that
+        // lasted as long as its timeout is taken to have been ended by it.
         _ if is_panicking => Outcome::Panicked,
         Some(timeout) if after >= timeout => Outcome::TimedOut,
         _ => Outcome::Cancelled,
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_run_says_why_as_far_as_that_is_known() {
+    fn dropped_runs_have_a_cause() {
         let second = Duration::from_secs(1);
         assert_eq!(dropped(second, None, false), Outcome::Cancelled);
         assert_eq!(dropped(second, Some(2 * second), false), Outcome::Cancelled);

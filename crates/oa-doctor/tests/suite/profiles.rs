@@ -68,7 +68,7 @@ fn refused(builder: AgentOptionsBuilder) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_doctor_writes_is_read_back() {
+async fn learned_profile_is_read_back() {
     let thinks = but(|request| is_plain(request).then(|| Reply::text("<think>Hm.</think>one")));
     let report = doctor(&options(thinks)).await.unwrap();
     let file = File::new("round-trip");
@@ -100,7 +100,7 @@ async fn what_the_doctor_writes_is_read_back() {
 }
 
 #[tokio::test]
-async fn what_a_profile_says_acts_in_requests_and_answers() {
+async fn profile_affects_requests_and_answers() {
     let script = Script::new()
         .expect("what the profile says", |request| {
             let body = request.json();
@@ -119,7 +119,7 @@ async fn what_a_profile_says_acts_in_requests_and_answers() {
 }
 
 #[tokio::test]
-async fn what_is_in_it_counts_for_its_model_alone_whichever_is_asked_first() {
+async fn profile_applies_to_its_model_only() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hm.</think>Yes.")));
     for first in [MODEL, "other"] {
         let options = AgentOptions::builder().profile(profile(&full())).model(first).max_tokens(5);
@@ -145,7 +145,7 @@ async fn what_is_in_it_counts_for_its_model_alone_whichever_is_asked_first() {
 }
 
 #[tokio::test]
-async fn what_is_in_it_counts_over_another_transport_too() {
+async fn profile_applies_over_any_transport() {
     let mut said = full();
     for member in ["tools", "forced_calls", "schema"] {
         said[member] = json!(false);
@@ -164,7 +164,7 @@ async fn what_is_in_it_counts_over_another_transport_too() {
 }
 
 #[test]
-fn what_is_set_by_name_wins() {
+fn explicit_options_override_the_profile() {
     let builder = || AgentOptions::builder().profile(profile(&full()));
     let options = builder().base_url("http://other:1/v1").think_tags(ThinkTags::Off);
     let options = options.build().unwrap();
@@ -182,7 +182,7 @@ fn what_is_set_by_name_wins() {
 }
 
 #[test]
-fn contradictions_are_errors() {
+fn contradicting_options_are_errors() {
     let builder = || AgentOptions::builder().profile(profile(&full()));
     assert_snapshot!(refused(builder().provider(Provider::Ollama)), @"the provider is Ollama, but the profile is for vLLM: remove one of them, or set base_url");
 
@@ -206,7 +206,7 @@ fn contradictions_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() {
+async fn profile_without_tools_uses_text_calls() {
     let script = but(|request| has_tools(request).then(|| Reply::error(400, "no tools here")));
     let report = doctor(&options(script)).await.unwrap();
     let native =
@@ -224,7 +224,7 @@ async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() 
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_keep_to_schemas_is_told_them_in_words() {
+async fn profile_without_schema_uses_json_object() {
     let mut profile = ServerProfile::new("http://localhost/v1", MODEL);
     profile.schema = Some(false);
     let schema =
@@ -244,7 +244,7 @@ async fn a_model_that_does_not_keep_to_schemas_is_told_them_in_words() {
 }
 
 #[test]
-fn files_that_are_none_are_told_apart() {
+fn invalid_profile_files_name_the_cause() {
     let with = |member: &str, value: Value| {
         let mut profile = full();
         profile[member] = value;

@@ -32,7 +32,7 @@ fn echoes(place: usize) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secrets_that_a_server_repeats_do_not_show() -> Result<(), Error> {
+async fn repeated_secrets_are_masked() -> Result<(), Error> {
     for place in 0..10 {
         let secrets = format!("{KEY} {HEADER}");
         let models = json!({ "data": [{ "id": secrets, "owned_by": secrets }] });

@@ -25,7 +25,7 @@ const ABOUT_TOOLS: [Probe; 4] =
     [Probe::ForcedCalls, Probe::AutoCalls, Probe::ParallelCalls, Probe::ToolResults];
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_tools_is_told_with_what_to_do() {
+async fn rejected_tools_fail_with_advice() {
     let why = "registry.ollama.ai/library/gemma does not support tools";
     let report =
         report(but(move |request| has_tools(request).then(|| Reply::error(400, why)))).await;
@@ -39,7 +39,7 @@ async fn a_refusal_of_tools_is_told_with_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_flags_are_missing() {
+async fn missing_server_flags_are_named() {
     for (header, why, flag) in [
         ("llama.cpp", "tools param requires --jinja flag", "--jinja"),
         ("", "\"auto\" tool choice requires --enable-auto-tool-choice", "--tool-call-parser NAME"),
@@ -60,7 +60,7 @@ async fn whose_flags_are_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_model_calls_no_tool() {
+async fn models_that_never_call_are_reported() {
     let report =
         report(but(|request| has_tools(request).then(|| Reply::text("Sunny, I guess.")))).await;
     others_are_ok(&report.findings, &ABOUT_TOOLS[..3]);
@@ -70,7 +70,7 @@ async fn whose_model_calls_no_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_leave_calls_in_the_text() {
+async fn calls_left_in_text_fail() {
     let text = "Sure.\n<tool_call>\n{\"name\": \"get_weather\"}\n</tool_call>";
     let finding =
         only(Probe::AutoCalls, but(move |request| has_tools(request).then(|| Reply::text(text))))
@@ -84,7 +84,7 @@ async fn that_leave_calls_in_the_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_call_only_without_streaming() {
+async fn calls_only_without_streaming_fail() {
     let script = but(|request| {
         let is_streamed = request.json()["stream"] == true;
         (has_tools(request) && is_streamed).then(|| Reply::text("Let me see."))
@@ -98,7 +98,7 @@ async fn that_call_only_without_streaming() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_calls_are_broken() {
+async fn broken_calls_fail() {
     for (reply, expected) in [
         (Reply::new().call("get_weather", "{\"city\": "), "a broken call"),
         (
@@ -118,7 +118,7 @@ async fn whose_calls_are_broken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_calls_come_in_odd_fragments() {
+async fn odd_call_fragments_are_described() {
     let call = json!({"function": {"name": "get_weather", "arguments": {"city": "Oslo"}}});
     let chunk = json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "stop"}]});
     let sse = format!("data: {chunk}\n\ndata: [DONE]\n\n");
@@ -130,7 +130,7 @@ async fn whose_calls_come_in_odd_fragments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn usage_that_is_not_told_is_a_warning() {
+async fn missing_usage_is_a_warning() {
     let report = report(but(|request| {
         is_plain(request).then(|| Reply::text("one, two, three, four").without_usage())
     }))
@@ -144,7 +144,7 @@ async fn usage_that_is_not_told_is_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_may_not_be_asked_for_usage() {
+async fn rejected_stream_options_are_learned() {
     let report = report(but(|request| {
         let is_asked = !request.json()["stream_options"].is_null();
         let why = "Unrecognized request argument: stream_options";
@@ -161,7 +161,7 @@ async fn that_may_not_be_asked_for_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_ignore_response_format() {
+async fn ignored_response_format_fails() {
     let report = report(but(|request| {
         let has_format = !request.json()["response_format"].is_null();
         has_format.then(|| Reply::text("Paris is a lovely city."))
@@ -176,7 +176,7 @@ async fn that_ignore_response_format() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_json_is_another() {
+async fn json_that_does_not_match_fails() {
     for (text, expected) in [
         (r#"{"city": "Paris"}"#, "not matching the schema"),
         ("```json\n{}\n```", "fence"),
@@ -195,7 +195,7 @@ async fn whose_json_is_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_hold_the_stream_back() {
+async fn buffered_streams_are_a_warning() {
     let held_back = |request: &oa_testkit::Request| {
         let wait = Duration::from_secs(3);
         is_plain(request).then(|| healthy(request).delay(Duration::ZERO).delay_first(wait))
@@ -212,7 +212,7 @@ async fn that_hold_the_stream_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_had_to_load_the_model_hold_nothing_back() {
+async fn model_loading_is_not_buffering() {
     let loaded = std::sync::atomic::AtomicBool::new(false);
     let finding = only(
         Probe::Streaming,
@@ -227,7 +227,7 @@ async fn that_had_to_load_the_model_hold_nothing_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_answer_by_a_document() {
+async fn documents_instead_of_streams_warn() {
     let document = json!({ "choices": [{ "message": { "content": "one" } }], "usage":
         { "prompt_tokens": 3, "completion_tokens": 1 } });
     let report =
@@ -242,7 +242,7 @@ async fn that_answer_by_a_document() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn think_tags_are_found_and_stand_in_the_profile() {
+async fn think_tags_are_learned() {
     for (text, expected) in [
         ("<think>Easy.</think>one, two, three", "split"),
         ("Easy.</think>one, two, three", "starts_in_thinking"),
@@ -254,14 +254,14 @@ async fn think_tags_are_found_and_stand_in_the_profile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_thinking_in_a_field() {
+async fn thinking_field_is_named() {
     let finding =
         only(Probe::Thinking, server(|_| Reply::new().think("Easy.").say("one, two"))).await;
     assert_snapshot!(finding, @"thinking        ok       apart from the text, in `reasoning_content`");
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_are_silent_or_send_comments() {
+async fn silence_warns_unless_comments_arrive() {
     let words = |wait| Reply::text("one, two").delay_first(Duration::from_secs(wait));
     let silent = only(Probe::Idle, server(move |_| words(42))).await;
     assert_snapshot!(silent, @r"
@@ -278,7 +278,7 @@ async fn that_are_silent_or_send_comments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_ignore_the_limit_or_call_it_otherwise() {
+async fn token_limit_under_either_name() {
     let long = || Reply::text("number ".repeat(2000)).usage(30, 2000);
     let deaf = only(Probe::TokenLimit, server(move |_| long())).await;
     assert_snapshot!(deaf, @"
@@ -300,7 +300,7 @@ async fn that_ignore_the_limit_or_call_it_otherwise() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_end_are_read_for_a_while_only() {
+async fn endless_answers_are_abandoned() {
     let chunk = |number| json!({ "choices": [{ "delta": { "content": format!("{number} ") } }] });
     let endless: String =
         (0..50_000).map(|number| format!("data: {}\n\n", chunk(number))).collect();
@@ -311,7 +311,7 @@ async fn without_end_are_read_for_a_while_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_hang_take_a_bounded_time() {
+async fn hanging_servers_take_bounded_time() {
     let begun = Instant::now();
     let report = report(server(|_| Reply::silence())).await;
     assert!(begun.elapsed() <= Duration::from_secs(600), "{:?}", begun.elapsed());
@@ -336,7 +336,7 @@ async fn that_hang_take_a_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_are_not_there() {
+async fn unreachable_server_skips_the_rest() {
     let options = AgentOptions::builder().model(MODEL).base_url("http://127.0.0.1:9/v1");
     let report = doctor(&options.build().unwrap()).await.unwrap();
     assert_eq!(verdict(&report, Probe::Reach), Verdict::Fail);
@@ -346,7 +346,7 @@ async fn that_are_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_talk_garbage() {
+async fn garbage_never_panics_or_passes() {
     let garbage: Vec<u8> = (0..=255).cycle().take(5000).collect();
     let html = "<html><h1>It works!</h1></html>";
     for reply in [
@@ -376,7 +376,7 @@ async fn that_talk_garbage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_is_not_on_the_list_is_told() {
+async fn unlisted_model_is_a_warning() {
     let names = ["a", "b", "c", "d", "e", "f", "\u{1b}[31mred"];
     let script = Script::new().models(names).otherwise(Reply::error(404, "model not found"));
     assert_snapshot!(only(Probe::Models, script).await, @r"
@@ -390,7 +390,7 @@ async fn a_model_that_is_not_on_the_list_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_want_a_key() {
+async fn missing_key_is_advised() {
     let refuses = || Reply::error(401, "Invalid API Key");
     let script = Script::new().get("/v1/models", refuses()).otherwise(refuses());
     let report = report(script).await;
@@ -403,7 +403,7 @@ async fn that_want_a_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_small_context() {
+async fn small_context_is_a_warning() {
     let props =
         json!({ "default_generation_settings": { "n_ctx": 4096 }, "build_info": "b6100-abc" });
     let script = Script::new()
@@ -422,7 +422,7 @@ async fn with_a_small_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_under_another_name_is_recognized() {
+async fn wrong_provider_is_a_warning() {
     let server = MemoryServer::new(server(healthy));
     let options = AgentOptions::builder()
         .model(MODEL)
@@ -440,7 +440,7 @@ async fn a_server_under_another_name_is_recognized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_errors_say_nothing() {
+async fn errors_without_message_are_a_warning() {
     let silent = || server(|_| Reply::body(400, "text/plain", ""));
     assert_snapshot!(only(Probe::BadRequest, silent()).await, @"
     bad request     warn     400, without a message
@@ -461,7 +461,7 @@ async fn whose_errors_say_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn are_left_alone_once_the_doctor_is_dropped() {
+async fn dropped_probe_closes_and_can_be_repeated() {
     let memory = MemoryServer::new(server(|_| Reply::silence()));
     let options = AgentOptions::builder().model(MODEL).transport(memory.clone()).build().unwrap();
     let mut doctor = Doctor::new(&options).unwrap().only([Probe::Streaming, Probe::Schema]);
@@ -473,7 +473,7 @@ async fn are_left_alone_once_the_doctor_is_dropped() {
 }
 
 #[tokio::test]
-async fn are_not_known_where_a_service_chooses_them() {
+async fn chat_services_cannot_be_examined() {
     let endpoint = Endpoint::builder().base_url("http://localhost/v1").build().unwrap();
     let options = AgentOptions::builder().model(MODEL).chat_service(endpoint).build().unwrap();
     let error = doctor(&options).await.unwrap_err();
@@ -482,7 +482,7 @@ async fn are_not_known_where_a_service_chooses_them() {
 }
 
 #[tokio::test]
-async fn the_doctor_needs_a_model() {
+async fn options_without_model_are_an_error() {
     let options = AgentOptions::default();
     if options.model().is_empty() {
         let error = doctor(&options).await.unwrap_err();

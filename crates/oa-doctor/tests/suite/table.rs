@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{MODEL, healthy, options, report, server};
 
 #[tokio::test(start_paused = true)]
-async fn of_a_healthy_server() {
+async fn table_of_a_healthy_server() {
     let report = report(server(healthy)).await;
     assert_eq!(report.verdict(), Verdict::Ok);
     assert_snapshot!(report.to_string(), @r#"
@@ -37,7 +37,7 @@ async fn of_a_healthy_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_server_that_refuses_everything() {
+async fn table_of_a_server_that_rejects_all() {
     let refuses = server(|_| Reply::error(400, "this model does not support chat"));
     assert_snapshot!(report(refuses).await.to_string(), @"
     http://localhost:11434/v1, model qwen3:8b, Ollama 0.11.4
@@ -64,7 +64,7 @@ async fn of_a_server_that_refuses_everything() {
 }
 
 #[tokio::test]
-async fn over_a_socket_it_is_the_same() {
+async fn table_over_a_socket_is_the_same() {
     let server = SocketServer::start(server(healthy)).await.unwrap();
     let options = AgentOptions::builder().model(MODEL).base_url(server.base_url());
     let report = doctor(&options.build().unwrap()).await.unwrap();
@@ -74,7 +74,7 @@ async fn over_a_socket_it_is_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn its_requests_are_such_as_strict_servers_take() {
+async fn strict_servers_accept_all_probes() {
     let strict = server(healthy).strict();
     let good = Probe::ALL.iter().copied().filter(|probe| *probe != Probe::BadRequest);
     let report = Doctor::new(&options(strict)).unwrap().only(good).examine().await;
@@ -82,7 +82,7 @@ async fn its_requests_are_such_as_strict_servers_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_report_as_json_has_every_finding_and_the_profile() {
+async fn json_report_has_findings_and_profile() {
     let report = report(server(healthy)).await;
     let value = serde_json::to_value(&report).unwrap();
     assert_eq!(value["provider"], "Ollama");
@@ -94,7 +94,7 @@ async fn the_report_as_json_has_every_finding_and_the_profile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn findings_come_one_by_one() {
+async fn findings_arrive_one_by_one() {
     let mut doctor = Doctor::new(&options(server(healthy))).unwrap();
     let mut probes = Vec::new();
     while let Some(finding) = doctor.next_finding().await {

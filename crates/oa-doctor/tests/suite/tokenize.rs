@@ -54,7 +54,7 @@ fn vllm(request: &Request) -> Reply {
 }
 
 #[tokio::test]
-async fn llama_cpp_counts_texts_and_what_its_template_makes_of_a_conversation() {
+async fn llama_cpp_counts_text_and_templates() {
     let server = server(&Reply::by(llama_cpp));
     let options =
         asking(&server, Provider::LlamaCpp).system_prompt("Be brief.").tool(adder()).build();
@@ -66,7 +66,7 @@ async fn llama_cpp_counts_texts_and_what_its_template_makes_of_a_conversation() 
 }
 
 #[tokio::test]
-async fn vllm_counts_both_at_once() {
+async fn vllm_counts_text_and_templates() {
     let server = server(&Reply::by(vllm));
     let options = asking(&server, Provider::Vllm).system_prompt("Be brief.").tool(adder()).build();
     let options = options.unwrap();
@@ -76,7 +76,7 @@ async fn vllm_counts_both_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_count_is_not_asked() {
+async fn other_servers_are_not_asked_to_count() {
     let silent = MemoryServer::new(Script::new());
     let endpoint = Endpoint::builder().provider(Provider::Vllm).transport(silent.clone());
     for (options, why) in [
@@ -102,7 +102,7 @@ async fn a_server_that_does_not_count_is_not_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_count_is_an_error() {
+async fn response_without_count_is_an_error() {
     for provider in [Provider::LlamaCpp, Provider::Vllm] {
         for (reply, kind) in [
             (Reply::json(200, json!({ "hello": "you" })), ErrorKind::Stream),

@@ -24,7 +24,7 @@ use crate::rotel::Rotel;
 use crate::wire::{Posts, Sender};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_recorded_arrives() {
+async fn recorded_values_reach_the_collector() {
     let posts = Posts::listen();
     let Some(rotel) = services::or_skip(Rotel::start(posts.address())) else { return };
 

@@ -43,7 +43,7 @@ async fn complete_answer() {
 
 /// A retry is a request of its own, and the failed one has its error.
 #[tokio::test(start_paused = true)]
-async fn each_attempt_counts() {
+async fn each_retry_is_a_request() {
     let lab = Lab::new();
     let server =
         server(Script::new().reply(Reply::error(503, "Loading model")).reply(answer("Yes.")));
@@ -63,7 +63,7 @@ async fn each_attempt_counts() {
 
 /// An answer that breaks in the middle has the time of its first part, and none of its tokens are guessed.
 #[tokio::test(start_paused = true)]
-async fn broken_answer() {
+async fn broken_answers_record_no_tokens() {
     let lab = Lab::new();
     let server = server(slow(answer("Because of Rayleigh scattering.")).reset_after(400));
     client(options(&lab, &server)).ask("Why?").await.unwrap_err();
@@ -75,7 +75,7 @@ async fn broken_answer() {
 
 /// An interrupt is recorded before the answer and in it.
 #[tokio::test(start_paused = true)]
-async fn interrupted() {
+async fn interrupts_are_recorded_as_errors() {
     for (after, first) in [(1, None), (3, Some("{..,gen_ai.response.model=qwen3:8b} 1 x, 3"))] {
         let lab = Lab::new();
         let server = server(slow(answer("Because of Rayleigh scattering.")));
@@ -92,7 +92,7 @@ async fn interrupted() {
 
 /// A server that reports no usage has none recorded.
 #[tokio::test(start_paused = true)]
-async fn no_usage() {
+async fn missing_usage_records_no_tokens() {
     let lab = Lab::new();
     let server = server(Reply::text("Yes.").without_usage());
     client(options(&lab, &server)).ask("Is it?").await.unwrap();
@@ -102,7 +102,7 @@ async fn no_usage() {
 
 /// The layer goes around any chat service, and knows its errors in a box as well.
 #[tokio::test(start_paused = true)]
-async fn any_service() {
+async fn layer_wraps_any_chat_service() {
     let lab = Lab::new();
     let model = service_fn(|request: ChatRequest| async move {
         match request.messages().last().map(Message::text).unwrap_or_default().as_str() {
@@ -148,7 +148,7 @@ fn futures<T: Send + 'static, const N: usize>(
 
 /// Nothing that was said is exported, nor a key that the server repeats.
 #[tokio::test(start_paused = true)]
-async fn no_content() {
+async fn text_and_keys_are_not_exported() {
     let lab = Lab::new();
     let server = server(named(&format!("echo {KEY}"), "The answer-word."));
     client(options(&lab, &server).system_prompt("The system-word."))

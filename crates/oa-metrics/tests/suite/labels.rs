@@ -4,7 +4,7 @@ use super::*;
 
 /// A server that names a new model in each answer makes nine series, whatever it does.
 #[tokio::test(start_paused = true)]
-async fn models_that_change_with_each_answer() {
+async fn response_models_are_bounded() {
     let lab = Lab::new();
     let mut script = Script::new();
     for number in 0..100 {
@@ -26,7 +26,7 @@ async fn models_that_change_with_each_answer() {
 
 /// A program that puts something new into the name of its model each time.
 #[tokio::test(start_paused = true)]
-async fn models_that_the_program_asks_for() {
+async fn requested_models_are_bounded() {
     let lab = Lab::new();
     let server = server(Script::new().otherwise(answer("Yes.")));
     for number in 0..80 {

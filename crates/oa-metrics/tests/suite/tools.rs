@@ -46,14 +46,14 @@ fn lasting(name: &str, seconds: u64) -> impl Tool + 'static {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_succeed() {
+async fn successful_runs_are_recorded() {
     let lab = Lab::new();
     run(&lab, vec![lasting("a", 3), lasting("b", 1)], ExecutorOptions::new()).await;
     ran(&lab, &[line("a", "", 1, 3.0), line("b", "", 1, 1.0)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_that_fail_or_panic() {
+async fn failed_runs_have_an_error_type() {
     let lab = Lab::new();
     let fails = tool("fails", "Fails").build(|_| async { Err::<Value, _>("no such file".into()) });
     let panics = tool("panics", "Panics").build(|_| async { panic!("a bug") });
@@ -64,7 +64,7 @@ async fn runs_that_fail_or_panic() {
 
 /// A timeout of the tool itself is told from one of the executor, which looks like an interrupt from inside.
 #[tokio::test(start_paused = true)]
-async fn runs_that_are_dropped() {
+async fn dropped_runs_tell_timeouts_from_cancels() {
     let lab = Lab::new();
     let own = tool("own", "Waits").timeout(Duration::from_secs(2)).build(|_| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -84,7 +84,7 @@ async fn runs_that_are_dropped() {
 
 /// Each attempt is a run.
 #[tokio::test(start_paused = true)]
-async fn runs_that_are_tried_again() {
+async fn each_retry_is_a_run() {
     let lab = Lab::new();
     let has_failed = Arc::new(AtomicBool::new(false));
     let shaky = tool("shaky", "Fails once").build(move |_| {
@@ -177,7 +177,7 @@ impl Tool for Odd {
 }
 
 #[test]
-fn everything_else_is_the_tool_inside() {
+fn everything_else_is_forwarded() {
     let lab = Lab::new();
     let odd = || {
         Odd(json!({ "type": "object", "title": "in" }), json!({ "type": "object", "title": "out" }))

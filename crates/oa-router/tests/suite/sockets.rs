@@ -52,7 +52,7 @@ async fn gone_or_broken_servers_are_skipped() {
 }
 
 #[tokio::test]
-async fn dropped_answer_closes_connection_and_slot() {
+async fn dropped_answer_closes_and_frees_the_slot() {
     let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"A\"}}]}\n\n";
     let stalled = Reply::sse(format!("{piece}{piece}")).stall_after(piece.len());
     let server = start(Script::from([stalled, Reply::text("Done.")])).await;
