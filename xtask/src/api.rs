@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_with_their_place() {
+    fn changes_are_reported_with_their_item() {
         let before = format!("{TITLE}\n# a\n\nstruct A\n    fn b()\n    fn c()\n\nfn d()\n");
         let after =
             format!("{TITLE}\n# a\n\nstruct A\n    fn b(e: u8)\n    fn c()\n\nfn d()\nfn f()\n");

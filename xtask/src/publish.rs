@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_told() {
+    fn circular_dependencies_are_reported() {
         let packages = [package("a", &[("b", Kind::Normal)]), package("b", &[("a", Kind::Normal)])];
         assert_eq!(names(&packages), Err(r#"these depend on each other: {"a", "b"}"#.to_owned()));
     }

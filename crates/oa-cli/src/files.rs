@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_reached() {
+    fn paths_outside_are_rejected() {
         let (outer, folder) = folder();
         let secret = outer.path().join("secret.txt");
         for path in

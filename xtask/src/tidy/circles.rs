@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_import_closes_none() {
+    fn other_paths_close_no_circle() {
         let b = "pub struct B; pub fn b() { crate::a::a() }";
         check("fn a() {} // crate::b::B", b, false);
         check("/// [`crate::b::B`]\nfn a() {}", b, false);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_told_with_its_files() {
+    fn circles_are_reported_with_their_files() {
         assert_eq!(
             messages(&TWO, &[]),
             [

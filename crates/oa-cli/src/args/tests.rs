@@ -6,7 +6,7 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn what_acts_on_a_command_is_in_its_help() {
+fn help_lists_the_settings_of_a_command() {
     for (name, used) in USED {
         let mut cli = command();
         let Some(command) = cli.find_subcommand_mut(name) else { continue };

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_are_answers() {
+    fn only_answers_are_recognized() {
         let short = "remove({})? [y]es, [n]o, [a]lways: ";
         let long = "remove({})? [y]es, [n]o, [a]lways, [s]how all: ";
         for line in ["y", "Yes", " n", "n not that", "a", "ALWAYS"] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_and_answers_meet() {
+    async fn questions_get_their_answers() {
         let (mut questions, prompt) = Questions::new();
         let request = PermissionRequest::new("remove", json!({"path": "a\u{202e}"}), "c1", vec![]);
         let first = prompt.ask(request.clone());

@@ -110,7 +110,7 @@ fn open_fences_keep_blank_lines() {
 }
 
 #[test]
-fn gaps_are_single_and_never_outside() {
+fn blank_lines_collapse_to_one_gap() {
     assert_eq!(check("\n\na\n\n\n\nb\n\n"), ["a", "", "b"]);
 }
 

@@ -31,7 +31,7 @@ fn errors_name_line_and_closest_setting() {
 }
 
 #[test]
-fn no_secret_is_shown() {
+fn secrets_are_masked() {
     let key = "sk-canary-0123456789";
     let text = format!("api_key = '{key}'");
     let file = Some((Path::new("config.toml"), text.as_str()));
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn no_file_panics(text in "[a-z_=\\[\\]'\" \n0-9.]{0,80}") {
+    fn arbitrary_files_do_not_panic(text in "[a-z_=\\[\\]'\" \n0-9.]{0,80}") {
         let _ = Settings::merge(&[], |_| None, Some((Path::new("c"), &text)));
     }
 }

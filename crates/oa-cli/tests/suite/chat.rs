@@ -39,7 +39,7 @@ fn a_call_shows_progress_and_its_result() {
 }
 
 #[test]
-fn permission_is_asked_and_its_answer_counts() {
+fn permission_answers_are_obeyed() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
@@ -235,7 +235,7 @@ fn the_history_of_prompts_is_kept() {
 }
 
 #[test]
-fn a_signal_to_end_restores_the_terminal() {
+fn signal_restores_the_terminal() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let home = Home::new();

@@ -25,7 +25,7 @@ fn command_reference_matches_the_table() {
 }
 
 #[test]
-fn the_servers_of_the_page_can_be_read() {
+fn mcp_servers_of_the_page_parse() {
     let guide = guide();
     let json = guide.split("```json").nth(1).and_then(|rest| rest.split("```").next());
     let servers: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn completions_and_manual_are_written() {
 }
 
 #[test]
-fn the_example_of_a_configuration_file_is_one() {
+fn example_config_is_valid() {
     let home = Home::new();
     let example = text(&home.run(&["config", "--example"], "").stdout);
     let path = home.path().join("all.toml");

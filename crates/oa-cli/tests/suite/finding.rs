@@ -38,7 +38,7 @@ fn the_first_server_that_answers_is_used() {
 }
 
 #[test]
-fn without_a_server_there_is_advice() {
+fn missing_server_gives_advice() {
     let home = Home::new();
     let (one, two) = (nobody(), nobody());
     for command in ["chat", "models", "doctor"] {

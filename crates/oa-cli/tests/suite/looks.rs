@@ -116,7 +116,7 @@ fn tables_are_aligned_and_lines_stay() {
 }
 
 #[test]
-fn failures_are_told_and_the_chat_goes_on() {
+fn chat_continues_after_failures() {
     let (home, server) = (Home::new(), server());
     let url = server.url();
     let terminal = Terminal::start_sized(&home, &["chat", "--base-url", &url], 50, 100);

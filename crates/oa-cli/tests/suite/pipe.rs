@@ -3,7 +3,7 @@
 use crate::program::{Home, text};
 
 #[test]
-fn the_version_and_the_help_are_told() {
+fn version_and_help_are_printed() {
     let home = Home::new();
     let version = home.run(&["--version"], "");
     assert!(version.status.success());
@@ -42,7 +42,7 @@ fn arguments_come_before_the_input() {
 }
 
 #[test]
-fn nobody_in_a_pipe_is_asked() {
+fn calls_in_a_pipe_are_not_asked_about() {
     let home = Home::new();
     let output = home.run(&["chat", "--stand-in"], "keep this");
     assert_eq!(output.status.code(), Some(0));
@@ -55,7 +55,7 @@ fn nobody_in_a_pipe_is_asked() {
 }
 
 #[test]
-fn mistakes_have_status_2_and_say_what_to_do() {
+fn usage_errors_have_status_2_and_advice() {
     let home = Home::new();
     for (arguments, input, wanted) in [
         (&["chat", "--stand-in"][..], " \n", "there is no prompt"),
@@ -77,7 +77,7 @@ fn mistakes_have_status_2_and_say_what_to_do() {
 }
 
 #[test]
-fn a_session_goes_on_in_the_next_run() {
+fn session_continues_in_the_next_run() {
     let home = Home::new();
     let chat = ["chat", "--stand-in", "--session", "trip"];
     assert!(text(&home.run(&chat, "Hello").stdout).starts_with("# A stand-in"));

@@ -78,7 +78,7 @@ fn settings_are_sent_and_the_key_is_masked() {
 }
 
 #[test]
-fn a_server_that_fails_is_told_with_status_1() {
+fn server_errors_have_status_1() {
     let home = Home::new();
     let script = Script::new().models(["m"]).otherwise(Reply::error(400, "no such luck"));
     let server = Server::start(script);
@@ -125,7 +125,7 @@ fn the_doctor_reports_and_writes_a_profile() {
 }
 
 #[test]
-fn a_batch_is_answered_in_order_and_goes_on() {
+fn batch_replies_are_in_order_and_resumed() {
     let home = Home::new();
     let reply = Reply::by(|request: &Request| {
         let last = &request.messages()[0]["content"];

@@ -25,7 +25,7 @@ fn sqlite_sessions_continue_in_the_next_run() {
 
 #[cfg(unix)]
 #[test]
-fn a_conversation_is_saved_loaded_and_goes_on() {
+fn saved_conversation_loads_and_continues() {
     use crate::terminal::Terminal;
 
     let home = Home::new();

@@ -91,7 +91,7 @@ fn waiting_for_a_writer_ends_as_busy() {
 }
 
 #[test]
-fn a_dropped_future_leaves_all_or_nothing() {
+fn dropped_futures_write_all_or_nothing() {
     let Some(place) = Place::new() else { return };
     let options = named(&place, "dropping", Limits::default()).connections(1);
     let store = block_on(PostgresStore::connect_with(options)).unwrap();

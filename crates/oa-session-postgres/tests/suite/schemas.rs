@@ -8,7 +8,7 @@ use oa_session::{ErrorKind, List, SessionStore};
 use crate::{Place, append, at, create, id, kind, turn};
 
 #[test]
-fn a_newer_version_is_refused_and_left_alone() {
+fn newer_versions_are_left_unchanged() {
     let Some(place) = Place::new() else { return };
     let open = place.open().unwrap();
     create(&open, "a");

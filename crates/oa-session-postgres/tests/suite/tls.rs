@@ -50,7 +50,7 @@ fn connection_is_encrypted_and_verified() {
 }
 
 #[test]
-fn a_server_that_is_not_trusted_is_refused() {
+fn untrusted_servers_are_rejected() {
     let Some((server, certificate)) = secure() else { return };
     let error = connect(options(&server, "sslmode=require")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
@@ -64,7 +64,7 @@ fn a_server_that_is_not_trusted_is_refused() {
 }
 
 #[test]
-fn a_server_without_encryption_is_refused() {
+fn unencrypted_servers_are_rejected() {
     let Some(place) = Place::new() else { return };
     let url = format!("{}?sslmode=require", place.url);
     let error = connect(PostgresOptions::new(&url).unwrap()).unwrap_err();

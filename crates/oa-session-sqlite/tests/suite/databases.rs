@@ -10,7 +10,7 @@ use oa_session::{ErrorKind, Limits, List, SessionStore};
 use crate::{Place, append, at, create, id, kind, turn};
 
 #[test]
-fn a_newer_version_is_refused_and_left_alone() {
+fn newer_versions_are_left_unchanged() {
     let (ours, place) = (Place::new(), Place::new());
     create(&ours.open().unwrap(), "a");
     ours.execute(&format!("VACUUM INTO '{}'", place.path().display()));

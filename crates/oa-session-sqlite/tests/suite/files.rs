@@ -86,7 +86,7 @@ fn links_in_the_folder_path_are_followed() {
 }
 
 #[test]
-fn a_database_in_memory_has_no_file() {
+fn in_memory_database_has_no_file() {
     let store = SqliteStore::open(":memory:").unwrap();
     create(&store, "a");
     assert!(!Path::new(":memory:").exists());

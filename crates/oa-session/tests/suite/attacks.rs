@@ -62,7 +62,7 @@ impl Victim {
 }
 
 #[test]
-fn only_a_regular_file_is_a_session() {
+fn only_regular_files_are_sessions() {
     for trap in TRAPS {
         let (files, victim) = (Files::new(2), Victim::new());
         let before = fs::read(victim.path()).unwrap();
@@ -130,7 +130,7 @@ fn new_files_are_not_written_through_links() {
 }
 
 #[test]
-fn the_lock_is_a_regular_file() {
+fn lock_must_be_a_regular_file() {
     for trap in TRAPS {
         let (files, victim) = (Files::new(1), Victim::new());
         trap.set(&files.folder.path().join(".lock"), &victim.path());

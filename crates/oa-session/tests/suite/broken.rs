@@ -31,7 +31,7 @@ fn incomplete_last_line_is_dropped() {
 }
 
 #[test]
-fn zeros_at_the_end_are_dropped() {
+fn trailing_zero_bytes_are_dropped() {
     let files = Files::new(2);
     let mut bytes = files.read();
     let half = bytes.len() - 20;
@@ -120,7 +120,7 @@ proptest! {
 
     /// One wrong byte anywhere: an error or the original messages, except for a damaged last line.
     #[test]
-    fn no_wrong_byte_changes_a_conversation(place in any::<prop::sample::Index>(), byte: u8) {
+    fn changed_bytes_never_alter_a_session(place in any::<prop::sample::Index>(), byte: u8) {
         let files = Files::new(3);
         let whole = files.read();
         let mut bytes = whole.clone();

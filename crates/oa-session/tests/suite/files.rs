@@ -130,7 +130,7 @@ fn removed_lock_file_is_opened_again() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_an_error() {
+fn uncreatable_folder_is_an_error() {
     let files = Files::new(1);
     let error = JsonlStore::open(files.path().join("inside")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{Files, append, at, id, kind, turn, turns};
 
 #[test]
-fn a_newer_version_is_refused_and_left_alone() {
+fn newer_versions_are_left_unchanged() {
     let files = Files::new(2);
     let known = block_on(files.open().load(&id("a"))).unwrap().info;
     let newer = "{\"v\":2,\"op\":\"append\",\"at\":1,\"words\":[]}";

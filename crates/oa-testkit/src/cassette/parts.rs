@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_otherwise_is_kept_as_it_is() {
+    fn unusual_events_are_kept_as_text() {
         let kind = "text/event-stream";
         check(kind, b"data: {}\r\n\r\n", &[r#""data: {}\r\n\r\n""#]);
         check(kind, b"data:{}\n\n", &[r#""data:{}\n\n""#]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_formatted_anew() {
+    fn reformatted_files_are_read() {
         let part = "{\"data\": {\n  \"a\": \"x \\\" y\\\\\",\r\n  \"b\": [1, 2]\n}}";
         assert_eq!(back(&[part.to_owned()]), b"data: {\"a\":\"x \\\" y\\\\\",\"b\":[1,2]}\n\n");
     }
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_body_comes_back(
+        fn every_body_round_trips(
             body in prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..60),
                 r#"(data: |[{}\[\]":,a1 \\\n\r]){0,30}"#.prop_map(String::into_bytes),

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_is_refused() {
+    fn invalid_pointers_are_rejected() {
         for text in ["", "seed", "#/seed", "/a~", "/a~2"] {
             assert_eq!(Pointer::new(text), None, "{text:?}");
         }

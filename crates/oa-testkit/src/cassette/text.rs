@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(interactions in prop::collection::vec(interaction(), 0..4)) {
+        fn written_cassettes_are_read_back(interactions in prop::collection::vec(interaction(), 0..4)) {
             let text = write(&interactions);
             let again = read(&text).expect("what was written");
             prop_assert_eq!(&again, &interactions, "{}", text);

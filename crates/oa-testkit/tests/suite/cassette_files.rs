@@ -158,7 +158,7 @@ async fn a_file_is_for_people() {
 }
 
 #[tokio::test]
-async fn a_key_is_nowhere_in_the_file() {
+async fn keys_are_not_in_the_file() {
     const KEY: &str = "sk-proj-0123456789/ABCDEF";
     const OTHER: &str = "hunter 2 \"quoted\"";
     let folder = Folder::new("keys");
@@ -268,7 +268,7 @@ async fn partial_recordings_can_be_saved() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_written_is_told() {
+async fn write_errors_are_reported() {
     let folder = Folder::new("unwritable");
     fs::write(folder.path(), "in the way").unwrap();
     let path = folder.path().join("tape.json");
@@ -281,7 +281,7 @@ async fn a_file_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told() {
+fn open_errors_are_reported() {
     let folder = Folder::new("cannot_open");
     let error = Cassette::builder(folder.path()).mode(Mode::Replay).open().unwrap_err();
     assert_eq!(error.kind(), Kind::Missing);

@@ -51,7 +51,7 @@ async fn a_body_may_end_with_the_connection() {
 }
 
 #[tokio::test]
-async fn a_length_may_be_a_lie() {
+async fn content_length_may_be_wrong() {
     let reply = Reply::sse("one").framing(Framing::Length).header("content-length", "9");
     let (_server, mut client) = ask(reply.announce_close()).await;
     let head = client.until("\r\n\r\n").await.expect("a head");
@@ -117,7 +117,7 @@ async fn a_client_may_want_a_close() {
 }
 
 #[tokio::test]
-async fn an_old_client_gets_no_chunks() {
+async fn http_1_0_clients_get_no_chunks() {
     let server = SocketServer::start(Reply::text("bye")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed()).replace("HTTP/1.1", "HTTP/1.0")).await;
@@ -126,7 +126,7 @@ async fn an_old_client_gets_no_chunks() {
 }
 
 #[tokio::test]
-async fn a_client_may_wait_for_the_word_to_continue() {
+async fn expect_continue_is_answered() {
     let server = SocketServer::start(Reply::text("thanks")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     let request = post(&plain()).replace("host: test", "expect: 100-continue");
@@ -138,7 +138,7 @@ async fn a_client_may_wait_for_the_word_to_continue() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_refused() {
+async fn malformed_requests_are_rejected() {
     let server = SocketServer::start(Script::new()).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send("hello\r\n\r\n").await;

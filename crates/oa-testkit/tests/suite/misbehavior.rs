@@ -62,7 +62,7 @@ async fn hang_up_and_reset_send_no_head() {
 }
 
 #[tokio::test]
-async fn answers_with_what_is_not_http() {
+async fn non_http_bytes_are_sent() {
     let server = SocketServer::start(Reply::raw("220 smtp ready\r\n")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed())).await;
