@@ -157,8 +157,10 @@ impl Aggregator {
         self.state.finish()
     }
 
-    /// Ends the input of a stream that broke off, and returns whether the answer is complete anyway: it is if the
-    /// server had already reported the end. Then a [`Problem`] reports the break (QUIRKS row 120).
+    /// Records that the stream broke off, and returns true if the answer is complete anyway.
+    ///
+    /// It is if the server had already reported the end. Then a [`Problem`] reports the break (QUIRKS row 120). The
+    /// input is still to be [finished](Self::finish).
     pub fn break_off(&mut self, end: UncleanEnd) -> bool {
         let is_complete = self.is_complete();
         if is_complete {

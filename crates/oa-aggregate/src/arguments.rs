@@ -62,6 +62,7 @@ impl Arguments {
     #[inline]
     pub(crate) fn push(&mut self, fragment: &str) -> (usize, usize) {
         let start = self.text.len();
+        // An empty fragment has no end: any fragment would extend it, and none would be extended by it.
         if !fragment.is_empty() {
             self.text.push_str(fragment);
             self.ends.push(self.text.len());

@@ -283,6 +283,7 @@ fn read_choice<'a>(
                 has_delta = read_delta(reader, choice, notes, allowance)?;
                 notes.delta = Some(start..reader.position());
             }
+            // Recorded as skipped, which it is beside a delta.
             "message" => message = Some(reader.pass()?.raw),
             "text" => text = reader.string_passed()?,
             "finish_reason" => finish_reason = reader.text()?.map(Str::text),
@@ -482,6 +483,8 @@ fn tool_call<'a>(
     while let Some(name) = reader.member(&mut members)? {
         empty = false;
         match &*name {
+            // Not recorded as slots: a template has one index, id and name, and fragments of others must not
+            // match it.
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(Str::text),
             "function" => function(reader, &mut fragment, &mut notes.arguments)?,

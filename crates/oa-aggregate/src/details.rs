@@ -97,7 +97,7 @@ impl Growth {
     }
 }
 
-/// Returns whether the fragment begins with the text from a position on.
+/// Returns true if the fragment begins with the text from a position on.
 fn repeats(words: &str, text: &str, from: usize) -> bool {
     text.get(from..).is_some_and(|before| !before.is_empty() && words.starts_with(before))
 }

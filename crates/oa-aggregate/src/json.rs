@@ -317,6 +317,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     /// Reads a string without a call: for names, of which a full reading has the most. Saves 6 % of it.
     #[inline(always)]
     fn string_here(&mut self) -> Read<Str<'a>> {
+        // The caller has seen the opening quote.
         let start = self.position + 1;
         let bytes = &self.text.as_bytes()[start..];
         let Some((length, escapes)) = string_length(bytes) else {
@@ -347,6 +348,8 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     fn note(&mut self, start: usize, end: usize, kind: SlotKind) {
+        // A full list may be incomplete, so `ChunkTemplate::learn` rejects it. Positions too large for a slot
+        // do not matter: such a payload is too long to be learned.
         if self.skipped.len() < MOST_NOTED {
             self.skipped.extend(Slot::new(start, end, kind));
         }

@@ -91,6 +91,7 @@ impl<'a> Reasoning<'a> {
             }
         }
         notes.thinking = notes.thinking.or(silent);
+        // Details and blocks repeat what has a name, so they count only without it.
         if choice.thinking.is_none() && !details.is_empty() {
             choice.thinking = Some(Cow::Owned(mem::take(details)));
         }

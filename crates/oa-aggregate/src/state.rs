@@ -194,7 +194,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns whether the thinking of a choice is new: blocks repeat, often all at once, thinking that arrived under
+    /// Returns true if the thinking of a choice is new: blocks repeat, often all at once, thinking that arrived under
     /// another name (QUIRKS row 108).
     #[inline]
     fn is_new(&mut self, choice: &Choice<'_>) -> bool {
@@ -204,7 +204,7 @@ impl State {
         !in_blocks || (self.thinks_in_blocks && !self.opaque.as_deref().is_some_and(has_said))
     }
 
-    /// Returns whether a message repeats the deltas before it. If a server sends only messages, each is a piece of the
+    /// Returns true if a message repeats the deltas before it. If a server sends only messages, each is a piece of the
     /// answer (QUIRKS row 36).
     #[cold]
     fn has_streamed(&mut self) -> Result<bool, Error> {

@@ -100,6 +100,7 @@ impl Splitter {
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_open = |begin: &str| begin.len() < self.open.len() && self.open.starts_with(begin);
+        // Undecided while there is only white space and a beginning of the opening tag.
         if !self.held.is_empty() || is_open(text.trim_start()) {
             self.held.push_str(text);
             if is_open(self.blank.start_of(&self.held)) {
@@ -126,6 +127,7 @@ impl Splitter {
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         loop {
+            // Only the tag that is expected next counts. Another `</think>` in the text is text.
             let tag = self.tag();
             let Some(at) = text.find(tag) else { break };
             if at > 0 {

@@ -13,6 +13,7 @@ pub(crate) struct Reader {
     /// The rest of a chunk that is read in pieces.
     rest: Bytes,
     budget: PollBudget,
+    /// The source has ended or failed, and must not be polled again.
     pub(crate) ended: bool,
 }
 

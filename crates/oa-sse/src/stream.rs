@@ -91,6 +91,7 @@ where
         let mut this = self.project();
         let reader = this.reader;
         loop {
+            // Parsed events first: a source that is pending must not delay them.
             match reader.parser.next_event() {
                 Ok(Some(event)) => return Poll::Ready(Some(Ok(event.into_owned()))),
                 Ok(None) if reader.ended => return Poll::Ready(None),

@@ -67,6 +67,7 @@ impl<'a> Matched<'a> {
     #[inline]
     pub(crate) fn thinking(&self) -> &'a str {
         match &self.detail {
+            // As in the full reading: a name without text gives way to the detail.
             Some(detail) if self.words.is_empty() => detail.thinking(),
             _ => self.words,
         }

@@ -43,6 +43,7 @@ impl ServerError {
         let member = |name: &str| {
             [inner, outer].into_iter().find_map(|value| value.get(name).and_then(word))
         };
+        // In `{"type":"error","error":{..}}` the outer type names only the envelope.
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
         let code = member("code").or_else(|| member("error_code"));
         let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());

@@ -49,6 +49,7 @@ impl CallIds {
         }
         const ALPHABET: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        // A function of the id alone, so a call and its result agree without a table.
         // FNV-1a, finished like SplitMix64 so that ids that differ in one digit differ everywhere.
         let mut number = id.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
