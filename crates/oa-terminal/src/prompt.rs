@@ -78,7 +78,10 @@ impl TerminalPrompt {
         request: PermissionRequest,
     ) -> impl Future<Output = Permission> + Send + use<> {
         let terminal = Arc::clone(&self.0);
+        // Not in the future below: the question is asked at once, even if the future is polled later.
         let asked = spawn_blocking(move || {
+            // Held until the line is read, so that a question and its answer are never separated by another
+            // one.
             let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
             terminal.ask(&request)
         });
@@ -100,6 +103,7 @@ impl Terminal {
             return Ok(Permission::Allow);
         }
         let call = format!("{}({tool_input})", path.join(" > "));
+        // Escaped before it is cut, so that the limit counts what is shown.
         let call = visible(&call);
         let (mut shown, mut is_cut) = shortened(&call);
         let line = loop {
@@ -107,6 +111,7 @@ impl Terminal {
             write!(self.output, "{shown}? [y]es, [n]o, [a]lways{show}: ")?;
             self.output.flush()?;
             let mut line = String::new();
+            // At the end of the input the line is empty, which denies the call.
             self.input.read_line(&mut line)?;
             if !is_cut || !matches!(line.trim(), "s" | "S" | "show") {
                 break line;
