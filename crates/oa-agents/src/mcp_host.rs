@@ -137,8 +137,7 @@ impl McpHost {
         let prompt = messages.pop().filter(|last| last.role == MessageRole::User);
         let prompt = prompt.ok_or_else(|| refusal("the last message must be a user message"))?;
         let mut client = Client::with_history(options.build()?, messages)?;
-        // Everything in the request comes from the server, so the agent's tools and system prompt stay out of
-        // it.
+        // The request is the server's: the agent's tools and system prompt stay out of it.
         client.set_tools(Vec::<Arc<dyn Tool>>::new())?;
         client.set_system_prompt(request.system_prompt.unwrap_or_default())?;
         let parent = cx.state::<ParentAgent>();

@@ -175,8 +175,7 @@ impl<'a> RunningBatch<'a> {
             {
                 return Poll::Ready(Some((usize::try_from(index).unwrap_or(usize::MAX), outcome)));
             }
-            // One time for all decisions of a pass; an attempt ends with a later one, because polling takes
-            // time.
+            // One time for all decisions of a pass; polling takes time, so an attempt ends at a later one.
             let now = began.elapsed();
             self.begin_attempts(cx, now);
             if self.scheduler.is_over() {

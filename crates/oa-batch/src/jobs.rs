@@ -56,7 +56,7 @@ impl<T> Jobs<T> {
                 Poll::Pending => self.slots[slot] = Some(job),
             }
         }
-        // Jobs are left in the queue, and nothing has stored the waker.
+        // Jobs may be left in the queue, and the waker was not stored in this pass.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -115,8 +115,7 @@ impl Wake for Woken {
                 return;
             }
             state.slots.push_back(self.slot);
-            // A waker is used once: the queue stays nonempty until the next poll, which stores it again if
-            // needed.
+            // Used once: the queue is not empty until the next poll, which stores a waker again if needed.
             state.waker.take()
         };
         // Outside of the lock: it is foreign code.
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_wakes_itself_yields_to_the_caller() {
+    fn self_waking_job_yields_to_the_caller() {
         let (wakes, waker) = counted();
         let mut jobs = Jobs::<()>::new();
         jobs.push(Box::pin(poll_fn(|cx| {

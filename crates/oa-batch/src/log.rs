@@ -185,7 +185,7 @@ mod tests {
     use crate::{BatchOptions, run_batch};
 
     #[tokio::test]
-    async fn a_log_that_cannot_be_written_ends_the_batch() {
+    async fn unwritable_log_ends_the_batch() {
         let folder = tempfile::tempdir().unwrap();
         let log = BatchLog::open(folder.path().join("batch.jsonl")).await.unwrap();
         // As after a full disk.

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_goes_from_prompt_to_prompt_and_a_round_from_answer_to_answer() {
+    fn exchanges_start_at_prompts() {
         let messages = [
             Message::system("Be brief."),
             Message::user("a"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_does_not_say_begins_nothing() {
+    fn empty_messages_begin_no_exchange() {
         let empty = Message::user("");
         let mut results = result(0);
         results.role = MessageRole::User;

@@ -72,8 +72,7 @@ impl Meter {
         // Add the first one separately, so that every block has a preceding character.
         self.push_bytes(&bytes[..length.min(1)]);
         let mut rest = &bytes[..length];
-        // `rest` begins with a character that was added already; a step moves it to the last one of the
-        // block.
+        // `rest` begins with a character that was added; a step moves it to the last one of the block.
         while let Some(window) = rest.first_chunk() {
             if !self.push_block(window) {
                 self.push_bytes(&window[1..]);
@@ -401,7 +400,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn a_text_costs_what_its_characters_do_by_the_rules(
+        fn tables_match_the_rules_at_any_cut(
             text in "([a-z]{0,20}[ aiou]{0,2}|[A-Za-z0-9 .,:{}\"\n\t-]{0,6}|[łéñßяא木🙂— 。]{0,3}|  |[a-z]{1,9} [a-z]{1,4}|[ a-z]{4,24}|( [a-z]{2,6}[aiou]){1,8}|={0,9}|/{1,4}|#{1,3}|0{1,8}|\\x00{0,5}|[ -~]{0,30}|[a-zA-Z]{0,30}|(\\. ){0,9}){0,12}",
             mut cuts in proptest::collection::vec(0..300_usize, 0..4),
         ) {
@@ -410,13 +409,13 @@ mod tests {
         }
 
         #[test]
-        fn any_characters_cost_the_same_by_the_rules(text in "\\PC{0,60}|[\\x00-\\x7F]{0,80}|[\\x00-\\x7Fé—木🙂]{0,80}") {
+        fn tables_match_the_rules_on_any_characters(text in "\\PC{0,60}|[\\x00-\\x7F]{0,80}|[\\x00-\\x7Fé—木🙂]{0,80}") {
             check_by_rules(&text, &[]);
         }
     }
 
     #[test]
-    fn real_texts_cost_what_their_characters_do_by_the_rules() {
+    fn tables_match_the_rules_on_real_texts() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/texts");
         let mut count = 0;
         for set in ["held_out", "tuned"] {
@@ -432,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_ascii_characters_costs_the_same_by_the_rules() {
+    fn tables_match_the_rules_on_ascii_pairs() {
         for (one, other) in (0..0x80_u8).flat_map(|one| (0..0x80_u8).map(move |other| (one, other)))
         {
             let pair: String = [one, other].map(char::from).iter().collect();
@@ -442,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_the_dearest_characters_fits_its_sum() {
+    fn sums_of_a_block_do_not_overflow() {
         // The most expensive patterns in turn, without repetition; and words that end immediately.
         for pattern in [" 1", "1#", "#$", " a", "aB", "#\n", " a.", "\n\t", " abo"] {
             check_by_rules(&pattern.repeat(50), &[]);
@@ -479,13 +478,13 @@ mod tests {
     }
 
     #[test]
-    fn rulers_are_cheap_and_letters_without_end_are_not() {
+    fn rulers_cost_less_than_long_words() {
         check(&"=".repeat(100), 4);
         check(&"a".repeat(1_000), 199);
     }
 
     #[test]
-    fn an_accent_makes_the_words_behind_it_dearer() {
+    fn accents_raise_the_cost_of_later_words() {
         let mut plain = Meter::new();
         plain.push("Lodz weather");
         let mut extended = Meter::new();

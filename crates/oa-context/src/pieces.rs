@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_make_up_the_text_and_end_before_spaces() {
+    fn pieces_end_before_spaces() {
         let text = "some words, and more of them ".repeat(2_000);
         let cut: Vec<&str> = pieces(&text).collect();
         assert_eq!(cut.concat(), text);

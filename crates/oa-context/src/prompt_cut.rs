@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_estimated_where_servers_report_almost_nothing() {
+    fn low_reports_need_no_estimate() {
         assert_eq!(estimated(200, 12), 0);
         // What is new alone.
         assert_eq!(estimated(200, 260), 0);

@@ -97,7 +97,7 @@ mod tests {
     use crate::estimate::Estimator;
 
     #[test]
-    fn everything_that_matters_is_told() {
+    fn transcript_includes_calls_and_failures() {
         let call = ToolUseBlock::new("call_1", "add", json!({"a": 1}));
         let mut result = ToolResultBlock::new("call_1", json!("too big"));
         result.is_error = true;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_within_their_budget_whatever_stands_in_them() {
+    fn parts_stay_within_their_budget() {
         let counter = Estimator::new();
         let long = Message::user("木の家 and more words; ".repeat(500));
         let messages = [Message::user("a"), long.clone(), long, Message::user("b")];
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_clipped_to_nothing() {
+    fn texts_can_be_clipped_to_nothing() {
         assert_eq!(clip("some words", 0, &Estimator::new()), "");
         assert_eq!(clip("", 0, &Estimator::new()), "");
         assert_eq!(clip("some words", 2, &Estimator::new()), "some words");

@@ -169,9 +169,8 @@ impl Budget<'_> {
         let mut rounds = exchange.rounds(messages).into_iter().rev();
         let newest = rounds.next().unwrap_or_else(|| rest.clone());
         let said_last = prompt.end.saturating_sub(1).max(prompt.start);
-        // In order of importance. The last round and the last message of the prompt are kept at any price;
-        // earlier rounds come before earlier messages of the prompt, which are kept only next to the whole
-        // rest.
+        // In order of importance. The last round and the last message of the prompt are kept at any price.
+        // Earlier messages of the prompt are kept only if all rounds are.
         self.spend(newest.clone());
         self.spend(said_last..prompt.end);
         let round = rounds.take_while(|round| self.takes(round.clone())).last();
@@ -259,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_is_what_does_not_stay() {
+    fn kept_and_dropped_ranges_complement() {
         let cut = Truncated::new([0..0, 2..3, 3..4, 6..6, 7..9], 10);
         assert_eq!(cut.kept(), [2..4, 7..9]);
         assert_eq!(cut.dropped(), [0..2, 4..7, 9..10]);

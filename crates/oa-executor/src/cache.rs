@@ -89,8 +89,7 @@ impl ToolCache {
         let entries = &mut *self.lock();
         entries.clock += 1;
         let entry = entries.by_key.get_mut(key)?;
-        // `clock` rises with every use, so each entry has a `used` of its own and both maps have the same
-        // entries.
+        // `clock` rises with every use, so `used` is unique, and both maps have the same entries.
         let key = entries.by_use.remove(&entry.used)?;
         entry.used = entries.clock;
         entries.by_use.insert(entry.used, key);
@@ -104,8 +103,7 @@ impl ToolCache {
             return;
         }
         let entries = &mut *self.lock();
-        // Two equal calls may have run at the same time. The older entry leaves first, so that it is counted
-        // once.
+        // Equal calls may have run at the same time. The older entry leaves first, to be counted once.
         entries.remove(&key);
         while entries.by_key.len() >= self.capacity.max(1) || entries.bytes + bytes > self.max_bytes
         {

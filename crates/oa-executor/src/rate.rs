@@ -112,8 +112,7 @@ impl Window {
     }
 
     fn release(&mut self, begin: Instant) {
-        // Equal times are interchangeable. Later reservations keep their times, because their calls sleep
-        // already.
+        // Equal times are interchangeable. Later reservations keep their times: their calls sleep already.
         if let Some(at) = self.begins.iter().rposition(|other| *other == begin) {
             self.begins.remove(at);
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_interrupted_but_the_run_in_progress() {
+    fn interrupt_affects_only_the_current_run() {
         let signal = RunSignal::default();
         signal.interrupt();
         assert!(!signal.is_interrupted());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_woken_and_let_go() {
+    fn interrupt_wakes_the_waiting_task() {
         let signal = RunSignal::default();
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_is_of_one_run_however_short_they_are() {
+    fn interrupts_never_reach_another_run() {
         let signal = RunSignal::default();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {

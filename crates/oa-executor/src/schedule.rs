@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_begin_in_waves_by_cap_barrier_and_dependencies() {
+    fn waves_follow_limits_and_dependencies() {
         assert_eq!(waves(&[], &[&[], &[], &[]], None), [[0, 1, 2]]);
         assert_eq!(waves(&[], &[&[], &[], &[]], Some(2)), [vec![0, 1], vec![2]]);
         assert_eq!(waves(&[1], &[&[], &[], &[], &[]], None), [vec![0], vec![1], vec![2, 3]]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_under_a_cap_begin_in_call_order_and_hold_up_no_others() {
+    fn capped_calls_do_not_block_others() {
         let mut schedule = Schedule::new(vec![false; 6], vec![Vec::new(); 6], Some(4));
         schedule.cap([0, 1, 2, 4], 2);
         let mut begun = |ended: &[usize]| -> Vec<usize> {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_lets_a_barrier_wait_for_all_before_it() {
+    fn barrier_waits_for_capped_calls() {
         let mut schedule = Schedule::new(vec![false, false, true], vec![Vec::new(); 3], None);
         schedule.cap([0, 1], 0);
         for call in 0..3 {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_between_a_call_and_what_it_waits_for_is_no_deadlock() {
+    fn barriers_and_dependencies_never_deadlock() {
         assert_eq!(waves(&[1], &[&[2], &[], &[]], None), [[1], [2], [0]]);
         assert_eq!(waves(&[1], &[&[], &[2], &[0]], None), [[0], [2], [1]]);
         assert_eq!(waves(&[0, 1, 2], &[&[2], &[], &[]], None), [[1], [2], [0]]);

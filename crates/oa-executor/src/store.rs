@@ -113,8 +113,8 @@ impl ResultStore {
     /// Removes the results of a call, for example after a hook replaced its result.
     pub fn forget(&self, call_id: &str) {
         let mut inner = self.lock();
-        // `keep` appends `_2`, `_3` and so on: `a` and `a_2` count as results of call `a`, `ab` and `a2` do
-        // not.
+        // `keep` appends `_2`, `_3` and so on: `a` and `a_2` count as results of call `a`, but not `ab`,
+        // `a2`.
         let is_of = |id: &str| {
             let number = id.strip_prefix(call_id);
             number.is_some_and(|rest| {

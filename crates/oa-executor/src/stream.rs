@@ -494,8 +494,7 @@ impl Stream for BatchStream {
                 continue;
             }
             // Checked before calls begin or are polled: a canceled batch begins none. Polling also registers
-            // the waker. The future is not polled again after it was ready, because all calls have ended
-            // then.
+            // the waker. Once ready, it is not polled again, because all calls have ended then.
             if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
                 this.cancel_rest();
                 continue;
@@ -508,8 +507,7 @@ impl Stream for BatchStream {
                 // A call that was just delayed registers the waker of its timer here.
                 this.poll_delayed(cx);
             }
-            // Tools run only when the reader has taken everything that is known, which slows them down to its
-            // pace.
+            // Tools run only after the reader has taken all that is known: its pace limits theirs.
             if this.out.is_empty() {
                 let ended = this.running.poll();
                 // Taken after polling, so that emissions of these polls are delivered in the same pass and

@@ -96,8 +96,7 @@ impl Head {
                 }
             }
         }
-        // The piece in which the limit is passed has set `end`; the pieces after it have not, and are only
-        // counted.
+        // Only the piece that passes the limit sets `end`; the pieces after it are just counted.
         let was_full = self.chars > self.limit && end == bytes.len();
         if !was_full {
             self.kept.extend_from_slice(&bytes[..end]);

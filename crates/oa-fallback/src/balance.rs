@@ -46,8 +46,7 @@ impl Balance {
                 continue;
             }
             match byte {
-                // Only after a sign that a value may follow, see `Balance`: `it's` has no string, `a='it'`
-                // has one.
+                // Only where a value may begin, see `Balance`: `it's` has no string, `a='it'` has one.
                 b'"' | b'\'' if b"=,:([{".contains(&self.before) => self.quote = Some(byte),
                 b'(' | b'[' | b'{' => self.depth = self.depth.saturating_add(1),
                 b')' | b']' | b'}' => {
@@ -89,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn an_apostrophe_in_bare_text_is_none() {
+    fn apostrophes_open_no_string() {
         check(|| Balance::opened(Lines::Many), "text=it's fine) tail", Some(15));
         check(|| Balance::opened(Lines::Many), "text='a)', b=2) tail", Some(15));
     }
 
     #[test]
-    fn a_line_break_ends_what_is_one_line() {
+    fn line_breaks_end_one_line_values() {
         let one = || Balance::opened(Lines::One);
         check(one, "a=1\n]", Some(3));
         check(one, "a='1\n2', b=[\n1]]", Some(16));

@@ -41,7 +41,7 @@ mod tests {
     use super::Closing;
 
     #[test]
-    fn a_tag_is_found_behind_its_own_halves() {
+    fn tags_are_found_after_partial_tags() {
         for text in ["a</b", "a</b</b></b>", "<</b>", "</B>x"] {
             let mut closing = Closing::new("</b>");
             let end = text.to_lowercase().find("</b>").map(|at| at + 4);

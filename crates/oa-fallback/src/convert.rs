@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_quotes_is_another_type_only_where_no_text_is_wanted() {
+    fn quoted_text_is_converted_if_needed() {
         check("\"3\"", json!({"type": "integer"}), Ok(json!(3)));
         check("\"3\"", json!({"type": ["string", "integer"]}), Ok(json!("3")));
         check("\"[1, 2]\"", json!({"type": "array"}), Ok(json!([1, 2])));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_names_the_field() {
+    fn errors_name_the_field() {
         let integer = || json!({"type": "integer"});
         check("\"007\"", integer(), Err("`n`: expected integer, found text `007`"));
         check("3.5", integer(), Err("`n`: expected integer, found `3.5`"));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn text_between_tags_is_text_where_text_is_wanted() {
+    fn text_between_tags_follows_the_schema() {
         let check = |text, schema: Value, expected: Result<Value, ()>| {
             let converted = convert_text(text, Some(&schema), "n");
             assert_eq!(converted.map_err(drop), expected, "{text} by {schema}");

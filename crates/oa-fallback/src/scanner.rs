@@ -274,8 +274,7 @@ impl Scanner {
         }
         let space = bytes.iter().take(SPACE).take_while(|byte| is_space(byte)).count();
         match bytes.get(space) {
-            // A call may follow in the next piece. The first 64 bytes of longer white space are text in any
-            // case.
+            // A call may follow in the next piece. Of longer white space, the first 64 bytes are always text.
             None if to_come == Rest::Some && space < SPACE => return self.hold(rest),
             Some(byte) if self.grammar.may_begin(*byte) && space < SPACE => {}
             _ => {

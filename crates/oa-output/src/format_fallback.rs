@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_a_format_are_told_from_errors_in_a_schema() {
+    fn schema_errors_do_not_reject_the_format() {
         for (status, message) in [
             // DeepSeek (llm-exe/llm-exe #662, dzhng/deep-research #22).
             (400, "This response_format type is unavailable now"),

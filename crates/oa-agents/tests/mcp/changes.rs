@@ -16,7 +16,7 @@ fn offered(request: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_list_that_changes_in_a_turn_is_taken_between_its_steps() {
+async fn changed_lists_apply_between_steps() {
     let (server, _) = server();
     let connected = connect(server).await;
     // The list changes in the first step. It is read after a quarter of a second of quiet, in which the second step may
@@ -55,7 +55,7 @@ async fn a_list_that_changes_in_a_turn_is_taken_between_its_steps() {
 }
 
 #[tokio::test]
-async fn an_interrupt_returns_at_once_and_the_server_is_told() {
+async fn interrupt_cancels_the_servers_call() {
     let (server, notes) = server();
     let connected = connect(server).await;
     let model = calls("silence");

@@ -43,7 +43,7 @@ pub(crate) async fn turn(
 }
 
 #[tokio::test]
-async fn the_model_of_an_agent_answers_without_tools_from_the_budget_of_the_turn() {
+async fn sampling_uses_the_budget_without_tools() {
     let painter = painter();
     let host = host(&painter, Hooks::new());
     let (client, events) = turn(server().0.on_sampling(host.sampling()), "model", |it| it).await;
@@ -144,7 +144,7 @@ async fn hooks_see_and_change_questions_and_answers() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_only_if_permissions_and_hooks_let_it_pass() {
+async fn elicitation_needs_permissions_and_hooks() {
     let ask = async |hooks: Hooks, change: fn(AgentOptionsBuilder) -> AgentOptionsBuilder| {
         let shown = Arc::new(Mutex::new(0));
         let count = Arc::clone(&shown);
@@ -184,7 +184,7 @@ async fn a_person_is_asked_only_if_permissions_and_hooks_let_it_pass() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_an_error_for_the_server_and_the_turn_goes_on() {
+async fn failed_sampling_does_not_end_the_turn() {
     let broken = model(Reply::error(400, "no such model"));
     let host = host(&broken, Hooks::new());
     let (client, _) = turn(server().0.on_sampling(host.sampling()), "model", |it| it).await;

@@ -10,7 +10,7 @@ use crate::questions::{host, painter, turn};
 use crate::support::{result, server_of_rounds};
 
 #[tokio::test]
-async fn the_model_of_an_agent_answers_from_the_budget_of_the_turn() {
+async fn sampling_uses_the_budget_of_the_turn() {
     let painter = painter();
     let host = host(&painter, Hooks::new());
     let sampling = || server_of_rounds().on_sampling(host.sampling());
@@ -26,7 +26,7 @@ async fn the_model_of_an_agent_answers_from_the_budget_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_model_that_permissions_forbid_is_an_error_for_the_model_and_the_turn_goes_on() {
+async fn forbidden_sampling_is_an_error_result() {
     let painter = painter();
     let host = host(&painter, Hooks::new());
     let server = server_of_rounds().on_sampling(host.sampling());
@@ -40,7 +40,7 @@ async fn a_model_that_permissions_forbid_is_an_error_for_the_model_and_the_turn_
 }
 
 #[tokio::test]
-async fn a_person_is_asked_only_if_permissions_and_hooks_let_it_pass() {
+async fn elicitation_needs_permissions_and_hooks() {
     let ask = async |hooks: Hooks, change: fn(AgentOptionsBuilder) -> AgentOptionsBuilder| {
         let host = host(&painter(), hooks);
         let server =

@@ -112,7 +112,7 @@ async fn a_budget_reaches_two_levels_down() {
 }
 
 #[tokio::test]
-async fn steps_that_are_performed_one_by_one_share_them_too() {
+async fn performed_steps_share_the_budgets() {
     let (servers, model) = ([endless(), endless()], asks_two());
     let [one, two] = two_endless(&servers);
     let options = auto(&model).tool(one).tool(two).max_run_tokens(100).build().unwrap();
@@ -160,7 +160,7 @@ async fn an_answer_of_a_sub_agent_that_fails_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_a_sub_agent_that_is_cut_counts() {
+async fn answers_cut_by_a_timeout_count() {
     let executor = ExecutorOptions::new().timeout(Duration::from_secs(5));
     spends_all(&half_an_answer(Reply::stall_after), executor).await;
 }

@@ -11,7 +11,7 @@ use oa_tools::tool;
 use serde_json::json;
 
 #[tokio::test]
-async fn calls_of_an_agent_behind_a_tool_repeat_with_its_call() {
+async fn sub_agent_keys_repeat_with_the_call() {
     let run = async |prefix: &str| {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let keys = Arc::clone(&seen);

@@ -18,7 +18,7 @@ fn chatty() -> MemoryServer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_tower_fit_between_a_client_and_its_server() {
+async fn tower_limits_wrap_the_transport() {
     let server = chatty();
     // A rate limit cannot be cloned, but a buffer around it can.
     let limited = ServiceBuilder::new()
@@ -41,7 +41,7 @@ async fn limits_of_tower_fit_between_a_client_and_its_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_tower_is_an_error_of_the_connection() {
+async fn tower_timeout_is_a_connection_error() {
     let silent = MemoryServer::new(Script::new().otherwise(Reply::silence()));
     let hasty = ServiceBuilder::new().timeout(Duration::from_secs(1)).service(silent.clone());
     let mut client = Client::with_transport(manual(&silent).build().unwrap(), hasty).unwrap();
@@ -51,7 +51,7 @@ async fn a_timeout_of_tower_is_an_error_of_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_limit_of_tower_fits_around_a_whole_agent() {
+async fn tower_rate_limit_wraps_an_agent() {
     let server = chatty();
     let agent = AgentService::new(manual(&server).build().unwrap());
     let mut limited = ServiceBuilder::new()

@@ -81,7 +81,7 @@ fn by_call(events: &[AgentEvent], calls: &[&str]) -> Vec<Told> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_two_sub_agents_at_once_come_live_and_none_is_lost() {
+async fn parallel_sub_agents_lose_no_events() {
     let words = |word: &str| format!("{word} ").repeat(200).trim_end().to_owned();
     let tick = Duration::from_millis(5);
     let one = MemoryServer::new(Reply::text(words("one")).delay(tick));
@@ -166,7 +166,7 @@ async fn rules_that_deny_hold_in_sub_agents() {
 }
 
 #[tokio::test]
-async fn a_tool_that_the_outer_agent_disallows_is_not_offered_further_in() {
+async fn disallowed_tools_are_not_offered_inside() {
     let ran = Arc::default();
     let server = MemoryServer::new(Reply::text("I have no tools."));
     let model = MemoryServer::new([ask("helper"), Reply::text("Well.")]);
@@ -206,7 +206,7 @@ async fn a_person_at_a_terminal_reads_the_path() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_stops_sub_agents_at_once_and_leaves_no_task() {
+async fn interrupt_stops_sub_agents_at_once() {
     let inner = MemoryServer::new(Reply::text("a b c d").delay(Duration::from_secs(60)));
     let middle = MemoryServer::new([ask("inner")]);
     let outer = MemoryServer::new([ask("middle"), Reply::text("Done.")]);
@@ -237,7 +237,7 @@ async fn an_interrupt_stops_sub_agents_at_once_and_leaves_no_task() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_sub_agents_server_is_the_error_of_its_call() {
+async fn server_errors_fail_the_outer_call() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::error(400, "no such model")));
     let model = MemoryServer::new([ask("helper"), Reply::text("It failed.")]);
     let options = auto(&model).tool(agent("helper", auto(&server))).build().unwrap();
@@ -254,7 +254,7 @@ async fn an_error_of_a_sub_agents_server_is_the_error_of_its_call() {
 }
 
 #[tokio::test]
-async fn too_many_agents_inside_of_each_other_are_an_error() {
+async fn too_deep_nesting_is_an_error() {
     let inner = MemoryServer::new(Script::new().otherwise(Reply::text("Never.")));
     let middle = MemoryServer::new([ask("inner"), Reply::text("I am alone.")]);
     let outer = MemoryServer::new([ask("middle"), Reply::text("Well.")]);
@@ -268,7 +268,7 @@ async fn too_many_agents_inside_of_each_other_are_an_error() {
 
 /// The tool that reads full results is there already when the tools are offered again, less those of the parent's list.
 #[tokio::test]
-async fn a_tool_that_the_parent_disallows_is_not_offered_beside_full_results() {
+async fn full_results_respect_disallowed_tools() {
     let ran = Arc::default();
     let inner = MemoryServer::new(
         Script::new().reply(Reply::new().call("work", json!({}))).otherwise(Reply::text("No.")),
@@ -288,7 +288,7 @@ async fn a_tool_that_the_parent_disallows_is_not_offered_beside_full_results() {
 
 /// Both the call whose result is truncated and the one that reads it stand beside a call of a sub-agent.
 #[tokio::test]
-async fn full_results_are_kept_and_read_beside_sub_agents() {
+async fn full_results_are_read_beside_sub_agents() {
     let inner = MemoryServer::new(Script::new().otherwise(Reply::text("Well.")));
     let read = json!({ "id": "log", "search": "line 299" });
     let outer = MemoryServer::new([

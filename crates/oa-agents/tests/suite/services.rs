@@ -28,7 +28,7 @@ async fn text(mut events: AgentStream) -> String {
 }
 
 #[tokio::test]
-async fn each_prompt_to_a_service_is_a_conversation_of_its_own() {
+async fn each_prompt_starts_a_conversation() {
     let server = MemoryServer::new(
         Script::new()
             .otherwise(Reply::by(|request| {
@@ -55,7 +55,7 @@ async fn each_prompt_to_a_service_is_a_conversation_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn towers_limits_and_timeouts_wrap_whole_agents() {
+async fn tower_layers_wrap_whole_agents() {
     let server =
         MemoryServer::new(Script::new().otherwise(Reply::text("Done.").delay_head(SECOND)));
     let agent = AgentService::new(manual(&server).build().unwrap());
@@ -80,7 +80,7 @@ async fn towers_limits_and_timeouts_wrap_whole_agents() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_ends_with_the_turn_or_after_an_error() {
+async fn stream_ends_with_the_turn_or_an_error() {
     let server =
         strict([Reply::error(400, "no"), Reply::text("Yes.").without_done().close_after(250)]);
     let mut agent = AgentService::new(manual(&server).build().unwrap());
@@ -96,7 +96,7 @@ async fn a_stream_of_events_ends_with_the_turn_or_after_an_error() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_a_tool_answers_with_its_last_text_and_tells_what_it_does() {
+async fn agent_tool_returns_its_last_text() {
     let inner_model =
         strict([Reply::text("I look. ").call("look", json!({})), Reply::text("A cat.")]);
     let outer_model = strict([
@@ -127,7 +127,7 @@ async fn an_agent_that_is_a_tool_answers_with_its_last_text_and_tells_what_it_do
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_an_agent_did_not_bring_to_its_end_is_told_to_be_incomplete() {
+async fn cut_off_answers_are_marked_incomplete() {
     let look = |id: &str| Reply::text("I look.").call_with_id(id, "look", json!({}));
     for (replies, text, reason) in [
         (vec![Reply::text("A c").finish("length")], "A c", "length"),
@@ -154,7 +154,7 @@ async fn text_that_an_agent_did_not_bring_to_its_end_is_told_to_be_incomplete() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_of_the_outer_agent_stops_the_inner_one() {
+async fn outer_interrupt_stops_the_inner_agent() {
     let inner_model = MemoryServer::new(Reply::text("Never.").delay_head(SECOND * 60));
     let outer_model =
         strict([Reply::new().call("helper", json!({"prompt": "Go."})), Reply::text("Done.")]);
@@ -175,7 +175,7 @@ async fn an_interrupt_of_the_outer_agent_stops_the_inner_one() {
 }
 
 #[tokio::test]
-async fn what_fails_inside_is_a_result_for_the_outer_model() {
+async fn inner_failures_are_results_for_the_model() {
     let inner_model =
         MemoryServer::new(Script::new().otherwise(Reply::error(400, "no such model")));
     let outer_model = strict([
@@ -195,7 +195,7 @@ async fn what_fails_inside_is_a_result_for_the_outer_model() {
 }
 
 #[test]
-fn an_agent_whose_tools_nobody_would_run_is_no_tool() {
+fn agents_with_manual_tools_are_rejected() {
     let look = tool("look", "Looks").build(|_| async { Ok(json!("a cat")) });
     let idle = AgentOptions::builder().model("any").tool(look).build().unwrap();
     let error = AgentTool::new("helper", "Helps", idle).unwrap_err();

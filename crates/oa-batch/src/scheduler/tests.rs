@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_that_gives_up_yields_what_it_has_taken(
+    fn giving_up_yields_every_taken_prompt(
         in_order: bool,
         events in prop::collection::vec(event(), 0..200),
     ) {
@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn one_prompt_is_asked_at_most_so_often() {
+fn retries_per_prompt_are_limited() {
     let mut world = World::new(rules(1, 4, false, 100), 1);
     let mut attempts = 0;
     world.step(Event::Prompt);
@@ -199,7 +199,7 @@ fn attempts_while_down(world: &mut World, end: Duration) -> u32 {
 }
 
 #[test]
-fn a_server_that_is_down_uses_the_budget_slowly() {
+fn down_server_uses_the_budget_slowly() {
     let mut world = World::new(rules(8, 64, false, 100), 10_000);
     let attempts = attempts_while_down(&mut world, Duration::from_secs(600));
     // 0.5 + 1 + 2 + 4 + 8 + 16 + 30 + 30 + .. seconds.

@@ -164,7 +164,7 @@ async fn a_changed_prompt_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_asked_again_unless_they_are_kept() {
+async fn logged_failures_are_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("batch.jsonl");
     let asked = Asked::default();

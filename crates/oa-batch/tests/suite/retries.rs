@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::model::{Asked, agent, all, echo, prompts, server};
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_may_pass_are_asked_again() {
+async fn temporary_failures_are_retried() {
     for failure in [
         Reply::error(503, "loading"),
         Reply::error(429, "slow down"),
@@ -39,7 +39,7 @@ async fn failures_that_may_pass_are_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_for_good_are_told_at_once() {
+async fn permanent_failures_are_yielded_at_once() {
     let asked = Asked::default();
     let server = server(&asked, |prompt, _| {
         (prompt == "prompt 7").then(|| Reply::error(400, "no such thing"))
@@ -52,7 +52,7 @@ async fn failures_for_good_are_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_prompt_cannot_use_up_the_budget() {
+async fn one_prompt_cannot_exhaust_the_budget() {
     let asked = Asked::default();
     let server =
         server(&asked, |prompt, _| (prompt == "prompt 1").then(|| Reply::error(500, "crash")));
@@ -63,7 +63,7 @@ async fn one_prompt_cannot_use_up_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_budget_is_one_for_all() {
+async fn all_prompts_share_the_budget() {
     let asked = Asked::default();
     let server = server(&asked, |_, _| Some(Reply::error(503, "down")));
     let options = BatchOptions::new(agent(server)).retries(10);
@@ -76,7 +76,7 @@ async fn the_budget_is_one_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_outlives_a_server_that_is_down_for_minutes() {
+async fn batch_outlives_minutes_of_downtime() {
     let began = Instant::now();
     let asked = Asked::default();
     let server = server(&asked, move |_, _| {
@@ -130,7 +130,7 @@ async fn a_retry_continues_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_has_no_text_of_an_answer_that_a_hook_refused() {
+async fn retry_omits_text_that_a_hook_refused() {
     let model = MemoryServer::new([
         Reply::new().say("First I look. ").call("look", json!({})),
         Reply::text("Bad one."),
@@ -150,7 +150,7 @@ async fn a_retry_has_no_text_of_an_answer_that_a_hook_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_too_long_is_not_repeated() {
+async fn total_timeouts_are_not_retried() {
     let asked = Asked::default();
     let model = server(&asked, |_, _| Some(Reply::text("a b c").delay(Duration::from_secs(60))));
     let options = AgentOptions::builder().model("any").transport(model);

@@ -43,7 +43,7 @@ fn agent_of_two(asked: &Asked, lives: u32) -> (AgentOptions, Router) {
 }
 
 #[tokio::test]
-async fn ten_thousand_prompts_survive_the_death_of_a_server() {
+async fn prompts_survive_the_death_of_a_server() {
     let began = Instant::now();
     let asked = Asked::default();
     let (agent, router) = agent_of_two(&asked, 2_000);
@@ -76,7 +76,7 @@ async fn ten_thousand_prompts_survive_the_death_of_a_server() {
 /// prompt has one reply.
 #[cfg(feature = "log")]
 #[tokio::test]
-async fn ten_thousand_prompts_go_on_where_they_were() {
+async fn prompts_resume_from_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("batch.jsonl");
     let mut replies = vec![false; PROMPTS];

@@ -15,7 +15,7 @@ fn errors(file: &str, exact: &Tiktoken) -> (f64, Vec<f64>) {
 }
 
 #[test]
-fn held_out_texts_are_estimated_within_fifteen_percent() {
+fn held_out_texts_are_within_15_percent() {
     let exact = Tiktoken::o200k_base();
     for kind in KINDS {
         let (all, each) = errors(kind.held_out, &exact);
@@ -29,7 +29,7 @@ fn held_out_texts_are_estimated_within_fifteen_percent() {
 }
 
 #[test]
-fn the_two_sets_are_large_enough_and_have_nothing_in_common() {
+fn tuned_and_held_out_texts_are_disjoint() {
     for kind in KINDS {
         let tuned: Vec<&str> = texts(kind.tuned).collect();
         let held_out: Vec<&str> = texts(kind.held_out).collect();

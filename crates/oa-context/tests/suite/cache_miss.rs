@@ -44,7 +44,7 @@ fn the_first_part_that_differs_is_named() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_not_told() {
+fn incomparable_requests_are_not_reported() {
     let before = ("a", 1, &[1, 2, 3][..], Some(4_000));
     assert_eq!(told(before, ("b", 1, &[1, 2, 3, 4], Some(0))), None, "another model");
     assert_eq!(told(before, ("a", 1, &[7, 8], Some(0))), None, "another conversation");
@@ -53,7 +53,7 @@ fn what_cannot_be_compared_is_not_told() {
 }
 
 #[test]
-fn a_few_tokens_are_no_collapse() {
+fn small_losses_are_not_reported() {
     let before = ("a", 1, &[1, 2, 3][..], Some(4_000));
     assert_eq!(told(before, ("a", 1, &[1, 2, 3, 4], Some(2_000))), None);
     assert!(told(before, ("a", 1, &[1, 2, 3, 4], Some(1_999))).is_some());
@@ -68,7 +68,7 @@ fn a_few_tokens_are_no_collapse() {
 
 proptest! {
     #[test]
-    fn a_cache_that_grows_with_its_conversation_is_never_told(
+    fn growing_caches_are_never_reported(
         steps in vec((0..3_usize, 0..2_000_u64, 0..2_000_u64), 1..20),
     ) {
         let mut detector = CacheMissDetector::default();
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn a_collapse_is_told_with_the_first_message_that_differs(
+    fn misses_name_the_first_changed_message(
         length in 1..40_usize,
         more in 0..5_usize,
         changed in any::<Option<prop::sample::Index>>(),

@@ -21,7 +21,7 @@ fn one_report_alone_changes_nothing() {
 }
 
 #[test]
-fn an_outlier_among_good_reports_changes_nothing() {
+fn single_outlier_changes_nothing() {
     let mut reports = vec![(1_000, 1_200); 8];
     reports.insert(4, (1_000, 1_000_000));
     assert!((after(&reports).ratio() - 1.2).abs() < 1e-9);
@@ -35,7 +35,7 @@ fn old_reports_are_forgotten() {
 }
 
 #[test]
-fn prompts_that_were_cut_and_reports_that_say_nothing_teach_nothing() {
+fn unusable_reports_are_not_learned() {
     let mut calibration = Calibration::new();
     assert_eq!(calibration.observe(10_000, 4_096), Observation::CutShort);
     assert_eq!(calibration.observe(10_000, 0), Observation::Ignored);
@@ -46,7 +46,7 @@ fn prompts_that_were_cut_and_reports_that_say_nothing_teach_nothing() {
 }
 
 #[test]
-fn a_corrected_counter_comes_near_to_what_the_server_counts() {
+fn corrected_counts_match_the_server() {
     let messages = [Message::user("Tell me about bees, please. ".repeat(30))];
     let tools = [ToolSpec::new("look", "Looks it up.", json!({"type": "object"}))];
     let mut counter = Corrected::new(Estimator::new());

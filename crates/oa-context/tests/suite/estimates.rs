@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_further_never_costs_less(
+    fn longer_conversations_never_cost_less(
         messages in conversation(),
         place in any::<prop::sample::Index>(),
         more in text(),
@@ -147,7 +147,7 @@ fn time_is_linear() {
 }
 
 #[test]
-fn what_is_not_sent_costs_nothing() {
+fn unsent_blocks_cost_nothing() {
     let thought: ContentBlock = ThinkingBlock::new("long and deep").into();
     let malformed: ContentBlock = ToolUseError::new("not JSON", "{\"a\": and so on").into();
     assert_eq!(estimate_tokens(&[]), 0);
@@ -185,7 +185,7 @@ fn images_of_results_have_their_costs() {
 }
 
 #[test]
-fn images_calls_results_and_tools_have_their_costs() {
+fn every_kind_of_block_has_its_cost() {
     let costs = Costs::default();
     let image = |detail| {
         let image = ImageBlock::from_url("https://example.com/a.png").unwrap().with_detail(detail);
@@ -216,7 +216,7 @@ fn images_calls_results_and_tools_have_their_costs() {
 }
 
 #[test]
-fn other_counters_surround_texts_in_the_same_way() {
+fn overhead_is_the_same_for_any_counter() {
     let counter = counter_fn(|text: &str| text.len());
     let result = Message::tool(ToolResultBlock::new("1", json!({"a": 1})));
     assert_eq!(counter.count_message(&result), 4 + 4 + r#"{"a":1}"#.len());

@@ -16,7 +16,7 @@ fn exchanges(count: usize) -> Vec<Message> {
 }
 
 #[test]
-fn below_the_trigger_nothing_is_done_and_above_it_the_oldest_go() {
+fn nothing_is_dropped_below_the_trigger() {
     let policy = ContextPolicy::new(1_000);
     let counter = Estimator::new();
     assert!(matches!(policy.plan(&[], &[], &counter), Plan::Keep));
@@ -35,7 +35,7 @@ fn below_the_trigger_nothing_is_done_and_above_it_the_oldest_go() {
 }
 
 #[test]
-fn tools_take_their_part_of_the_limit() {
+fn tools_count_toward_the_limit() {
     let policy = ContextPolicy::new(1_000);
     let counter = Estimator::new();
     let messages = exchanges(8);
@@ -47,7 +47,7 @@ fn tools_take_their_part_of_the_limit() {
 }
 
 #[test]
-fn what_cannot_be_shortened_is_said_to_be_stuck() {
+fn single_long_prompt_is_stuck() {
     let policy = ContextPolicy::new(100);
     let messages = [Message::user("word ".repeat(200))];
     for overflow in [Overflow::DropOldest, Overflow::Summarize] {
@@ -57,7 +57,7 @@ fn what_cannot_be_shortened_is_said_to_be_stuck() {
 }
 
 #[test]
-fn a_conversation_of_exactly_the_trigger_is_shortened_below_it() {
+fn exactly_the_trigger_is_shortened() {
     let messages = exchanges(12);
     let policy = ContextPolicy::new(tokens(&messages)).with_trigger(1.0).with_target(1.0);
     let Plan::Drop(cut) = policy.plan(&messages, &[], &Estimator::new()) else {
@@ -69,7 +69,7 @@ fn a_conversation_of_exactly_the_trigger_is_shortened_below_it() {
 }
 
 #[test]
-fn a_summary_takes_the_place_of_what_goes() {
+fn summary_replaces_dropped_messages() {
     let policy =
         ContextPolicy::new(1_000).with_overflow(Overflow::Summarize).with_instructions("Sum up.");
     let counter = Estimator::new();
@@ -109,7 +109,7 @@ fn a_summary_takes_the_place_of_what_goes() {
 }
 
 #[test]
-fn without_an_answer_the_oldest_go_without_a_summary() {
+fn missing_summaries_drop_the_oldest() {
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let messages = exchanges(12);
     let plan = || match policy.plan(&messages, &[], &Estimator::new()) {
@@ -126,7 +126,7 @@ fn without_an_answer_the_oldest_go_without_a_summary() {
 }
 
 #[test]
-fn a_summary_without_end_is_cut() {
+fn endless_summaries_are_cut() {
     let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let messages = exchanges(12);
     let Plan::Summarize(mut summary) = policy.plan(&messages, &[], &Estimator::new()) else {
@@ -141,8 +141,9 @@ fn a_summary_without_end_is_cut() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
+    /// Such a conversation needs no further plan.
     #[test]
-    fn plans_lead_to_valid_conversations_that_need_no_further_plan(
+    fn plans_lead_to_valid_conversations(
         messages in conversation(),
         limit in 0..1_500_usize,
         trigger in 0.0..1.0_f64,

@@ -70,7 +70,7 @@ fn images(messages: &[Message]) -> usize {
 }
 
 #[test]
-fn a_prompt_of_which_a_quarter_was_read_is_cut() {
+fn prompt_read_by_a_quarter_is_cut() {
     let history = [Message::user(story(8_000))];
     let cut = check(&mut Detector::new(), &history, &usage(2_048, None)).expect("it was cut");
     assert_eq!((cut.estimated, cut.reported), (estimated(&history) as u64, 2_048));
@@ -78,7 +78,7 @@ fn a_prompt_of_which_a_quarter_was_read_is_cut() {
 }
 
 #[test]
-fn a_usage_without_prompt_tokens_says_nothing() {
+fn usage_without_prompt_tokens_is_ignored() {
     let history = [Message::user(story(8_000))];
     let mut cached_alone = Usage::default();
     cached_alone.cached_tokens = Some(100);
@@ -124,7 +124,7 @@ fn the_system_prompt_and_offered_tools_count() {
 }
 
 #[test]
-fn tools_count_only_in_requests_that_offer_them() {
+fn tools_count_only_where_offered() {
     let history = [Message::user(story(2_000))];
     let tools = specs(25, &story(400));
     let mut detector = Detector::new();
@@ -138,7 +138,7 @@ fn tools_count_only_in_requests_that_offer_them() {
 }
 
 #[test]
-fn images_are_no_part_of_the_estimate() {
+fn images_are_not_estimated() {
     let image = || ImageBlock::from_base64("iVBORw0KGgo".repeat(20_000), "image/png").unwrap();
     let history = [Message::user_with_image("What is it?", image())];
     for reported in [64, 256, 3_000] {
@@ -150,7 +150,7 @@ fn images_are_no_part_of_the_estimate() {
 }
 
 #[test]
-fn images_of_a_result_may_be_all_that_was_not_cached() {
+fn images_of_results_may_be_uncached() {
     let image = ImageBlock::from_base64("iVBORw0KGgo".repeat(20_000), "image/png").unwrap();
     let mut shot = ToolResultBlock::new("call_1", "A page.".into());
     shot.images = vec![image];
@@ -162,7 +162,7 @@ fn images_of_a_result_may_be_all_that_was_not_cached() {
 }
 
 #[test]
-fn what_extends_a_prompt_that_was_cut_is_cut() {
+fn extensions_of_a_cut_prompt_are_cut() {
     let mut detector = Detector::new();
     let mut history = vec![Message::user(story(8_000))];
     let mut last =
@@ -180,7 +180,7 @@ fn what_extends_a_prompt_that_was_cut_is_cut() {
 }
 
 #[test]
-fn a_changed_message_makes_the_finding_void() {
+fn changed_messages_void_the_finding() {
     let mut history =
         vec![Message::user(story(8_000)), answer("A fox."), Message::user(story(200))];
     for (changed, is_cut) in [(None, true), (Some(0), false), (Some(2), false)] {
@@ -203,7 +203,7 @@ fn a_changed_message_makes_the_finding_void() {
 }
 
 #[test]
-fn other_options_make_the_finding_void() {
+fn changed_options_void_the_finding() {
     let history = [Message::user(story(8_000)), answer("A fox."), Message::user(story(200))];
     let revisions = revisions(&history);
     for (options, is_cut) in [(1, true), (2, false)] {
@@ -230,7 +230,7 @@ fn other_options_have_another_overhead() {
 }
 
 #[test]
-fn a_conversation_that_outgrows_the_context_is_cut_from_then_on() {
+fn outgrown_contexts_stay_cut() {
     let mut history = vec![Message::user("Read the book.")];
     for cached in [None, Some(1)] {
         let mut detector = Detector::new();
@@ -248,7 +248,7 @@ fn a_conversation_that_outgrows_the_context_is_cut_from_then_on() {
 }
 
 #[test]
-fn plenty_of_tokens_cost_nothing() {
+fn high_reports_allocate_nothing() {
     let mut history = vec![Message::user(story(800))];
     for _ in 0..50 {
         history.extend([answer("A fox."), Message::user(story(800))]);
@@ -337,7 +337,7 @@ fn any_usage() -> impl Strategy<Value = Usage> {
 proptest! {
     /// Any vocabulary, any conversation, and any report about the cache.
     #[test]
-    fn of_a_server_that_reads_all_nothing_is_cut(
+    fn complete_prompts_are_never_cut(
         messages in conversation(),
         system in option::of(words()),
         tools in 0..12_usize,
@@ -366,7 +366,7 @@ proptest! {
 
     /// Where a server tells cached tokens apart, nothing is left to guess.
     #[test]
-    fn with_cached_tokens_told_the_estimate_decides(
+    fn estimate_decides_if_cache_is_reported(
         messages in conversation(),
         system in option::of(words()),
         tools in 0..3_usize,
@@ -390,7 +390,7 @@ proptest! {
 
     /// Whatever was sent before: messages that were changed, removed or brought back, other prompts and tools.
     #[test]
-    fn with_new_options_the_past_does_not_count(
+    fn new_options_start_from_scratch(
         of in two_conversations(),
         past in vec((0..12_usize, 0..12_usize, 1..3_u64, any_usage()), 0..8),
         (begin, more, last) in (0..12_usize, 0..12_usize, any_usage()),
@@ -413,7 +413,7 @@ proptest! {
 
     /// A cut is told of only if less than half of what is told was read.
     #[test]
-    fn whatever_is_sent_and_reported_a_cut_makes_sense(
+    fn every_reported_cut_is_plausible(
         of in two_conversations(),
         steps in vec(
             (0..12_usize, 0..12_usize, 0..3_u64, 0..30_usize, option::of(any::<usize>()), any_usage()),
@@ -442,7 +442,7 @@ proptest! {
     }
 
     #[test]
-    fn plenty_of_tokens_are_never_a_cut_and_change_nothing(
+    fn high_reports_are_never_a_cut(
         messages in conversation(),
         tokens in 1..400_u64,
         first in any_usage(),

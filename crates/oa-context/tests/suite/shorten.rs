@@ -66,7 +66,7 @@ fn old_results_are_cleared_first() {
 }
 
 #[test]
-fn a_result_that_is_kept_elsewhere_says_how_to_read_it() {
+fn stored_results_say_how_to_read_them() {
     let messages = run(8);
     let readable = |result: &ToolResultBlock| Some(format!("Read it: {}.", result.tool_use_id));
     let turn = RunningTurn::new(&messages, Some(3), 18).with_readable(&readable);
@@ -76,7 +76,7 @@ fn a_result_that_is_kept_elsewhere_says_how_to_read_it() {
 }
 
 #[test]
-fn exchanges_go_before_steps_and_the_prompt_stays() {
+fn exchanges_are_dropped_before_steps() {
     let messages = run(40);
     let turn = RunningTurn::new(&messages, Some(3), 82);
     let policy = ContextPolicy::new(1_500).with_target(0.4);
@@ -88,7 +88,7 @@ fn exchanges_go_before_steps_and_the_prompt_stays() {
 }
 
 #[test]
-fn a_summary_stands_before_the_prompt_and_the_next_one_replaces_it() {
+fn later_summaries_replace_earlier_ones() {
     let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
     let mut messages = run(40);
     for round in 1..=2 {
@@ -124,7 +124,7 @@ fn a_summary_stands_before_the_prompt_and_the_next_one_replaces_it() {
 
 /// The prompt alone is longer than the target, so every step exceeds it again.
 #[test]
-fn a_summary_is_shorter_than_what_it_replaces() {
+fn summaries_are_shorter_than_their_source() {
     let policy = ContextPolicy::new(3_000).with_overflow(Overflow::Summarize);
     let mut messages = run(0);
     messages[3] = Message::user("word ".repeat(2_500));
@@ -160,7 +160,7 @@ fn a_summary_is_shorter_than_what_it_replaces() {
 }
 
 #[test]
-fn a_summary_is_cut_by_the_tokens_of_the_server() {
+fn summaries_are_cut_by_server_tokens() {
     let policy = ContextPolicy::new(2_000).with_overflow(Overflow::Summarize);
     let messages = run(40);
     for ratio in 1..=3 {
@@ -178,7 +178,7 @@ fn a_summary_is_cut_by_the_tokens_of_the_server() {
 }
 
 #[test]
-fn a_summary_without_an_answer_is_a_drop() {
+fn missing_summaries_drop_the_messages() {
     let messages = run(40);
     let turn = RunningTurn::new(&messages, Some(3), 82);
     let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
@@ -192,7 +192,7 @@ fn a_summary_without_an_answer_is_a_drop() {
 }
 
 #[test]
-fn what_the_server_reported_wins_over_the_estimate() {
+fn reported_size_wins_over_the_estimate() {
     let messages = run(8);
     let estimated = tokens(&messages) as u64;
     let policy = ContextPolicy::new(4_000);
@@ -226,7 +226,7 @@ fn an_overflow_shortens_more() {
 }
 
 #[test]
-fn the_sizes_of_an_overflow_say_how_much_has_to_go() {
+fn sizes_of_an_overflow_set_the_target() {
     let messages = run(8);
     let estimated = tokens(&messages) as u64;
     let turn = RunningTurn::new(&messages, Some(3), 18).after_overflow(true);
@@ -258,7 +258,7 @@ fn the_sizes_of_an_overflow_say_how_much_has_to_go() {
 }
 
 #[test]
-fn where_nothing_may_go_nothing_is_done() {
+fn nothing_to_remove_is_no_plan() {
     let [call, result] = step(1, &long(1));
     let messages = [Message::user("Go."), call, result];
     let turn = RunningTurn::new(&messages, Some(0), 1).after_overflow(true);
@@ -269,7 +269,7 @@ fn where_nothing_may_go_nothing_is_done() {
 
 /// Ten times the context, step by step, as a turn would have it.
 #[test]
-fn a_run_of_ten_contexts_stays_within_one() {
+fn long_run_stays_within_one_context() {
     for overflow in [Overflow::DropOldest, Overflow::Summarize] {
         let policy = ContextPolicy::new(2_000).with_overflow(overflow);
         let (mut messages, mut sum) = (run(0), 0);
@@ -311,8 +311,9 @@ fn check(messages: &[Message]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
+    /// The rest is within the target, unless nothing more can go.
     #[test]
-    fn what_must_stay_stays_and_the_rest_is_as_long_as_the_policy_says(
+    fn protected_messages_survive_shortening(
         messages in conversation(),
         prompts_back in 0..3_usize,
         limit in 0..1_500_usize,

@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn truncation_never_yields_what_a_strict_server_refuses(messages in conversation()) {
+    fn truncated_conversations_stay_valid(messages in conversation()) {
         check_sent(&messages)?;
         for preserve_system in [true, false] {
             let least = truncate_messages(&messages, 1, preserve_system);
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn truncation_to_tokens_is_within_them_and_valid(
+    fn truncation_stays_within_the_tokens(
         messages in conversation(),
         shares in prop::collection::vec(0.0..1.1_f64, 4),
     ) {
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn message_by_message_exactly_the_last_ones_stay(messages in conversation(), keep in 0..20_usize) {
+    fn unit_message_keeps_exactly_the_last(messages in conversation(), keep in 0..20_usize) {
         let cut = Truncation::new().without_system().with_unit(Unit::Message).last(&messages, keep);
         let from = messages.len().saturating_sub(keep);
         prop_assert_eq!(cut.apply(&messages), &messages[from..]);
@@ -113,7 +113,7 @@ fn check(messages: &[Message], keep: usize, places: &[usize]) {
 }
 
 #[test]
-fn an_exchange_that_is_too_long_loses_its_first_rounds_but_not_its_prompt() {
+fn long_exchange_keeps_its_prompt() {
     let messages = long();
     check(&messages, 0, &[0]);
     check(&messages, 1, &[0, 3, 11]);
@@ -127,7 +127,7 @@ fn an_exchange_that_is_too_long_loses_its_first_rounds_but_not_its_prompt() {
 }
 
 #[test]
-fn calls_whose_answer_has_not_come_stay_with_their_results() {
+fn open_calls_stay_with_their_results() {
     let mut messages = long();
     messages.truncate(11);
     check(&messages, 1, &[0, 3, 9, 10]);
@@ -136,7 +136,7 @@ fn calls_whose_answer_has_not_come_stay_with_their_results() {
 }
 
 #[test]
-fn several_prompts_in_a_row_are_one_and_the_last_stays() {
+fn last_of_adjacent_prompts_stays() {
     let messages = [Message::user("a"), Message::user("b"), Message::user("c"), said("d")];
     check(&messages, 2, &[2, 3]);
     check(&messages, 3, &[1, 2, 3]);
@@ -144,7 +144,7 @@ fn several_prompts_in_a_row_are_one_and_the_last_stays() {
 }
 
 #[test]
-fn what_is_no_conversation_is_no_reason_to_panic() {
+fn invalid_conversations_do_not_panic() {
     let orphans = [result("1"), said("a"), result("2"), Message::user(""), calls(&["3"])];
     for keep in 0..=6 {
         for length in 0..=orphans.len() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{calls, counting, end, executor, one};
 
 #[tokio::test]
-async fn the_same_arguments_are_answered_from_the_cache() {
+async fn equal_calls_are_answered_from_the_cache() {
     let (count, runs) = counting("count");
     let cache = ToolCache::new(10);
     let executor = executor([count], ExecutorOptions::new().cache(cache.clone()));
@@ -43,7 +43,7 @@ async fn defaults_are_part_of_the_arguments() {
 }
 
 #[tokio::test]
-async fn only_what_is_marked_and_succeeded_is_kept() {
+async fn only_successful_cacheable_calls_are_kept() {
     let plain = tool("plain", "").build(|_| async { Ok(json!(1)) });
     let fails = tool("fails", "").cacheable().build(|_| async { Err("no".into()) });
     let cache = ToolCache::new(10);
@@ -95,7 +95,7 @@ async fn the_whole_result_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_cached_costs_no_call() {
+async fn cached_results_do_not_count_as_calls() {
     let (count, _) = counting("count");
     let options = ExecutorOptions::new()
         .cache(ToolCache::new(1))

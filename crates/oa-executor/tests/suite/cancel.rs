@@ -29,7 +29,7 @@ fn hanging() -> (FnTool, Arc<AtomicUsize>, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_dropped_and_what_waits_does_not_begin() {
+async fn cancel_drops_running_and_waiting_calls() {
     let mut seen = Vec::new();
     for placement in [Placement::Inline, Placement::Spawned] {
         let (hangs, alive, begun) = hanging();
@@ -82,7 +82,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attempts_tell_what_had_begun() {
+async fn attempts_count_only_started_calls() {
     let (hangs, ..) = hanging();
     let executor = executor([hangs], ExecutorOptions::new().max_parallel(1));
     let given = calls([("hangs", json!({})), ("hangs", json!({}))]);
@@ -101,7 +101,7 @@ async fn attempts_tell_what_had_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_stream_drops_what_runs_at_once() {
+async fn dropping_the_stream_drops_running_calls() {
     for read in 0..12 {
         let (hangs, alive, begun) = hanging();
         let executor = executor([hangs], ExecutorOptions::new());
@@ -135,7 +135,7 @@ async fn dropping_the_stream_aborts_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_is_cancelled_before_it_begins_runs_nothing() {
+async fn batch_canceled_before_start_runs_nothing() {
     let (hangs, _, begun) = hanging();
     let executor = executor([hangs], ExecutorOptions::new());
     let cancel = Cancel::new();
@@ -153,7 +153,7 @@ async fn a_batch_that_is_cancelled_before_it_begins_runs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_can_cancel_the_others_before_they_begin() {
+async fn tool_can_cancel_calls_not_yet_begun() {
     let cancel = Cancel::new();
     let stops = {
         let cancel = cancel.clone();
@@ -172,7 +172,7 @@ async fn a_tool_can_cancel_the_others_before_they_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_between_attempts_is_cut_short() {
+async fn cancel_ends_a_retry_delay() {
     let fails = tool("fails", "").build(|_| async { Err("no".into()) });
     let policy = RetryPolicy::new(5)
         .initial_delay(Duration::from_secs(60))
@@ -213,7 +213,7 @@ async fn a_pending_next_may_be_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_signal_is_not_given_when_all_is_well() {
+async fn signal_stays_unset_after_a_normal_end() {
     let kept = Arc::new(std::sync::Mutex::new(None));
     let keeps = Arc::clone(&kept);
     let tool = tool("t", "").build_with_context(move |_, cx| {

@@ -34,7 +34,7 @@ async fn a_call_waits_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_by_one_means_in_that_order() {
+async fn sequential_mode_follows_dependencies() {
     let options = ExecutorOptions::new().mode(ExecutionMode::Sequential);
     let executor = executor([sleeper("s").build(sleep)], options);
     let given = calls((0..3).map(|n| ("s", json!({ "n": n }))));
@@ -52,7 +52,7 @@ async fn one_by_one_means_in_that_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn needing_is_more_than_waiting() {
+async fn needs_requires_success() {
     let fails = tool("fails", "").build(|_| async { Err("no".into()) });
     let executor = executor([fails, sleeper("s").build(sleep)], ExecutorOptions::new());
     let given = calls([
@@ -84,7 +84,7 @@ async fn needing_is_more_than_waiting() {
 }
 
 #[test]
-fn circles_are_refused() {
+fn cycles_are_rejected() {
     let line = waits(&[("b", "a"), ("c", "b"), ("d", "c")]);
     for (call, other) in [("a", "b"), ("a", "d"), ("b", "d"), ("a", "a")] {
         for refused in [line.clone().run_after(call, other), line.clone().needs(call, other)] {
@@ -98,7 +98,7 @@ fn circles_are_refused() {
 proptest! {
     /// With arbitrary edges a batch ends, and no call starts before its dependencies end.
     #[test]
-    fn no_order_is_a_deadlock(
+    fn no_dependency_order_deadlocks(
         edges in prop::collection::vec((0_usize..8, 0_usize..8), 0..20),
         exclusive in prop::collection::vec(any::<bool>(), 8),
         most in 1_usize..9,

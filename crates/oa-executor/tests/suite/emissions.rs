@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{calls, executor, line, lines, sleep, sleeper};
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_live_and_between_start_and_completion() {
+async fn emissions_are_live_and_inside_the_call() {
     let mut seen = Vec::new();
     for placement in [Placement::Inline, Placement::Spawned] {
         let talks = sleeper("talks").build_with_context(|args, cx| async move {
@@ -50,7 +50,7 @@ async fn everything_is_live_and_between_start_and_completion() {
 }
 
 #[tokio::test]
-async fn a_thread_is_heard_while_it_runs() {
+async fn blocking_tools_emit_while_running() {
     let (tell, hear) = std::sync::mpsc::channel::<()>();
     let hear = Mutex::new(hear);
     let blocks = tool("blocks", "").build_blocking_with_context(move |_, cx| {
@@ -118,7 +118,7 @@ async fn without_emissions_a_tool_emits_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_is_bounded_and_the_oldest_goes() {
+async fn full_queue_drops_the_oldest_emission() {
     let floods = sleeper("floods").build_with_context(|args, cx| async move {
         for n in 0..1_000 {
             cx.emit_progress((n, 1_000));
@@ -176,7 +176,7 @@ async fn a_retry_is_never_lost_in_a_flood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_heard_after_the_end_of_a_call() {
+async fn emissions_after_completion_are_ignored() {
     let contexts = Arc::new(Mutex::new(Vec::new()));
     let keeps = Arc::clone(&contexts);
     let leaves = tool("leaves", "").build_with_context(move |_, cx| {
@@ -212,7 +212,7 @@ async fn state_reaches_the_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callbacks_are_told_on_the_way() {
+async fn callbacks_see_starts_and_completions() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let (starts, ends) = (Arc::clone(&told), Arc::clone(&told));
     let callbacks = Callbacks::new()

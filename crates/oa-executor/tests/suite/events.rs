@@ -111,7 +111,7 @@ fn a_frame_is_an_event_and_a_line_of_data() {
 }
 
 #[test]
-fn names_of_custom_events_are_kept_apart_from_ours() {
+fn custom_names_never_equal_built_in_ones() {
     for (given, name) in [
         ("preview", "preview"),
         ("a b\n", "a_b_"),
@@ -131,7 +131,7 @@ fn names_of_custom_events_are_kept_apart_from_ours() {
 }
 
 #[test]
-fn what_is_no_event_is_refused() {
+fn other_json_is_rejected() {
     for json in [
         "",
         "{}",
@@ -169,7 +169,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     /// SSE carries any text of a model, tool or handler.
     #[test]
-    fn written_and_read_is_the_same(
+    fn events_round_trip_through_json(
         id in "\\PC{0,6}|[\r\n]{1,3}",
         (name, custom) in ("\\PC{0,6}|tool|[a-z]{1,6}", "\\PC{0,10}|[\r\n]{1,3}|progress|call_complete"),
         (input, data, result) in (any_json(), any_json(), any_json()),

@@ -90,7 +90,7 @@ impl Drop for Hostile {
 }
 
 #[tokio::test]
-async fn what_a_tool_throws_may_throw_when_it_is_dropped() {
+async fn panic_payloads_may_panic_on_drop() {
     for placement in [Placement::Inline, Placement::Spawned] {
         let tools = [
             tool("panics", "").build(|_| async { panic_any(Hostile) }),
@@ -136,7 +136,7 @@ impl Tool for Nameless {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_about_its_name_is_not_in_the_list_of_tools() {
+async fn panicking_names_are_left_out_of_the_list() {
     let nameless = Arc::new(Nameless(AtomicBool::new(false), json!({ "type": "object" })));
     let mut registry = oa_tools::Registry::from_tools(tools()).unwrap();
     registry.add(Arc::clone(&nameless)).unwrap();
@@ -237,7 +237,7 @@ async fn a_panic_anywhere_is_contained() {
 }
 
 #[tokio::test]
-async fn the_same_id_twice_is_two_calls() {
+async fn duplicate_ids_are_separate_calls() {
     let executor = executor(tools(), ExecutorOptions::new());
     let mut given = calls([("add", json!({ "a": 1 })), ("add", json!({ "a": 2 }))]);
     given[1].id = "c0".into();

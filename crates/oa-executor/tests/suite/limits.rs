@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::{Alive, calls, end, executor, lines, one, sleep, sleeper};
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_takes_too_long_is_told_and_dropped() {
+async fn timeout_signals_and_drops_the_tool() {
     for placement in [Placement::Inline, Placement::Spawned] {
         let alive = Arc::new(AtomicUsize::new(0));
         let told = Arc::new(AtomicUsize::new(0));
@@ -47,7 +47,7 @@ async fn a_tool_that_takes_too_long_is_told_and_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_count_before_tools_and_tools_before_the_rest() {
+async fn timeout_by_name_wins_over_the_tools_own() {
     let own = |name| sleeper(name).timeout(Duration::from_millis(50)).build(sleep);
     let policy = TimeoutPolicy::none()
         .otherwise(Duration::from_millis(20))
@@ -68,7 +68,7 @@ async fn names_count_before_tools_and_tools_before_the_rest() {
 }
 
 #[tokio::test]
-async fn a_handler_on_the_pool_is_told_to_stop() {
+async fn timeout_signals_blocking_handlers() {
     let blocks = tool("blocks", "").build_blocking_with_context(|_, cx| {
         while !cx.is_cancelled() {
             std::thread::yield_now();
@@ -111,7 +111,7 @@ async fn a_long_error_is_truncated_inside_its_body() {
 }
 
 #[test]
-fn what_is_not_text_is_cut_as_json() {
+fn other_values_are_truncated_as_json() {
     let cut = |value: &Value| TruncationPolicy::max_chars(5).cut(value);
     assert_eq!(cut(&json!([1, 2])), None);
     assert_eq!(cut(&json!([1, 2, 3])).unwrap(), "[1,2,\n[2 of 7 characters left out]");
@@ -127,7 +127,7 @@ fn what_is_not_text_is_cut_as_json() {
 
 proptest! {
     #[test]
-    fn what_is_cut_is_the_beginning(text in "\\PC{0,40}", limit in 0_usize..50) {
+    fn truncation_keeps_the_beginning(text in "\\PC{0,40}", limit in 0_usize..50) {
         let chars = text.chars().count();
         match TruncationPolicy::max_chars(limit).cut(&json!(text)) {
             None => prop_assert!(chars <= limit),
@@ -142,7 +142,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_has_so_many_calls_over_all_its_batches() {
+async fn call_limit_counts_all_batches_of_a_run() {
     let options = ExecutorOptions::new().caps(RunCaps::none().calls(3));
     let executor = executor([sleeper("s").build(sleep)], options);
     let two = || calls([("s", json!({})), ("s", json!({}))]);
@@ -161,7 +161,7 @@ async fn a_run_has_so_many_calls_over_all_its_batches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_has_so_much_time() {
+async fn time_limit_ends_a_run() {
     let options = ExecutorOptions::new()
         .caps(RunCaps::none().time(Duration::from_millis(250)))
         .max_parallel(1);

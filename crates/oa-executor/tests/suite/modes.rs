@@ -63,7 +63,7 @@ async fn one_by_one_is_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn completions_come_as_they_happen_and_results_in_order() {
+async fn completions_are_live_results_in_order() {
     let executor = executor([sleeper("s").build(sleep)], ExecutorOptions::new());
     let given = [("s", json!({ "ms": 30, "n": 0 })), ("s", json!({ "ms": 10, "n": 1 }))];
     let mut events = executor.execute_batch_streaming(calls(given), Batch::new());
@@ -111,7 +111,7 @@ async fn an_exclusive_tool_is_a_barrier() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_those_are_polled_that_were_woken() {
+async fn only_woken_calls_are_polled() {
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&polls);
     let tool = sleeper("s").build(move |args| {
@@ -130,7 +130,7 @@ async fn only_those_are_polled_that_were_woken() {
 
 /// Without timers, no runtime is needed.
 #[test]
-fn a_waker_is_all_that_is_needed() {
+fn batches_run_outside_a_runtime() {
     let executor = ToolExecutor::new(
         Registry::from_tools([tool("t", "").build(|a| async { Ok(a) })]).unwrap(),
     );
@@ -141,7 +141,7 @@ fn a_waker_is_all_that_is_needed() {
 }
 
 #[tokio::test]
-async fn a_handler_that_blocks_does_not_block_the_reader() {
+async fn blocking_handlers_leave_the_reader_free() {
     let (tell, hear) = std::sync::mpsc::channel::<()>();
     let hear = std::sync::Mutex::new(hear);
     let blocks = tool("blocks", "").build_blocking_with_context(move |_, cx| {
@@ -170,7 +170,7 @@ async fn an_empty_batch_ends_at_once() {
 }
 
 #[test]
-fn options_that_cannot_act_are_refused() {
+fn zero_options_are_rejected() {
     use oa_executor::{ErrorKind, RetryPolicy, RunCaps, TimeoutPolicy, ToolCache};
     let zero = Duration::ZERO;
     for options in [

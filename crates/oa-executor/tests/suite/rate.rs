@@ -86,7 +86,7 @@ async fn only_calls_that_run_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_wait_gives_its_place_back() {
+async fn canceled_wait_frees_its_slot() {
     let (tool, seconds) = noting("s");
     let rate = CallRate::per_minute(1);
     let executor = executor([tool], ExecutorOptions::new().rate(rate));
@@ -128,7 +128,7 @@ async fn agents_that_share_a_rate_have_one_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_would_wait_beyond_its_run_does_not_wait() {
+async fn call_delayed_past_the_run_is_not_run() {
     let (tool, _) = noting("s");
     let caps = RunCaps::none().time(Duration::from_secs(30));
     let options = ExecutorOptions::new().rate(CallRate::per_minute(1)).caps(caps);
@@ -140,13 +140,13 @@ async fn a_call_that_would_wait_beyond_its_run_does_not_wait() {
 }
 
 #[test]
-fn a_rate_of_nothing_is_refused() {
+fn zero_rate_is_rejected() {
     let error = ExecutorOptions::new().rate(CallRate::per_minute(0)).check().unwrap_err();
     assert_snapshot!(error, @"the call rate must be at least 1 per minute");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_has_its_own_cap_and_others_go_ahead() {
+async fn tool_cap_does_not_delay_other_tools() {
     for placement in [Placement::Inline, Placement::Spawned] {
         let capped = sleeper("capped").max_parallel(2).build(sleep);
         let free = sleeper("free").build(sleep);

@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_finds_what_contains_the_words_page_by_page(
+    fn search_pages_contain_every_match(
         rows in vec("[abAB é]{0,12}", 1..200),
         words in "[abéÉ]{1,3}",
         limit in 0..1_500_usize,
@@ -118,7 +118,7 @@ proptest! {
 }
 
 #[test]
-fn matches_come_with_the_line_before_and_after() {
+fn matches_include_adjacent_lines() {
     let rows: Vec<String> = (1..=20).map(|number| format!("row {number}")).collect();
     let store = kept(&rows.join("\n"));
     let found = read(&store, 10_000, json!({ "id": "a", "search": "ROW 1" })).unwrap();
@@ -137,7 +137,7 @@ fn words_are_found_where_a_long_line_is_cut() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_mistake() {
     let why = |store: &ResultStore, input: Value| {
         read(store, 1_000, input).unwrap_err().message().to_owned()
     };
@@ -179,7 +179,7 @@ fn the_store_is_bounded_and_the_oldest_leave() {
 }
 
 #[test]
-fn an_id_is_of_one_result() {
+fn reused_call_ids_get_a_number() {
     let store = ResultStore::new();
     assert_eq!(store.keep("call", &json!("one")).as_deref(), Some("call"));
     assert_eq!(store.keep("call", &json!("one")).as_deref(), Some("call"));

@@ -88,7 +88,7 @@ async fn each_attempt_of_a_call_sees_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_often_and_only_what_may_help() {
+async fn only_retryable_errors_are_retried() {
     let plain = || ToolError::new("busy");
     let never = || ToolError::new("busy").retryable(false);
     let marked = || ToolError::new("busy").retryable(true);
@@ -113,7 +113,7 @@ async fn only_so_often_and_only_what_may_help() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timeouts_when_asked_and_panics_never() {
+async fn timeouts_are_retried_on_request_only() {
     let hangs = tool("hangs", "").build(|_| std::future::pending());
     let panics = tool("panics", "").build(|_| async { panic!("boom") });
     let options = |retry| ExecutorOptions::new().timeout(Duration::from_secs(1)).retry(retry);
@@ -127,7 +127,7 @@ async fn timeouts_when_asked_and_panics_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_condition_that_panics_is_no_reason_to_try_again() {
+async fn panicking_condition_prevents_a_retry() {
     for placement in [Placement::Inline, Placement::Spawned] {
         let (tool, counted) = flaky(usize::MAX, ToolError::new("busy"));
         let policy = RetryPolicy::new(3).when(|error| panic!("what is {error}?"));
@@ -157,7 +157,7 @@ async fn a_pause_beyond_the_clock_is_beyond_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_pause_reaches_beyond_the_run() {
+async fn no_delay_exceeds_the_run() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
     let policy = RetryPolicy::new(10)
         .initial_delay(Duration::from_secs(8))

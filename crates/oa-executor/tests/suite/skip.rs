@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{calls, executor, lines};
 
 #[tokio::test]
-async fn a_condition_sees_the_call_and_what_has_ended() {
+async fn condition_sees_the_call_and_past_results() {
     let options = ExecutorOptions::new().mode(ExecutionMode::Sequential).skip_if(|call, ended| {
         if call.input["dry"] == true {
             return Some("a dry run".into());

@@ -87,7 +87,7 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn each_byte_is_looked_at_a_bounded_number_of_times() {
+fn work_per_byte_is_bounded() {
     for dialect in dialects() {
         for nuisance in NUISANCES {
             let text = nuisance.repeat((1 << 17) / nuisance.len());
@@ -126,7 +126,7 @@ fn a_long_answer_is_not_kept() {
 }
 
 #[test]
-fn a_call_of_ten_megabytes_is_given_up() {
+fn ten_megabyte_calls_are_malformed() {
     let openings: [(&dyn Dialect, &str); 8] = [
         (&React::new(), "Action: search(query=\""),
         (&React::new(), "Action: search\nAction Input: "),
@@ -196,7 +196,7 @@ fn calls_up_to_the_limit_are_read() {
 }
 
 #[test]
-fn white_space_without_end_is_text() {
+fn endless_white_space_is_text() {
     for dialect in dialects() {
         let text = " \n".repeat(1 << 20);
         let found = read(scanner(&*dialect), pieces(&text, 333));
@@ -207,7 +207,7 @@ fn white_space_without_end_is_text() {
 
 /// A name is not spelled for each of its items.
 #[test]
-fn a_long_name_of_a_long_list_costs_no_product() {
+fn memory_is_not_name_times_items() {
     let (name, items) = ("n".repeat(1 << 20), "1,".repeat(1 << 18));
     for answer in [
         format!("Action: f({name}=[{items}])"),

@@ -100,7 +100,7 @@ fn the_schema_of_a_request() {
 }
 
 #[test]
-fn several_calls_are_a_list_only_where_they_are_allowed() {
+fn parallel_calls_are_a_list() {
     let dialect = Constrained::new().with_parallel_calls(true);
     let parameters = parameters(&[("a", empty()), ("b", empty())], Some(ToolChoice::Required));
     let schema = schema_of(dialect, &parameters);
@@ -141,7 +141,7 @@ fn references(schema: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn definitions_are_lifted_and_renamed_where_two_differ() {
+fn conflicting_definitions_are_renamed() {
     let with = |place: Value| {
         json!({
             "type": "object",
@@ -185,7 +185,7 @@ fn definitions_are_lifted_and_renamed_where_two_differ() {
 }
 
 #[test]
-fn what_grammars_cannot_take_is_left_out() {
+fn unsupported_keywords_are_left_out() {
     let odd = json!({
         "type": "object",
         "properties": {
@@ -228,7 +228,7 @@ fn what_grammars_cannot_take_is_left_out() {
 
 /// A schema that refers to itself in a circle, or nests without end, is bounded.
 #[test]
-fn a_schema_of_a_stranger_does_no_harm() {
+fn hostile_schemas_are_bounded() {
     let mut deep = json!({});
     for _ in 0..1000 {
         deep = json!({"type": "array", "items": deep});
@@ -244,7 +244,7 @@ fn a_schema_of_a_stranger_does_no_harm() {
 }
 
 #[test]
-fn an_answer_of_the_callers_format_is_the_answer() {
+fn answers_follow_the_callers_format() {
     let mut parameters = parameters(&[("a", empty())], Some(ToolChoice::None));
     let place = json!({"type": "object", "properties": {"city": {"$ref": "#/$defs/City"}}, "$defs": {"City": {"type": "string"}}});
     parameters.response_format =
@@ -299,7 +299,7 @@ fn text_arrives_while_it_is_written() {
 }
 
 #[test]
-fn what_no_server_held_is_read_all_the_same() {
+fn unenforced_answers_are_read_too() {
     let check = |answer: &str, text: &str, calls: &[&str]| {
         let found = read(scanner(&Constrained::new()), [answer]);
         assert_eq!((&*found.text, names(&found)), (text, calls.to_vec()), "{answer}");
@@ -338,7 +338,7 @@ fn what_no_server_held_is_read_all_the_same() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_is_not_made_and_text_stays() {
+fn cut_off_calls_are_not_made() {
     let answer = r#"{"tool": "search", "arguments": {"query": "rust as"#;
     let found = read_cut_off(scanner(&Constrained::new()), [answer]);
     assert!(matches!(&found.calls[..], [Written::Malformed { .. }]), "{found:?}");
@@ -406,7 +406,7 @@ proptest! {
 
     /// However a text is escaped and cut, it is shown as it is, and only grows.
     #[test]
-    fn text_is_decoded_whatever_its_escapes_and_cuts(
+    fn escapes_are_decoded_across_pieces(
         text in prop_oneof![any::<String>(), "[a\"\\\\/\n\u{1}é🙂北]{0,20}"],
         escaped in vec(any::<bool>(), 1..8),
         space in select(vec!["", " ", "\n  "]),

@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn an_answer_cut_anywhere_is_read_as_the_whole_is(
+    fn pieces_do_not_change_the_items(
         whole in answer(),
         cuts in vec(any::<Index>(), 0..8),
         argument_bytes in 0..64_usize,
@@ -276,7 +276,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_makes_no_call_that_the_whole_does_not_make(
+    fn cut_off_answers_add_no_calls(
         whole in answer(),
         at in any::<Index>(),
         cuts in vec(any::<Index>(), 0..8),
@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn no_character_of_prose_is_lost_or_shown_twice(whole in answer()) {
+    fn prose_is_shown_exactly_once(whole in answer()) {
         for dialect in dialects() {
             let found = read(scanner(&*dialect), [&*whole]);
             if decodes(&*dialect) && whole.contains("\"answer\"") {
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_dialect_writes_it_reads_as_the_same_calls(
+    fn written_calls_are_read_back(
         calls in vec(call(), 1..3),
         prose in "[a-z .é🙂\n]{0,40}",
         cuts in vec(any::<Index>(), 0..8),
@@ -379,7 +379,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_malformed_is_told_with_its_beginning(whole in answer()) {
+    fn malformed_calls_keep_their_beginning(whole in answer()) {
         for dialect in dialects() {
             for call in read(scanner(&*dialect), [&*whole]).calls {
                 if let Written::Malformed { error, raw, .. } = call {

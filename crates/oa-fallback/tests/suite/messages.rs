@@ -103,7 +103,7 @@ fn a_conversation_in_each_dialect() {
 }
 
 #[test]
-fn a_plain_conversation_needs_no_function_calling() {
+fn plain_messages_have_no_calls_or_results() {
     for dialect in dialects() {
         let mut bytes = Vec::new();
         for message in plain(&*dialect, &history()) {
@@ -116,7 +116,7 @@ fn a_plain_conversation_needs_no_function_calling() {
 }
 
 #[test]
-fn the_model_reads_its_own_message_as_it_wrote_it() {
+fn own_calls_are_read_back_from_history() {
     let history = history();
     for dialect in [Arc::new(React::new()) as Arc<dyn Dialect>, Arc::new(TaggedJson::new())] {
         let written = plain_message(&*dialect, &history[2], &history[..2]).text();
@@ -153,7 +153,7 @@ fn inline_markers_stay_in_place() {
 }
 
 #[test]
-fn a_message_without_calls_is_lent() {
+fn messages_without_calls_are_borrowed() {
     let history = history();
     for at in [0, 1, 5] {
         let plain = plain_message(&React::new(), &history[at], &history[..at]);

@@ -3,7 +3,7 @@
 use oa_fallback::says_no_tools;
 
 #[test]
-fn each_way_of_saying_it_is_understood() {
+fn known_refusals_are_recognized() {
     for (status, message) in [
         // Ollama (QwenLM, Google and other models without the capability).
         (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
@@ -43,7 +43,7 @@ fn each_way_of_saying_it_is_understood() {
 }
 
 #[test]
-fn other_errors_are_something_else() {
+fn other_errors_are_not_refusals() {
     for (status, message) in [
         (400, ""),
         (400, "tools[0].function.parameters: invalid schema"),

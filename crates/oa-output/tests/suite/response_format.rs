@@ -23,7 +23,7 @@ struct Place {
 }
 
 #[test]
-fn a_type_is_sent_by_its_strict_schema_and_checked_by_its_own() {
+fn types_send_strict_and_check_own_schema() {
     let format = ResponseFormat::of::<Place>();
     let own = format.schema().clone();
     assert_eq!(format.check(json!({"city": "Oslo"})), Ok(json!({"city": "Oslo", "people": 0})));
@@ -34,7 +34,7 @@ fn a_type_is_sent_by_its_strict_schema_and_checked_by_its_own() {
 }
 
 #[test]
-fn what_is_no_object_is_wrapped() {
+fn other_types_are_wrapped_in_an_object() {
     for (format, value) in [
         (ResponseFormat::of::<Vec<u8>>(), json!({"type": "array", "items": {"type": "integer"}})),
         (ResponseFormat::of::<Option<bool>>(), json!({"type": ["boolean", "null"]})),
@@ -59,7 +59,7 @@ fn what_is_no_object_is_wrapped() {
 }
 
 #[test]
-fn what_cannot_be_strict_is_sent_as_it_is() {
+fn maps_are_sent_without_strict() {
     let names: [(ResponseFormat, &str); 3] = [
         (ResponseFormat::of::<BTreeMap<String, u32>>(), "map"),
         (ResponseFormat::of::<(u32, String)>(), "tuple"),
