@@ -75,7 +75,7 @@ fn rejected_schemas_are_repaired() {
         println!("{taken} tools alone and together, with a grammar and without");
         connected.close().await;
 
-        // Without the repairs, the server rejects each schema of the list.
+        // As they are, the server rejects each of the refused schemas.
         for (name, schema) in schemas("refused") {
             let tool =
                 json!({ "type": "function", "function": { "name": name, "parameters": schema } });

@@ -381,9 +381,9 @@ async fn unread_events_do_not_leak_into_next_turn() {
     assert_eq!(ends, [FinishReason::Stop]);
 }
 
-/// The server keeps sending after the end of the answer.
+/// The server never stops sending after the end of the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn data_after_the_answer_is_not_read() {
+async fn few_frames_are_read_after_the_answer() {
     struct Endless(usize);
     impl Body for Endless {
         type Data = Bytes;
@@ -393,6 +393,8 @@ async fn data_after_the_answer_is_not_read() {
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
             self.0 += 1;
+            // Without this, a client that reads on would hang instead of failing.
+            assert!(self.0 < 100, "the client reads on");
             let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Hi."}}]});
             Poll::Ready(Some(Ok(Frame::data(match self.0 {
                 1 => format!("data: {chunk}\n\ndata: [DONE]\n\n").into(),

@@ -29,7 +29,7 @@ fn last(server: &MemoryServer) -> String {
     body(&server.requests().pop().expect("something was asked"))
 }
 
-/// Usage is always requested.
+/// Usage is requested by default.
 #[tokio::test]
 async fn rows_74_to_76_only_set_options_are_sent() {
     let server = strict([Reply::text("Hello.")]);
