@@ -57,6 +57,7 @@ impl AgentBatch {
                         ));
                         (reply.text, reply.value) = (String::new(), None);
                     }
+                    // Counts what is sent: without text and value if there was no room for them.
                     left = left.saturating_sub(json_size(&reply));
                     item.reply = Some(reply);
                 }

@@ -120,6 +120,7 @@ fn start_agent<'ctx>(
     let mut prompt = SessionPrompt::new(Message::user(said));
     prompt.agent = Some(call.call.block.name.clone());
     prompt.left = step.left;
+    // An empty name is the worker's main agent.
     let outer = of.agent.clone().unwrap_or_default();
     prompt.within = of.within.iter().cloned().chain([outer]).collect();
     let target = RequestTarget::object("Agent", &*session, "prompt");
@@ -182,6 +183,7 @@ impl AgentTool {
             let Ok(mut outcome) = work.await;
             let tool = &call.call.block.name;
             let results = outcome.results.into_iter();
+            // Within the closure, so that the journal never holds more.
             outcome.results = results.map(|result| bounded(result, tool, most)).collect();
             // The turn decides whether it ends.
             outcome.cut = None;

@@ -88,6 +88,8 @@ pub(crate) async fn watched<T>(
     };
     let (mut step, mut interrupted, mut cancelled) =
         (pin!(step), pin!(interrupted), pin!(cancelled));
+    // The step is polled to its end: it notices `cancel` and returns what has arrived. After one of the other
+    // two has completed, neither may be polled again.
     let mut is_over = false;
     poll_fn(|cx| {
         if !is_over

@@ -130,6 +130,8 @@ impl EventReader {
         }
         let is_known = self.steps.contains_key(&step);
         if !is_known {
+            // Attempts are start times, so a step that is no newer than a forgotten one counts as forgotten
+            // itself.
             if attempt != 0 && attempt <= self.forgotten {
                 return None;
             }
@@ -158,6 +160,7 @@ impl EventReader {
             return;
         }
         let attempts = self.steps.iter().map(|(step, (attempt, _))| (*attempt, step));
+        // Attempt 0 is not a start time. Its step stays.
         let oldest = attempts.filter(|(attempt, _)| *attempt != 0).min();
         if let Some((attempt, step)) = oldest.map(|(attempt, step)| (attempt, step.clone())) {
             self.forgotten = self.forgotten.max(attempt);

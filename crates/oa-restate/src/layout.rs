@@ -103,6 +103,8 @@ impl Head {
         };
         let written = added.unwrap_or(after);
         let mut writes = Vec::new();
+        // The new value has a number of its own, so what the old head names stays until the new head is
+        // written.
         if added.is_none() {
             (self.first, self.messages, self.bytes) = (self.next, 0, 0);
         }

@@ -27,6 +27,7 @@ fn part(word: &str) -> String {
 /// Returns the key of the session of a sub-agent. A call's key is unique to one invocation, so no two calls share a
 /// session.
 pub(crate) fn of_sub_session(session: &str, call: &StepCall) -> String {
+    // Only the outermost session is named, so that keys do not grow with each level.
     format!("{}~{}", session.split('~').next().unwrap_or_default(), call.key)
 }
 

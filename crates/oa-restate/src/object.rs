@@ -149,6 +149,7 @@ impl Agent {
     async fn clear(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let mut head = Reader::Object(&ctx).head().await?;
         let keys: Vec<String> = head.turn_keys().collect();
+        // `Head::save` compares with it: an empty conversation after a longer one removes all values.
         let history = Reader::Object(&ctx).turns(&keys).await?;
         if let Some(store) = self.store(&head.within) {
             storage::clear(&ctx, store).await?;
@@ -172,6 +173,7 @@ impl Agent {
             return Err(TerminalError::new_with_code(409, message).into());
         }
         let target = RequestTarget::object("Agent", from, "history");
+        // `history` is a shared handler: it answers while a turn of the other session runs.
         let Json(mut messages) = ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
         messages.truncate(keep.unwrap_or(usize::MAX));
         // A call separated from its result gets an error as its result.
@@ -239,6 +241,8 @@ impl Agent {
                 return Ok(Kept { messages, bytes, store: None });
             };
             let (stored, at) = storage::load(ctx, store).await?;
+            // A session that began without a store continues with the messages in the state, and moves at its
+            // next save.
             let (messages, bytes) = match stored.is_empty() {
                 true if !messages.is_empty() => (messages, bytes),
                 _ => (stored, at.bytes),
@@ -292,6 +296,9 @@ impl Agent {
         prompt: SessionPrompt,
     ) -> BoxFuture<'x, Result<TurnReply, HandlerError>> {
         Box::pin(async move {
+            // Reads the conversation, admits the prompt, makes the turn interruptible, drives it, saves it,
+            // and replies. What decides the path comes from the journal or the options, so a replay takes the
+            // same one.
             let mut head = Reader::Object(ctx).head().await?;
             let within = prompt.within.clone();
             let kept = self.load(ctx, head.clone(), &within).await?;
@@ -307,6 +314,7 @@ impl Agent {
             head.turns += 1;
             let (place, interrupted) = self.begin(ctx, &head, &options).await?;
             let watch = place.watch.clone();
+            // Keys of calls derive from the invocation: equal in each attempt, and different in each turn.
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
             turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
             if let Some(output) = &output {
@@ -327,12 +335,15 @@ impl Agent {
                 turn.abandon(Vec::new());
             }
             let _ = turn.end_output();
+            // Ends the invocation that waits for an interrupt; otherwise it would wait forever.
             ctx.invocation_handle(watch).signal(SIGNAL).resolve(false);
             let waiting: Vec<Message> = turn.steered().cloned().collect();
             match waiting.is_empty() {
                 true => ctx.clear(STEERED),
                 false => ctx.set(STEERED, Json(waiting)),
             }
+            // Saves before the keys of the turn in progress are cleared: a reader that sees no turn finds its
+            // messages.
             let number = head.prompts;
             let mut saved = kept.save(ctx, head.clone(), &before, turn.history()).await;
             if saved.is_err() && kept.store.is_some() && !steps.is_cancelled() {
@@ -344,6 +355,7 @@ impl Agent {
                 ctx.clear(key);
             }
             steps.tell_end(ended.as_ref().ok());
+            // Only now, so that a failed save leaves no turn in progress behind.
             saved?;
             if steps.is_cancelled() {
                 return Err(
@@ -415,6 +427,7 @@ impl Agent {
         ctx.set(TURN, Json(TurnStatus { turn, invocation, requests: 0 }));
         // Left over from a turn that an operator killed.
         ctx.clear(PENDING);
+        // The start time is recorded, so the deadline is the same in each attempt.
         let digest = self.0.digest.clone();
         let begin = || async move { Ok(Json(Begun { at: now_in_micros(), digest })) };
         let Json(begun) = ctx.run(begin).name("begin").await?;
@@ -440,6 +453,8 @@ fn converse<'x>(
 ) -> BoxFuture<'x, Result<FinishReason, HandlerError>> {
     Box::pin(async move {
         loop {
+            // With `Stop::Steered`, the step was performed, but its outcome is kept until the messages are in
+            // the turn. The next `drive` comes back to the step and gets the outcome.
             let reason = match drive(turn, steps).await {
                 Ok(reason) => reason,
                 Err(DriveError::Perform(Stop::Steered(messages))) => {

@@ -38,6 +38,7 @@ pub(crate) async fn register(
     digest: &str,
 ) -> Result<Registered, RegisterError> {
     let engine = Engine::new(admin);
+    // Before the registration, which replaces the metadata.
     let known = get(&engine, "/services/Agent").await?;
     let at = match known["deployment_id"].as_str() {
         Some(id) => get(&engine, &format!("/deployments/{id}")).await?,

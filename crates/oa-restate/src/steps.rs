@@ -51,6 +51,7 @@ pub(crate) struct DurableSteps<'a, 'ctx> {
     steps: AgentSteps,
     shown: Numbered,
     /// The futures that the turn waits for, in one queue, because the engine's futures can only be raced together.
+    /// Never contended, because a turn performs one step at a time; `Perform` takes `&self`.
     races: sync::Mutex<DurableFuturesUnordered<Durable<'ctx, Happened>>>,
     output: Mutex<Option<Output>>,
     progress: Mutex<Progress>,
@@ -152,6 +153,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             Ok(Some((_, Happened::TimeUp))) => {
                 Err(self.note_cut(CutBy::Budget { reason: FinishReason::MaxRunTime }))
             }
+            // The queue is not empty while the turn goes on: `Interrupted` leaves it only by ending the turn.
             Ok(Some((_, Happened::Interrupted)) | None) => Err(self.note_cut(CutBy::User)),
             Ok(Some((_, happened))) => Ok(happened),
             Err(_) => Err(self.note_cancelled()),
@@ -169,6 +171,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         T: Serialize + DeserializeOwned + Send + 'static,
         Fut: Future<Output = T> + Send + 'static,
     {
+        // `cut` follows from recorded events alone, so a replay omits the same entries.
         if let Some(by) = self.cut() {
             return Ok(Err(by));
         }
@@ -220,6 +223,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     pub(crate) async fn wait_for(&self, calls: &[StepCall], waits_for: WaitsFor) {
         for call in calls {
             let (block, input) = (&call.call.block, call.call.input.clone());
+            // After each decision, `approve` is called with all calls that are still undecided.
             if self.progress().pending.iter().any(|pending| pending.id == block.id) {
                 continue;
             }
@@ -258,6 +262,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             let Happened::Given { awakeable, given } = self.next().await? else { continue };
             let pending = {
                 let pending = &mut self.progress().pending;
+                // Each call has two futures in the queue, its answer and its time limit. The later one finds
+                // no call.
                 let place = pending.iter().position(|pending| pending.awakeable == awakeable);
                 place.map(|place| pending.remove(place))
             };
@@ -283,6 +289,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         let mut waiting: VecDeque<&StepCall> = step.calls.iter().collect();
         let (mut running, mut outcome): (Vec<Started>, _) = (Vec::new(), RunOutcome::default());
         loop {
+            // The order of entries follows from the calls and their recorded ends, which a replay repeats.
             while running.len() < at_once
                 && let Some(call) = waiting.pop_front()
             {
@@ -295,6 +302,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 return Ok(outcome);
             }
             match self.next().await {
+                // Places repeat in each round, so the number of the run is compared, too.
                 Ok(Happened::Called { run: of, place, outcome: ended }) if of == run => {
                     let is_it = |started: &Started| started.place() == place;
                     let Some(at) = running.iter().position(is_it) else { continue };
@@ -355,10 +363,12 @@ impl Perform for DurableSteps<'_, '_> {
     }
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Stop> {
+        // Performed before steered messages entered the turn; see `converse`.
         let held = self.progress().asked.take();
         if let Some(outcome) = held {
             return Ok(outcome);
         }
+        // The prompt was admitted, but answers and results have been added since.
         if json_size(&step.history) > self.shared.limits.session_bytes {
             let reason = FinishReason::Other("session_full".into());
             return Ok(nothing_of_it(CutBy::Budget { reason }));
@@ -375,6 +385,8 @@ impl Perform for DurableSteps<'_, '_> {
                 bounded(in_time(deadline, &cancel, steps.ask(step)).await, most)
             });
         let outcome = outcome.await?.unwrap_or_else(nothing_of_it);
+        // Before the outcome may be kept for steered messages: validating it twice would count as two
+        // attempts.
         let outcome = match &mut *self.output() {
             Some(output) => output.validate(outcome),
             None => outcome,
@@ -471,6 +483,7 @@ async fn in_time(
         let Ok(outcome) = ask.await;
         return outcome;
     };
+    // Reads the clock within the recorded closure, which a replay does not run.
     let left = Duration::from_micros(deadline.saturating_sub(now_in_micros()));
     let mut ask = std::pin::pin!(ask);
     match tokio::time::timeout(left, ask.as_mut()).await {

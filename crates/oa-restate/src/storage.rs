@@ -72,6 +72,8 @@ pub(crate) async fn load(
     };
     let Json(at) = ctx.run(closure).name("load").await?;
     let at = at.map_err(TerminalError::from)?;
+    // Filled by the closure in the attempt that runs it. A replay has only the entry, and loads the messages
+    // itself.
     let loaded = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
     let mut messages = match loaded {
         Some(messages) => messages,
@@ -81,6 +83,8 @@ pub(crate) async fn load(
             Err(error) => return Err(TerminalError::from(Refusal::of(error)?).into()),
         },
     };
+    // Only a shortened session is noticed here. Other changes conflict with the revision when the turn is
+    // saved.
     if messages.len() < at.messages {
         return Err(TerminalError::new_with_code(409, OTHER_WRITER).into());
     }

@@ -94,6 +94,7 @@ impl<B: Body<Data = Bytes>> Intake<B> {
                 }
                 None => self.body = None,
             }
+            // The SDK may wait under another waker than that of `cx`.
             if let Some(reader) = self.reader.take() {
                 reader.wake();
             }
@@ -154,6 +155,7 @@ impl<B: Body<Data = Bytes>, R: Body> Body for Tapped<B, R> {
             intake.read(cx);
             intake.heard.clone()
         };
+        // The lock is free again: the SDK reads `HandedOn`, which takes it, within this poll.
         let polled = HEARD.sync_scope(heard, || this.body.as_mut().poll_frame(cx));
         if polled.is_pending() {
             // There may be room again. Also, a body wakes the task that polled it last, which must be this one.

@@ -205,6 +205,7 @@ impl AgentWorker {
         loop {
             let accepted = {
                 let mut accept = std::pin::pin!(listener.accept());
+                // Polls the end first, so that a stream of connections cannot delay it.
                 poll_fn(|cx| match end.as_mut().poll(cx) {
                     Poll::Ready(()) => Poll::Ready(None),
                     Poll::Pending => accept.as_mut().poll(cx).map(Some),

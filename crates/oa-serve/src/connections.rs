@@ -28,7 +28,8 @@ pub(crate) async fn serve(
     let most = limits.connections.clamp(1, u16::MAX.into());
     let permits = Arc::new(Semaphore::new(most));
     loop {
-        // Beyond the limit, new connections wait in the system's queue.
+        // Beyond the limit, new connections wait in the system's queue. Dropping this future loses neither a
+        // connection nor a permit.
         let accept = async {
             let permit = Arc::clone(&permits).acquire_owned().await;
             (listener.accept().await, permit)
@@ -51,6 +52,7 @@ pub(crate) async fn serve(
     }
     drop(listener);
     let all = u32::try_from(most).unwrap_or(u32::MAX);
+    // Each connection holds a permit until it is closed.
     let _ = timeout(limits.request, permits.acquire_many(all)).await;
 }
 

@@ -22,6 +22,8 @@ use crate::sub_agents::{SubAgent, SubAgents};
 /// A conversation in memory.
 #[derive(Debug)]
 pub(crate) struct Conversation {
+    /// Held by a run from its beginning to its end. The order of locks is `entry`, `seat`, `saving`, `state`;
+    /// no guard of `state` lives across an `.await`.
     pub(crate) seat: Arc<tokio::sync::Mutex<Seat>>,
     /// Serializes the requests of front ends: each holds it until its run has begun.
     pub(crate) entry: tokio::sync::Mutex<()>,
@@ -186,6 +188,8 @@ impl Conversation {
         if state.run.is_some() {
             return Err(running());
         }
+        // Two runs may begin in the same millisecond, and the clock may be set back. Event ids and
+        // `EventLog::drop_before` rely on growing numbers.
         let id = now.max(state.last_run + 1);
         // Keep the previous run for viewers that have not seen its end.
         let before = state.last_run;
@@ -193,6 +197,7 @@ impl Conversation {
         state.last_run = id;
         state.waiting.clear();
         state.run_agents = SubAgents::default();
+        // A continued run keeps the list: a second answer to one of its calls is a conflict (409), not a 404.
         if prompt.is_some() {
             state.answered.clear();
         }
@@ -201,6 +206,7 @@ impl Conversation {
         state.front = front.map(|(continued, denied)| Front {
             message_id: continued.unwrap_or_else(|| format!("msg-{id}")),
             denied,
+            // The prompt, if any, is pushed below: it is the first event.
             first: state.log.next(),
         });
         if let Some(prompt) = prompt {
@@ -247,6 +253,7 @@ impl Conversation {
 
     /// Waits until no run is in progress.
     pub(crate) async fn idle(&self) {
+        // Subscribes before it looks, so that an end in between completes `changed`.
         let mut changed = self.changed.subscribe();
         while self.state().run.is_some() {
             // The sender lives as long as this conversation.
@@ -260,6 +267,7 @@ impl Conversation {
         state.waiting = seat.waiting();
         state.answered.clear();
         if let Some(mark) = seat.mark() {
+            // Approvals name the run that asked for them, here the one of the other process.
             state.last_run = state.last_run.max(mark.run);
             state.front = Some(Front::of_mark(mark));
         }
@@ -349,6 +357,7 @@ impl Conversation {
     /// Returns a viewer of the events, starting at a position.
     pub(crate) fn view(self: &Arc<Self>, from: From) -> Result<Viewer, Refusal> {
         let most = self.most_viewers;
+        // Checks and counts in one step. Nothing below may fail, because only the `Viewer` returns its place.
         let mut is_full = false;
         self.viewers.send_modify(|viewers| {
             is_full = *viewers >= most;
@@ -416,6 +425,7 @@ impl Run {
     fn finish(&mut self, event: RunEvent, is_stored: bool) {
         self.is_over = true;
         let mut state = self.conversation.state();
+        // Under the same lock as the event: whoever sees that no run is in progress finds its end in the log.
         state.run = None;
         state.used_at = Instant::now();
         state.waiting.clone_from(&event.waiting);
@@ -424,6 +434,7 @@ impl Run {
             state.usage = event.usage;
         }
         state.log.push(self.id, ConversationEvent::Run(event));
+        // After the push, so that `stored` covers the final event.
         if is_stored {
             state.is_stored();
         }
@@ -434,6 +445,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        // The turn has panicked, or the runtime shuts down. The conversation must not stay running forever.
         if !self.is_over {
             let error = Some("the run ended unexpectedly".to_owned());
             let state = RunState::Failed;
@@ -505,6 +517,8 @@ impl Viewer {
     }
 
     /// Waits for a change, after which there may be more to read.
+    /// Completes at once if anything was published after the previous call. The first call may miss what was
+    /// published before `view` subscribed, so a viewer reads until there is nothing more, and then waits.
     pub(crate) async fn changed(&mut self) {
         // The sender lives as long as this conversation.
         let _ = self.changed.changed().await;

@@ -90,6 +90,8 @@ impl Conversations {
             }
             is_open
         });
+        // A run holds one permit, so all permits are free when no run is in progress. They are released at
+        // once: new runs are refused by `phase`.
         let runs =
             u32::try_from(self.0.limits.runs.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         // The semaphore is never closed.
@@ -140,6 +142,8 @@ impl Conversations {
             known.touch();
             return Ok(known);
         }
+        // Loads without the lock of `open`. If another request has loaded it meanwhile, `open_as` returns
+        // that conversation and drops this one.
         let saved = SavedSession::open(Arc::clone(&self.0.store), id).await?;
         let seat = Seat::stored(&self.0.agent, saved)?;
         let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
@@ -178,12 +182,14 @@ impl Conversations {
     /// Records a new session. On a server without a store, deletes the oldest session beyond the limit.
     async fn created(&self, id: &SessionId) {
         let Some(created) = &self.0.created else { return };
+        // The lock is released before the deletion, which waits for the store.
         let oldest = {
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
             created.push_back(id.clone());
             if created.len() > self.0.limits.stored.max(1) { created.pop_front() } else { None }
         };
         if let Some(oldest) = oldest {
+            // Spares a conversation that is at work: it counts as new.
             if self.is_running(&oldest) {
                 let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
                 created.push_back(oldest);
@@ -228,6 +234,8 @@ impl Conversations {
         id: &SessionId,
     ) -> Result<(oa_session::Session, crate::conversation::Status), Refusal> {
         let conversation = self.open(id).await?;
+        // No save can end while this guard lives, so `stored` of the status names the last event that these
+        // messages cover.
         let _saving = conversation.saving.read().await;
         let session = self.0.store.load(id).await?;
         Ok((session, conversation.status()))
@@ -247,6 +255,8 @@ impl Conversations {
         let key = Key::Stored(id.clone());
         let known = self.open_now().get(&key).cloned();
         if let Some(conversation) = known {
+            // First marks it, so that no run can begin once it is idle. A request that is dropped while it
+            // waits leaves the mark behind; `DELETE` can be repeated.
             conversation.delete();
             conversation.stop();
             conversation.idle().await;
@@ -297,6 +307,8 @@ impl Conversations {
             CallAnswer::Result { .. } => WaitingKind::Result,
         };
         conversation.waiting_call(call_id, kind)?;
+        // The permit comes before the answer: if it were refused afterwards, the call would no longer wait,
+        // and nothing would continue the turn.
         let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
         // Another viewer may have answered it in between.
@@ -319,6 +331,8 @@ impl Conversations {
     async fn save_early(&self, conversation: &Conversation, seat: &mut Seat) {
         let Seat { client, saved: Some(saved), early, .. } = seat else { return };
         let _saving = conversation.saving.write().await;
+        // The history has the results, the metadata the approvals and denials. If the request is dropped in
+        // between, only the latter are lost, and their calls wait again after a restart.
         let _ = saved.save_waiting_now(client.history()).await;
         if !early.is_empty() {
             let (id, members) = (saved.session().info.id.clone(), answer_members(early));
@@ -338,6 +352,7 @@ impl Conversations {
         let (steer, now) = (seat.client.steer_handle(), now());
         let run = conversation.begin(Begin { steer, permit, now, prompt, front: None })?;
         let id = run.id;
+        // After `begin`, which may refuse: until then the early answers belong to the calls that still wait.
         seat.begin(None, false);
         let policy = Policy { unread: self.0.limits.unread_run, denies_approvals: false };
         tokio::spawn(drive(run, seat, start, policy, self.phase(), |_| {}));
@@ -351,6 +366,7 @@ impl Conversations {
         seat: &mut Seat,
     ) -> Result<(), Refusal> {
         let Some(saved) = &mut seat.saved else { return Ok(()) };
+        // Changes of metadata, such as a title, do not change the revision.
         let known = saved.session().info.revision;
         saved.reload().await?;
         if saved.session().info.revision != known {
@@ -392,6 +408,8 @@ pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
 /// Makes room for one more conversation by evicting the least recently used idle ones.
 fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
     while open.len() >= most.max(1) {
+        // Requests, runs and viewers hold a clone. New ones are made under the lock of `open`, which the
+        // caller holds, so a conversation that only the map holds stays unused until it is removed.
         let idle = open.iter().filter(|(_, conversation)| Arc::strong_count(conversation) == 1);
         let idle = idle.filter_map(|(id, conversation)| Some((conversation.idle_since()?, id)));
         let Some((_, id)) = idle.min() else {

@@ -31,6 +31,7 @@ pub(crate) fn session_id(protocol: FrontProtocol, name: &str) -> Option<SessionI
         FrontProtocol::AiSdk => "chat",
     };
     let plain = SessionId::new(format!("{prefix}-{name}")).ok();
+    // The `=` keeps hashed ids apart from plain ones, which have a hyphen at this place.
     plain.or_else(|| {
         // The name is too long for the store or has characters that it does not accept.
         let hash = Sha256::digest(name.as_bytes());
@@ -97,6 +98,8 @@ pub(crate) fn stored_agents(info: &SessionInfo) -> Vec<SubAgent> {
 /// Returns the history that a front end has sent, with equivalent messages at its start replaced by the stored ones.
 /// Stored messages have parts that the front end lacks, such as thinking, images from tools, and changes by hooks.
 pub(crate) fn with_kept(kept: &[Message], sent: &[Message]) -> Vec<Message> {
+    // Only a common beginning is kept: after the first difference, the front end has changed or removed
+    // messages, and what it sends is what the user sees.
     let same = kept.iter().zip(sent).take_while(|(kept, sent)| tells_the_same(kept, sent)).count();
     kept[..same].iter().chain(&sent[same..]).cloned().collect()
 }
@@ -107,6 +110,7 @@ fn tells_the_same(kept: &Message, sent: &Message) -> bool {
         return false;
     }
     match kept.role {
+        // Inputs are not compared: hooks and users may have changed those that are stored.
         MessageRole::Assistant => kept.text() == sent.text() && calls(kept).eq(calls(sent)),
         MessageRole::Tool => {
             let (kept, sent): (Vec<_>, Vec<_>) = (results(kept).collect(), results(sent).collect());

@@ -71,6 +71,8 @@ impl Conversations {
         request: FrontRequest,
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
+        // Ends the run in progress, brings the seat up to date, applies the answers or the history of the
+        // request, and begins the run.
         let FrontRequest { turn, denied, tools, agent, sampling, state, continues, policy } =
             request;
         // Concurrent requests take turns, and each stops the run of the one before.
@@ -95,11 +97,15 @@ impl Conversations {
         if seat.is_restored && has_tools {
             seat.restore(&options)?;
         }
+        // The last `.await`: from here on, a client that hangs up cannot leave answers in the seat that no
+        // run continues.
         self.save_from_now_on(&mut seat, turn.prompt.as_ref()).await?;
         let prompt = turn.prompt.as_ref().map(prompt_event);
+        // Ids of approvals contain the number of the run that asked. `begin` below gives out the next number.
         let before = conversation.last_run();
         let is_same = match (conversation.front(), &continues) {
             (Some((front, _)), Some(continued)) => front.message_id == *continued,
+            // The last run, if any, was not for a front end: the message to continue is from before it.
             (None, Some(_)) => false,
             (_, None) => true,
         };
@@ -116,6 +122,7 @@ impl Conversations {
                     "response_format is not supported: this agent writes its tool calls as text";
                 return Err(Refusal::bad_request(message).of("response_format"));
             }
+            // Not the client's parameters: these may be from the request before.
             let own = agent.chat_options().parameters.clone();
             seat.client.change_parameters(|parameters| sampling.apply(&own, parameters))?;
         }
@@ -150,12 +157,15 @@ impl Conversations {
         answered: Option<(u64, Vec<String>)>,
         request: FrontRequest,
     ) -> Result<FrontRun, Refusal> {
+        // Removes it, so that the same results continue a turn only once. A repeated request works from the
+        // client's history.
         let waiting = answered.and_then(|(asked, ids)| self.take(&Key::Completion(asked, ids)));
         let conversation = match waiting {
             Some(conversation) => conversation,
             None => self.new_front()?,
         };
         let (conversations, waits) = (self.clone(), Arc::downgrade(&conversation));
+        // Called before the end is published, so that the key is known when the client sends the results.
         let ending = move |end: &RunEvent| {
             let mut ids: Vec<_> = end.waiting.iter().map(|call| call.call_id.clone()).collect();
             ids.sort();
@@ -212,6 +222,8 @@ fn rebuild(
     let FrontTurn { history, prompt, answers } = turn;
     if let Some(prompt) = prompt {
         let client = Client::with_history(options, history)?;
+        // Compares the repaired history: the stored one has results, such as "not run", for calls that the
+        // front end may still show as waiting.
         let history = with_kept(seat.client.history(), client.history());
         seat.client = Client::with_history(client.options().clone(), history)?;
         return Ok((Start::Prompt(prompt), Vec::new()));

@@ -72,6 +72,7 @@ impl Access {
                 "this server accepts only requests for localhost or a loopback address",
             ));
         }
+        // GET, HEAD and OPTIONS only read, and CORS keeps their answers from pages of other origins.
         if let Some(origin) = headers.get(ORIGIN)
             && !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
         {
@@ -112,6 +113,7 @@ fn is_local(host: &str) -> bool {
         Some(address) => return address.split(']').next() == Some("::1"),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
+    // Browsers resolve names below `localhost` to loopback addresses (RFC 6761, section 6.3).
     name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
         || name.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback())
@@ -195,6 +197,7 @@ pub(crate) async fn json_errors(response: Response) -> Response {
     )
     .into_response();
     parts.headers.extend(body.headers().clone());
+    // It is the length of the text.
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);
     Response::from_parts(
         parts,

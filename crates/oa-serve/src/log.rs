@@ -142,6 +142,10 @@ pub(crate) struct EventLog {
     most_entries: usize,
 }
 
+/// One event, or the pieces of a text.
+///
+/// The pieces `He`, `llo` and `!` with the numbers 4 to 6 are one entry: `first` is 4, the text `Hello!`, and
+/// `ends` is `[2, 5, 6]`. Number 5 is the text from byte 2 to byte 5.
 #[derive(Debug)]
 struct Entry {
     run: u64,
@@ -191,6 +195,7 @@ impl EventLog {
             self.bytes += bytes;
             self.entries.push_back(Entry { run, first: number, ends: Vec::new(), event, bytes });
         }
+        // The newest entry stays even if it is larger than the limit: `last` must know the newest event.
         while self.entries.len() > 1
             && (self.bytes > self.most_bytes || self.entries.len() > self.most_entries)
         {
@@ -211,6 +216,8 @@ impl EventLog {
         if from >= self.next {
             return Next::Nothing;
         }
+        // Numbers have no holes between entries, so the entry found here begins after `from` only if older
+        // ones were dropped.
         let place = self.entries.partition_point(|entry| entry.last() < from);
         match self.entries.get(place) {
             Some(entry) if entry.first <= from => {
@@ -224,6 +231,7 @@ impl EventLog {
 
     /// Returns the number after an event that a reader has seen; `None` if the log does not know the event.
     pub(crate) fn after(&self, seen: EventId) -> Option<u64> {
+        // A reader that has seen everything up to the last dropped event misses nothing.
         if self.dropped == Some(seen) {
             return Some(seen.number + 1);
         }
@@ -272,6 +280,7 @@ impl Entry {
             return None;
         }
         let (text, more) = (text_mut(text)?, text_of(more)?);
+        // The limit is far below `u32::MAX`, so no conversion below can fail after the text has grown.
         if text.len() + more.len() > LONGEST_TEXT {
             return None;
         }
@@ -298,6 +307,7 @@ impl Entry {
         let end = |place: usize| self.ends.get(place).map_or(0, |&end| end as usize);
         let start = place.checked_sub(1).map_or(0, end);
         if let Some(text) = text_mut(whole) {
+            // The end is cut first: `drain` shifts the offsets.
             text.truncate(end(last));
             text.drain(..start);
         }

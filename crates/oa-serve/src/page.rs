@@ -97,6 +97,7 @@ fn file<T>(kind: &'static str, text: T, request: &HeaderMap) -> Response
 where
     T: AsRef<str> + IntoResponse,
 {
+    // Has fixed keys, unlike `RandomState`, so a tag stays valid when the server restarts.
     let mut hasher = DefaultHasher::new();
     text.as_ref().hash(&mut hasher);
     let tag = format!("\"{:016x}\"", hasher.finish());

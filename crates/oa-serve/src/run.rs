@@ -51,6 +51,9 @@ pub(crate) enum Phase {
 
 /// Drives a turn until it ends, is stopped, has had no viewers for too long, or the server closes. `ending` is called
 /// with the final event before that is published.
+///
+/// On a panic, parameters are dropped in reverse order: `run` comes before `seat` so that the seat is
+/// released first, as at a normal end.
 pub(crate) async fn drive(
     run: Run,
     mut seat: OwnedMutexGuard<Seat>,
@@ -70,10 +73,13 @@ pub(crate) async fn drive(
                 () = closed(&mut phase) => {}
             }
         });
+        // The turn is never dropped to stop it: an interrupted turn still ends its calls and saves what has
+        // arrived.
         let mut is_stopped = false;
         poll_fn(|cx| {
             let polled = turn.as_mut().poll(cx);
             if polled.is_pending() {
+                // A future that has completed must not be polled again.
                 is_stopped = is_stopped || stopped.as_mut().poll(cx).is_ready();
                 if is_stopped {
                     // An interrupt before the turn has begun has no effect, so each poll repeats it.
@@ -92,6 +98,8 @@ pub(crate) async fn drive(
 
 /// Waits until runs must end because the server shuts down.
 async fn closed(phase: &mut watch::Receiver<Phase>) {
+    // Copies the phase out of the guard, which would block the sender during the sleep. An error means that
+    // the server was dropped.
     let closing =
         phase.wait_for(|phase| matches!(phase, Phase::Closing(_))).await.map(|phase| *phase);
     if let Ok(Phase::Closing(limit)) = closing {
@@ -102,6 +110,8 @@ async fn closed(phase: &mut watch::Receiver<Phase>) {
 /// Runs a turn. Returns its final event, and true if all of the turn is stored.
 async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunEvent, bool) {
     let Seat { client, saved, members, state, .. } = seat;
+    // Begins the turn, follows it to its end, and continues it as long as calls were denied for lack of a
+    // user. The history is saved at each checkpoint and once more at the end.
     let mut saving = Saving { run, saved: saved.as_mut(), members, error: None };
     let mut outcome = match start {
         Start::Continue => client.continue_turn().await,
@@ -112,6 +122,7 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
     while outcome.is_ok() {
         outcome = follow(run, client, &mut saving, state.as_ref()).await;
         let asks = policy.denies_approvals && outcome.is_ok() && denials < MOST_DENIALS;
+        // At the limit, the run ends with calls that still wait for approval.
         if !asks || !deny_all(client) {
             break;
         }
@@ -153,6 +164,8 @@ async fn follow(
     saving.save(client.history()).await;
     loop {
         match poll_fn(|cx| client.poll_progress(cx)).await? {
+            // No event is published while this waits for the store, so the events so far are those that the
+            // history covers.
             FollowProgress::Checkpoint => saving.save(client.history()).await,
             FollowProgress::Event(event) => {
                 if let (Some(state), Some(change)) = (state, state_change(&event)) {
@@ -189,11 +202,15 @@ struct Saving<'a> {
 impl Saving<'_> {
     async fn save(&mut self, history: &[Message]) {
         if let Some(saved) = &mut self.saved {
+            // Held until `is_stored`: a reader of the store sees the history and its last event change
+            // together.
             let _saving = self.run.conversation.saving.write().await;
             if !self.members.is_empty() {
                 let (store, id) = (saved.store(), &saved.session().info.id);
                 let members = self.members.clone();
                 self.error = store.set_metadata(id, members, Timestamp::now()).await.err();
+                // Without its members, the history would have approval requests that nobody can answer after
+                // a restart. The members are kept for the next attempt.
                 if self.error.is_some() {
                     return;
                 }

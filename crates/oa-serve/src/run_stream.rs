@@ -111,11 +111,13 @@ impl<W: RunWriter> RunStream<W> {
     }
 
     fn follow(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
+        // No call begins inside a text, and no text continues in the next answer.
         if ends_text(&event) {
             self.close(out);
         }
         match event {
             AgentEvent::AnswerStart => {
+                // Indexes of calls start anew with each answer.
                 self.calls.clear();
                 self.writer.answer_starts(out);
             }

@@ -66,7 +66,8 @@ impl Seat {
         let Some(saved) = &self.saved else { return Ok(()) };
         let mut client = Client::resume(agent.clone(), saved.session().conversation())?;
         self.early = early_answers(&saved.session().info);
-        // Drop answers that no longer fit: their calls wait again.
+        // `resume` has opened all calls without a result, including those that were decided on before.
+        // Answers that no longer fit are dropped: their calls wait again.
         self.early.retain(|early| give(&mut client, &early.call_id, &early.answer).is_ok());
         self.client = client;
         self.is_restored = true;
@@ -89,6 +90,7 @@ impl Seat {
             self.early.clear();
         }
         self.is_restored = false;
+        // A run without a front end has members only to remove those of an earlier run.
         if front.is_some() || self.has_members {
             self.members = run_members(front, &self.early);
         }
@@ -99,6 +101,8 @@ impl Seat {
     pub(crate) fn share_state(&mut self, state: Option<Value>) {
         let had_state = self.state.take().is_some();
         self.state = state.map(FrontState::new);
+        // The agent begins with an empty state, so only the state of an earlier run has to be replaced by
+        // one.
         if self.state.is_some() || had_state {
             let state = self.state.clone().unwrap_or_default();
             self.client.set_state(state);

@@ -143,6 +143,7 @@ impl AgentServer {
         };
         let cors = access.cors();
         let access = Arc::new(access);
+        // The last layer runs first: access and content type are checked before any of the body is read.
         let guarded = |routes: Router<Served>| {
             routes
                 .route_layer(from_fn_with_state(body, guard::whole_bodies))
@@ -215,6 +216,7 @@ impl AgentServer {
         }
         let mut server = self;
         if is_local {
+            // Without it, a page could reach the server under a name of its own that resolves to 127.0.0.1.
             server.access.only_local_hosts();
         }
         let limits = server.limits.clone();

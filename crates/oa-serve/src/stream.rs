@@ -24,6 +24,8 @@ const PIECE: usize = 64 << 10;
 pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encoder) -> Response {
     let keep_alive = served.conversations.limits().keep_alive;
     let state = (viewer, encoder, served.conversations.phase(), true);
+    // Each piece has what the viewer can read now, up to `PIECE`, so a slow client only misses what the log
+    // drops meanwhile. A client that hangs up drops the body and its viewer; runs end without viewers.
     let body =
         stream::unfold(state, move |(mut viewer, mut encoder, mut phase, is_first)| async move {
             let mut out = Vec::new();
@@ -44,6 +46,9 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
                 }
                 let conversation = viewer.conversation();
                 let is_closing = *phase.borrow_and_update() != Phase::Open;
+                // `is_running` comes before `is_at_end`. A run ends and publishes its last event under one
+                // lock, so when no run is in progress, `is_at_end` sees that event; in the other order, it
+                // could be missed.
                 if encoder.is_over()
                     || conversation.is_deleted()
                     || is_closing && !conversation.is_running() && viewer.is_at_end()

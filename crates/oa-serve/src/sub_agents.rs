@@ -180,6 +180,7 @@ impl SubAgent {
             .map(|part| if let SubPart::Text { text } = part { text.len() } else { 0 })
             .sum();
         let room = MOST_TEXT.saturating_sub(said).min(piece.len());
+        // The limit may fall inside a character.
         let end = (0..=room).rev().find(|&end| piece.is_char_boundary(end)).unwrap_or_default();
         if end == 0 {
             return;

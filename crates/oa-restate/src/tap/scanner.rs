@@ -36,6 +36,7 @@ impl Scanner {
                     self.is_signal = [*kind, *sort] == SIGNAL && self.left <= LONGEST;
                 }
             }
+            // In the same pass as the end of the header, because the rest of a message may be empty.
             if self.head.len() == HEAD {
                 let (part, rest) = bytes.split_at(bytes.len().min(self.left));
                 bytes = rest;
@@ -55,6 +56,8 @@ impl Scanner {
 }
 
 /// Returns true if a protocol buffers message is the cancel signal.
+/// `10 01 22 00` is the cancel signal: field 2 as a number (tag 0x10) is 1, and field 4 (tag 0x22) is empty.
+/// A signal with a name has field 3 in place of field 2.
 fn is_cancel(mut message: &[u8]) -> bool {
     while let Some(tag) = number(&mut message) {
         match (tag >> 3, tag & 7) {

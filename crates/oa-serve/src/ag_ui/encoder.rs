@@ -67,6 +67,8 @@ impl RunEvents {
             return;
         }
         self.calls.insert(id.to_owned(), Call::Open);
+        // The client joins text and calls of an answer in one message only if the calls name the text as
+        // their parent. Without a text, they share a new id; otherwise each call would become a message.
         let message = match &self.message {
             Some(message) => message.clone(),
             None => {
@@ -184,6 +186,8 @@ impl RunWriter for RunEvents {
         data(&event, out);
     }
 
+    /// A snapshot replaces the front end's state, so it contains all of it. A `STATE_DELTA` that does not
+    /// apply is only a warning in the client's console.
     fn state(&mut self, members: &Value, out: &mut Vec<u8>) {
         merge(&mut self.state, members);
         data(&json!({"type": "STATE_SNAPSHOT", "snapshot": self.state}), out);
@@ -204,6 +208,7 @@ impl RunWriter for RunEvents {
             "type": "TOOL_CALL_RESULT", "messageId": self.new_id("result"),
             "toolCallId": result.call_id, "content": result.text(), "role": "tool",
         });
+        // The event has no member for errors, but the client copies `metadata` to the tool message.
         if result.outcome.is_error() {
             event["metadata"] = json!({"outcome": result.outcome.as_str()});
         }
@@ -235,6 +240,7 @@ impl RunWriter for RunEvents {
             .filter(|(_, call)| **call == Call::Open)
             .map(|(id, _)| id.clone())
             .collect();
+        // A map has no order, and equal events must give equal bytes.
         open.sort();
         for id in open {
             self.end_call(&id, out);

@@ -174,6 +174,7 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
             if content.is_empty() {
                 return Err(Refusal::bad_request("a user message has no content"));
             }
+            // Only results after the last user or assistant message answer calls that may still wait.
             turn.answers = Answers::default();
             turn.history.push(Message::user_with_blocks(content));
         }

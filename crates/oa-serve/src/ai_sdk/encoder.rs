@@ -154,6 +154,7 @@ impl RunWriter for MessageWriter {
         chunk(json!({"type": format!("data-{name}"), "data": data}), out);
     }
 
+    /// Sends a result once. A call of an earlier run is not in `calls`: this run continues its message.
     fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
         let id = result.call_id;
         let call = self.calls.entry(id.to_owned()).or_default();

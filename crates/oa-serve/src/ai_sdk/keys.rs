@@ -18,6 +18,7 @@ pub(crate) fn without_forbidden_keys(value: Value) -> Value {
                     renamed.insert(key, value);
                 }
             }
+            // Last, when all other keys are known: a new name must not replace one of them.
             for (key, value) in forbidden {
                 let mut key = format!("_{}", key.trim_start_matches('_'));
                 while renamed.contains_key(&key) {

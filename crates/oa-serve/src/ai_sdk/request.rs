@@ -152,6 +152,7 @@ fn push(message: &UiMessage, history: &mut Vec<Message>) {
             }
         }
         Role::Assistant => {
+            // One UI message has all steps of a turn; history has a message for each answer.
             for step in message.parts.split(|part| part["type"] == "step-start") {
                 push_step(step, history);
             }

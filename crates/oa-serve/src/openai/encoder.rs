@@ -202,6 +202,7 @@ impl Whole {
                     self.usage.add(usage);
                 }
             }
+            // A refused answer is taken back. `Chunks` cannot do this: its client already has the text.
             AgentEvent::AnswerRetry(_) => {
                 self.joined.content.discard_answer(&mut self.content);
                 self.joined.reasoning.discard_answer(&mut self.reasoning);

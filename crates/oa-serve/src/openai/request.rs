@@ -99,9 +99,12 @@ pub(crate) fn read(
                     });
                 }
             }
+            // Results may come in any order. `run_completion` also sorts the ids of the waiting calls.
             let mut ids: Vec<_> =
                 turn.answers.results.iter().map(|result| result.call_id.clone()).collect();
             ids.sort();
+            // In `[user, assistant with 2 calls, tool, tool]`, `place` is 3, and 3 + 1 - 2 - 1 = 1 message
+            // comes before the calls. Its hash is `asked` of the request that the calls answered.
             let calls = (place + 1).checked_sub(ids.len() + 1);
             answered = calls.map(|calls| (hasher.hash_one(text_of(&history[..calls])), ids));
         }

@@ -155,6 +155,7 @@ async fn whole(mut run: FrontRun, mut whole: Whole) -> Result<Value, Failure> {
                 return completion;
             }
         }
+        // If the client hangs up, `run` is dropped here with its viewer, and the turn is stopped.
         run.viewer.changed().await;
     }
 }

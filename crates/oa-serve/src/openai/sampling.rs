@@ -109,6 +109,8 @@ impl Sampling {
             to.tool_choice = Some(ToolChoice::None);
         }
         to.extra_body.clone_from(&agent.extra_body);
+        // The agent's extra members replace parameters of the same name, so they would win over those of the
+        // client.
         let set = [
             ("temperature", self.temperature.is_some()),
             ("top_p", self.top_p.is_some()),

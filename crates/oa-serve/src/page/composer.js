@@ -152,6 +152,7 @@ export class Composer {
     const images = this.#attachments.images;
     const isSteering = this.#isRunning;
     if (this.#sending || (!text && (!images.length || isSteering))) return;
+    // An object, because `begin` sets the id of a conversation that this message creates.
     const sending = { id: this.#id };
     this.#sending = sending;
     this.report("");

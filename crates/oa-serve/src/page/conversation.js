@@ -29,6 +29,7 @@ export function load(stored) {
   const state = {
     ...empty(stored.id),
     title: stored.title ?? "",
+    // The waiting calls are marked first, because `end` stops all others that have no result.
     thread: stored.running ? { ...thread, phase: "waiting" } : threads.end(withWaiting(thread, stored.waiting)),
     run: stored.running ? { id: null } : null,
     usage: stored.usage ?? null,
@@ -88,6 +89,7 @@ function apply(state, { event, data, at = null }) {
 
 function applyRun(state, data) {
   if (data.state === "started") {
+    // No call waits any more: the last one was answered, or a prompt came instead.
     const thread = { ...threads.changeCalls(state.thread, (call) => calls.answer(call)), phase: "waiting" };
     return { ...state, thread, run: { id: data.run ?? null }, speed: null, meter: null };
   }

@@ -47,6 +47,7 @@ export class Feed {
         });
       } catch (error) {
         if (this.#isClosed) return;
+        // A lost or silent connection has no status.
         // 429 and 5xx are temporary; a wrong token and a deleted conversation are not.
         if (error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429) {
           this.close();
@@ -91,6 +92,7 @@ export class Feed {
         for (const { event, data, id } of parser.push(value)) {
           // The event handler may have closed this feed.
           if (this.#isClosed) return;
+          // Before the handler: an event that it cannot handle must not come again after each reconnect.
           if (id) this.#last = id;
           this.#handlers.event({ event, data: JSON.parse(data), id, at: performance.now() });
         }

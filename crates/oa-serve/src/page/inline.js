@@ -82,6 +82,7 @@ class Reader {
     const { text, at } = this;
     const ticks = /^`+/.exec(text.slice(at))[0];
     const from = at + ticks.length;
+    // Remembers the lengths that are not closed: otherwise each run would search to the end of the text.
     const close = this.missingTicks.has(ticks.length) ? -1 : closingTicks(text, from, ticks.length);
     if (close < 0) {
       this.missingTicks.add(ticks.length);
@@ -102,9 +103,12 @@ class Reader {
     const count = end - at;
     if (character === "~" && count !== 2) return this.addText(text.slice(at, end), end);
     const before = at === 0 ? " " : text[at - 1];
+    // Text that may follow makes a run at the end an opener, as in `a **`.
     const after = text[end] ?? (this.isOpen ? "x" : " ");
     const isSpace = (one) => /\s/.test(one);
     const isPunctuation = (one) => PUNCTUATION.test(one);
+    // CommonMark's left-flanking and right-flanking runs. An underscore within a word neither opens nor
+    // closes.
     const left = !isSpace(after) && (!isPunctuation(after) || isSpace(before) || isPunctuation(before));
     const right = !isSpace(before) && (!isPunctuation(before) || isSpace(after) || isPunctuation(after));
     const isWord = character === "_";
@@ -125,6 +129,7 @@ class Reader {
     const bracket = this.brackets.pop();
     const target = bracket && readTarget(text, at + 1, this.isOpen);
     if (!target) return this.addText("]", at + 1);
+    // The items from the bracket on are the label; the first is the bracket itself.
     const children = join(emphasize(this.items.splice(bracket.item).slice(1), false));
     const label = plain(children);
     if (bracket.isImage) return this.add(imageOf(target.url, label), target.end);
@@ -231,6 +236,8 @@ function closeDelimiter(out, stack, closer) {
     if (depth < 0) return;
     const place = stack[depth];
     const opener = out[place];
+    // `closer` is the last item, so the children are all items between it and the opener. Openers among them
+    // become text: `stack` is cut below.
     const used = opener.count >= 2 && closer.count >= 2 ? 2 : 1;
     const children = join(out.splice(place + 1, out.length - place - 2).flatMap((item) => (item.type === "delimiter" ? delimiterText(item) : [item])));
     const type = opener.character === "~" ? "del" : used === 2 ? "strong" : "em";
@@ -246,6 +253,7 @@ function closeDelimiter(out, stack, closer) {
 function matches(opener, closer) {
   if (opener.character !== closer.character) return false;
   if (opener.character === "~") return opener.count >= 2 && closer.count >= 2;
+  // Rules 9 and 10 of CommonMark's emphasis: `*foo**bar*` is one emphasis with two asterisks in its text.
   const isEither = opener.canClose || closer.canOpen;
   return !isEither || (opener.length + closer.length) % 3 !== 0 || (opener.length % 3 === 0 && closer.length % 3 === 0);
 }

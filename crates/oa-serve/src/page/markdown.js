@@ -86,6 +86,8 @@ export class Markdown {
       // Otherwise it is code, unless it is outside of the code's item or quote.
       if (this.#containers.reduce((rest, one) => (rest === null ? null : continueContainer(one, rest)), line) !== null) return true;
     }
+    // For example, `-` may become an item, a rule, or the line below a heading; `- a` is an item with a
+    // paragraph. In `- [`, the bracket may become a task.
     const rest = line.replace(CONTAINERS, "");
     return !MARKERS.test(rest) && !FENCE.test(rest) && !TASK.test(rest);
   }
@@ -103,6 +105,7 @@ export class Markdown {
   /** Number signs at the end of a heading are not shown, so they are held back until more text follows. */
   #growHeading(text, isComplete) {
     const leaf = this.#leaf;
+    // For example, ` ##` in `# A ##` closes the heading, but is shown if the next piece is `B`.
     const all = leaf.held + text;
     const closing = (leaf.isEmpty ? /(?:(?:^|\s+)#+\s*|\s+)$/ : /(?:\s+#+\s*|\s+)$/).exec(all.slice(-MAX_CLOSING));
     leaf.held = closing ? closing[0] : "";
@@ -140,8 +143,10 @@ export class Markdown {
       this.#readBlank(matched);
       return false;
     }
+    // Before new containers are opened, because `- | -` also looks like an item.
     const isHeadOfTable = isComplete && hasAll && this.#leaf?.type === "paragraph" && rest.includes("|");
     if (isHeadOfTable && this.#endsParagraph(rest)) return false;
+    // CommonMark's lazy continuation: `> a` and then `b` are one paragraph in the quote.
     // A paragraph continues without the markers of its containers.
     const isLazy = !hasAll && this.#leaf?.type === "paragraph" && !beginsBlock(rest, true);
     if (!isLazy) {
@@ -313,6 +318,8 @@ export class Markdown {
     const alignments = cellsOf(line).map(alignmentOf);
     const head = cellsOf(leaf.lastLine);
     if (head.length !== alignments.length || head.length > MAX_CELLS) return false;
+    // The last line is the head of the table, and the lines before it stay a paragraph: `a`, `b | c`, `--|--`
+    // become a paragraph `a` and a table with the head `b`, `c`.
     if (leaf.lines > 1) {
       this.#sink.replace(leaf.node, leaf.before);
       this.#sink.close(leaf.node);
@@ -409,6 +416,7 @@ function cellsOf(line) {
     } else if (character === "`") {
       const run = /^`+/.exec(text.slice(index, index + 16))[0];
       if (ticks === run) ticks = "";
+      // Backticks that are never closed are text, and do not hide the bars after them.
       else if (ticks === "" && text.indexOf(run, index + run.length) >= 0) ticks = run;
       cell += run;
       index += run.length - 1;

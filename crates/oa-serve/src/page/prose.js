@@ -69,6 +69,7 @@ export class Prose {
   rename(node, type, attributes) {
     const renamed = make(type, this.#ranked(type, attributes));
     node.leaf.render(true);
+    // Moves the nodes, so that what the leaf has shown stays valid.
     renamed.element.append(...node.element.childNodes);
     node.element.replaceWith(renamed.element);
     node.element = renamed.element;
@@ -172,6 +173,8 @@ class Leaf {
   }
 
   #settle(isOpen) {
+    // Shows the part before the cut as it is without the rest, forgets it, and goes on with the rest. So the
+    // next piece reads only the rest again.
     const cut = this.#cut();
     if (cut <= 0) return;
     this.#show(this.#parse(this.#tail.slice(0, cut), false));
@@ -182,6 +185,8 @@ class Leaf {
 
   /** The position before which no markup is open, or which is far enough back to settle anyway. */
   #cut() {
+    // Prefers a space in a text at `target`, then the end of the node before. If there is no such place, as
+    // in a long emphasis, the text is cut anyway once it is longer than `LONGEST`.
     const target = this.#tail.length - OPEN;
     const index = this.#shown.findIndex(({ node }) => node.end > target);
     const start = index > 0 ? this.#shown[index - 1].node.end : 0;

@@ -107,6 +107,7 @@ export class Sidebar {
     input.value = one.title ?? "";
     this.#editing = one.id;
     const end = async (isKept) => {
+      // Enter removes the input, and its blur comes here again.
       if (this.#editing !== one.id) return;
       this.#editing = null;
       const title = input.value.trim();

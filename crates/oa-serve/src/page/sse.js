@@ -13,6 +13,7 @@ export class EventParser {
   /** Reads a piece and returns the events that it completes: {event, data, id}. */
   push(piece) {
     const events = [];
+    // A return at the end of the piece before has ended its line; the line feed of the pair belongs to it.
     let rest = this.#wasReturn && piece.startsWith("\n") ? piece.slice(1) : piece;
     if (piece !== "") this.#wasReturn = false;
     for (let found = /\r\n|\n|\r/.exec(rest); found; found = /\r\n|\n|\r/.exec(rest)) {
@@ -29,6 +30,7 @@ export class EventParser {
     if (rest !== "") {
       this.#size += rest.length;
       if (this.#size > LONGEST_LINE) throw new Error("an event from the server is too long");
+      // The parts of a long line are joined once, when its end has arrived.
       this.#buffer.push(rest);
     }
     return events;
@@ -47,6 +49,7 @@ export class EventParser {
   }
 
   #dispatch() {
+    // As in the HTML standard, the id stays for later events, and an event without data is none.
     const [event, data] = [this.#event || "message", this.#data];
     this.#event = "";
     this.#data = [];

@@ -4,6 +4,7 @@ export const EMPTY = Object.freeze({ list: Object.freeze([]), length: 0, size: 0
 
 export function append(text, piece) {
   if (piece === "") return text;
+  // A longer list has the pieces of another version after this one, which must not change.
   const isNewest = text.list.length === text.length && !Object.isFrozen(text.list);
   const list = isNewest ? text.list : text.list.slice(0, text.length);
   list.push(piece);

@@ -55,6 +55,7 @@ export function changeCall(thread, callId, name, change) {
     const places = { ...closed.places, [callId]: closed.entries.length };
     return { ...closed, entries, places, next: closed.next + 1 };
   }
+  // An unchanged call leaves the thread as it is, so nothing is drawn again.
   const changed = change(thread.entries[place]);
   if (changed === thread.entries[place]) return thread;
   const entries = thread.entries.slice();
@@ -66,6 +67,7 @@ export function changeCall(thread, callId, name, change) {
 function beginCall(thread, callId) {
   const place = Object.hasOwn(thread.places, callId) ? thread.places[callId] : undefined;
   if (place === undefined || place >= thread.lastAnswer || !calls.hasEnded(thread.entries[place])) return thread;
+  // The ended call keeps its entry, but its id now leads to the new call.
   const { [callId]: _, ...places } = thread.places;
   return { ...thread, places };
 }
@@ -148,6 +150,7 @@ export function follow(thread, event, at, depth = 0) {
     case "tool_use_delta":
       return writeCall({ ...thread, progress: null }, data);
     case "answer_end": {
+      // The message repeats what the blocks have brought, so it is shown only if they were missed.
       const seen = thread.answerFrom === null ? addUnseen(close(thread), data, at) : close(thread);
       return { ...seen, phase: "waiting", progress: null, answerFrom: null };
     }
