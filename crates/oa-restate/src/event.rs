@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_turns_are_over() {
+    fn events_of_earlier_turns_are_dropped() {
         let mut reader = EventReader::new();
         let mut second = event(0, 5, 0);
         second.turn = 2;

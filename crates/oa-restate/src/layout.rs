@@ -176,7 +176,7 @@ mod tests {
         /// two writes finds the conversation before or after; each value is written once; the head counts what is
         /// there.
         #[test]
-        fn turns_are_kept(turns in vec((any::<bool>(), vec("[a-z]{0,8}", 0..4)), 0..12)) {
+        fn saved_turns_are_read_back(turns in vec((any::<bool>(), vec("[a-z]{0,8}", 0..4)), 0..12)) {
             let mut state = State::default();
             let mut conversation: Vec<Message> = Vec::new();
             for (shortens, words) in turns {

@@ -82,7 +82,7 @@ mod tests {
 
         /// Requests of two turns of one session never have the same number, so that no two calls get the same id.
         #[test]
-        fn numbers_are_apart(session in ".{0,20}", turn in 0..1_000_000_u64, request in 0..1_000_000_u64) {
+        fn turn_numbers_never_collide(session in ".{0,20}", turn in 0..1_000_000_u64, request in 0..1_000_000_u64) {
             let next = conversation(&session, turn + 1);
             prop_assert!(conversation(&session, turn).wrapping_add(request) != next);
         }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_digest_at_the_address_is_told() {
+    fn replaced_digest_is_reported() {
         let service = json!({ "deployment_id": "dp_1", "metadata": { DIGEST: "old" } });
         let deployment = json!({ "uri": "http://127.0.0.1:9080/" });
         let check = |worker, digest| replaced(&service, &deployment, worker, digest);

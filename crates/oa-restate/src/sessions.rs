@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_parts_of_paths() {
+    fn keys_are_percent_encoded() {
         assert_eq!(escaped("many/1 ä?"), "many%2F1%20%C3%A4%3F");
     }
 }

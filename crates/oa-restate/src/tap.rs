@@ -233,8 +233,9 @@ mod tests {
         }
     }
 
+    /// The handler then reads all messages unchanged.
     #[test]
-    fn a_handler_that_does_not_read_hears_and_then_reads_all() {
+    fn cancel_is_heard_without_reading() {
         let (sender, receiver) = mpsc::unbounded_channel();
         let intake = Arc::new(Mutex::new(Intake::new(Sent(receiver))));
         let body = Box::pin(Deaf(HandedOn(Arc::clone(&intake)), Vec::new()));
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_ahead_is_bounded() {
+    fn read_ahead_is_bounded() {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut intake = Intake::new(Sent(receiver));
         let mut cx = Context::from_waker(Waker::noop());

@@ -90,8 +90,9 @@ mod tests {
         }
     }
 
+    /// A state of another type becomes an object.
     #[test]
-    fn a_state_that_is_no_object_becomes_one_and_only_objects_change_it() {
+    fn only_objects_change_the_state() {
         let state = FrontState::new(json!([1]));
         state.merge(&json!("x"));
         assert_eq!(state.get(), json!([1]));

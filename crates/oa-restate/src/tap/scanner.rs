@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signal_is_found_by_its_number_alone() {
+    fn cancel_is_found_by_its_number() {
         let found = |kind, payload: &[u8]| Scanner::default().finds_cancel(&message(kind, payload));
         assert!(found(0xfbff, &[0x10, 1, 0x22, 0]));
         assert!(found(0xfbff, &[0x22, 0, 0x10, 1]), "in any order");
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_make_no_difference(
+        fn splits_make_no_difference(
             before in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 0..80)), 0..4),
             cuts in proptest::collection::vec(1..20_usize, 1..40),
             is_there in any::<bool>(),

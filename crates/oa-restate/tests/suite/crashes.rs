@@ -176,7 +176,7 @@ async fn approvals_outlive_workers_and_server() {
 
 /// A worker that is asked to end does so in good order, and the turn goes on with another one.
 #[tokio::test]
-async fn a_worker_ends_in_good_order() {
+async fn worker_shuts_down_gracefully() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(300)], [work(300)], [work(300)]] })).await;
@@ -191,7 +191,7 @@ async fn a_worker_ends_in_good_order() {
 
 /// Many conversations over several workers, one of which is killed every few seconds: all end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_conversations_end() {
+async fn batch_survives_killed_workers() {
     let _alone = ALONE.lock().await;
     let conversations = count("OPEN_AGENT_RESTATE_CONVERSATIONS", 60);
     let workers = 4;

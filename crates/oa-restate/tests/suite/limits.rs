@@ -21,7 +21,7 @@ async fn long_calls_start_once() {
 
 /// A model server that is down fails the prompt, and the session takes the next one.
 #[tokio::test]
-async fn the_model_is_down() {
+async fn unreachable_model_fails_the_prompt() {
     let _alone = ALONE.lock().await;
     let down = json!({ "model": "http://127.0.0.1:1/v1" });
     let Some(site) = Site::start(1, down).await else { return };
@@ -76,7 +76,7 @@ async fn large_results_are_refused() {
 
 /// A turn that fills its session ends in the middle. History is valid, and the session still answers.
 #[tokio::test]
-async fn a_turn_fills_its_session() {
+async fn full_session_ends_the_turn() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({ "session_bytes": 5_000 })).await else { return };
     let big = json!({ "name": "big", "input": { "bytes": 1_500 } });
@@ -182,7 +182,7 @@ async fn batches_are_bounded() {
 }
 
 #[tokio::test]
-async fn time_is_up() {
+async fn max_run_time_ends_the_turn() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({ "max_run_ms": 500 })).await else { return };
     let answer = site.prompt("call", &json!({ "rounds": [[work(60_000)]] })).await;
@@ -194,7 +194,7 @@ async fn time_is_up() {
 
 /// Prompts at once: those with one key are one turn, and those of one session are turns in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn prompts_come_at_once() {
+async fn concurrent_prompts_run_in_order() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let site = Arc::new(site);

@@ -43,7 +43,7 @@ fn outline(history: &[Value]) -> Vec<Value> {
 
 /// Value, attempts and history are those of a client with the same model, whether a worker dies in between or not.
 #[tokio::test]
-async fn output_is_as_of_a_client() {
+async fn output_matches_a_client() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let calls = json!([[work(300)], [answer(json!("three"))], [answer(json!(3))]]);
@@ -107,7 +107,7 @@ async fn by_client(wish: &Value, output: &Value) -> (Value, u32, Vec<Value>) {
 }
 
 #[tokio::test]
-async fn output_can_fail() {
+async fn failed_output_is_an_error() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let ask = async |wish: Value, output: Value| -> Answer {
@@ -143,7 +143,7 @@ async fn output_can_fail() {
 
 /// Calls of other tools may wait in between: for approval, and for results from outside.
 #[tokio::test]
-async fn output_waits_for_people() {
+async fn output_waits_for_answers() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let wish = json!({ "rounds": [

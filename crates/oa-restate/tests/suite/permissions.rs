@@ -22,7 +22,7 @@ fn offered(site: &Site) -> Vec<Vec<String>> {
 /// A rule that denies a tool to an agent denies it to its sub-agent and to the sub-agent of that, which would be asked about
 /// it otherwise; also if the workers die in between. A tool that the outer agent may not have is not offered.
 #[tokio::test]
-async fn sub_agents_stay_within() {
+async fn sub_agents_need_outer_permission() {
     let _alone = ALONE.lock().await;
     let config = json!({ "deny": ["danger"], "disallow": ["big"] });
     let Some(site) = Site::start(1, config).await else { return };
@@ -54,7 +54,7 @@ async fn sub_agents_stay_within() {
 
 /// A person cannot give a call an input that a rule denies, nor approve it for an agent within another that may not.
 #[tokio::test]
-async fn approved_inputs_stay_within() {
+async fn approved_inputs_need_permission() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let danger = call("danger", json!({ "ms": 1 }));

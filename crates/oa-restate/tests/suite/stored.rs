@@ -70,7 +70,7 @@ async fn a_turn_is_saved_once() {
 
 /// Somebody else who writes during a turn is not overwritten: the turn is refused.
 #[tokio::test]
-async fn other_writers_are_seen() {
+async fn other_writers_cause_a_conflict() {
     let _alone = ALONE.lock().await;
     let Some((site, _postgres, store)) = start(1, false).await else { return };
     let site = Arc::new(site);
@@ -94,7 +94,7 @@ async fn other_writers_are_seen() {
 
 /// While the database is down, turns wait for it; nothing fails and nothing is paused.
 #[tokio::test]
-async fn the_database_is_killed() {
+async fn turns_wait_for_the_database() {
     let _alone = ALONE.lock().await;
     let Some((site, mut postgres, store)) = start(1, false).await else { return };
     site.begin("s", &json!({ "rounds": [[work(300)]] })).await;

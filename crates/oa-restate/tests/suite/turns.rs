@@ -29,7 +29,7 @@ async fn a_turn_is_durable() {
 
 /// A tool that breaks, and one that gets wrong arguments, end their calls alone.
 #[tokio::test]
-async fn tools_fail() {
+async fn failing_tools_end_only_their_calls() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let panic = json!({ "name": "panic", "input": {} });
@@ -44,7 +44,7 @@ async fn tools_fail() {
 
 /// Registering again at the same address tells what was there before.
 #[tokio::test]
-async fn workers_register() {
+async fn replaced_workers_are_reported() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(0, json!({})).await else { return };
     let listener = AgentWorker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -70,7 +70,7 @@ async fn workers_register() {
 
 /// The client in Rust calls the same handlers.
 #[tokio::test]
-async fn sessions_are_called() {
+async fn sessions_call_all_handlers() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let sessions = Sessions::new(&site.server.ingress_url());
@@ -137,7 +137,7 @@ async fn agents_call_agents() {
 
 /// Front ends show what the last attempt of each step has told, and nothing twice.
 #[tokio::test]
-async fn events_are_told() {
+async fn events_show_the_last_attempt() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({ "events": true })).await else { return };
     let text = "One two three four five six seven.";

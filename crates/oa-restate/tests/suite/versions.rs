@@ -38,7 +38,7 @@ fn asked(site: &Site) -> Vec<u64> {
 
 /// Changed code at the same address cannot replay a turn. The engine says so, and goes on when the old code is back.
 #[tokio::test]
-async fn changed_code_at_the_same_address() {
+async fn changed_code_waits_for_the_old() {
     let _alone = ALONE.lock().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(600)]] })).await;
@@ -67,7 +67,7 @@ async fn changed_code_at_the_same_address() {
 
 /// A worker that continues the turn of another version says so by itself, once, also if the turn can go on.
 #[tokio::test]
-async fn another_version_warns() {
+async fn other_version_warns_once() {
     let _alone = ALONE.lock().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(400)], [work(400)]] })).await;

@@ -100,7 +100,7 @@ async fn calls_are_approved_and_denied() {
 }
 
 #[tokio::test]
-async fn results_come_from_outside() {
+async fn external_results_are_accepted() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let ask = json!({ "name": "ask_user", "input": { "question": "Which?" } });
@@ -117,7 +117,7 @@ async fn results_come_from_outside() {
 }
 
 #[tokio::test]
-async fn nobody_answers_in_time() {
+async fn unanswered_calls_time_out() {
     let _alone = ALONE.lock().await;
     let Some(site) = Site::start(1, json!({ "wait_ms": 300 })).await else { return };
     let danger = json!({ "name": "danger", "input": { "ms": 1 } });

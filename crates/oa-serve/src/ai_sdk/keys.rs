@@ -46,8 +46,9 @@ mod tests {
 
     use super::*;
 
+    /// At any depth, and without the loss of a value.
     #[test]
-    fn forbidden_keys_are_renamed_at_any_depth_and_nothing_is_lost() {
+    fn forbidden_keys_are_renamed() {
         let value = json!([{"__proto__": {"__proto__": 1}, "_proto__": 2, "constructor": {"prototype": 3}}]);
         let expected = json!([{"_proto__": 2, "_proto___": {"_proto__": 1}, "_constructor": {"prototype": 3}}]);
         assert_eq!(without_forbidden_keys(value), expected);

@@ -36,7 +36,7 @@ fn message() -> impl Strategy<Value = (Message, Message)> {
 proptest! {
     /// A history that nobody changed is the one that is kept; of a changed one, everything before the change.
     #[test]
-    fn what_tells_the_same_is_kept_up_to_the_first_change(
+    fn stored_messages_stay_until_first_change(
         before in prop::collection::vec(message(), 0..8), after in prop::collection::vec(message(), 0..4),
         forgotten in prop::collection::vec(message(), 0..4),
     ) {
@@ -56,7 +56,7 @@ proptest! {
 
     /// Whatever is kept, the model reads what the front end says: the same messages, calls, and good results.
     #[test]
-    fn nothing_is_read_that_the_front_end_does_not_say(
+    fn merged_history_says_what_was_sent(
         kept in prop::collection::vec(message(), 0..8), sent in prop::collection::vec(message(), 0..8),
     ) {
         let kept: Vec<_> = kept.into_iter().map(|(kept, _)| kept).collect();
@@ -71,7 +71,7 @@ proptest! {
 
     /// Names of front ends lead to ids that stores take, different ones to different ids.
     #[test]
-    fn names_are_ids(one in ".{1,70}", other in ".{1,70}") {
+    fn names_map_to_distinct_ids(one in ".{1,70}", other in ".{1,70}") {
         use FrontProtocol::{AgUi, AiSdk};
 
         let id = |protocol, name: &str| session_id(protocol, name).expect("an id");
@@ -82,7 +82,7 @@ proptest! {
 }
 
 #[test]
-fn marks_and_answers_are_read_as_they_are_written() {
+fn marks_and_answers_round_trip() {
     let id = SessionId::new("chat-1").expect("it is valid");
     let info = |members: Map<String, Value>| {
         let new = NewSession::new(id.clone(), Timestamp::from_millis(0)).with_metadata(members);

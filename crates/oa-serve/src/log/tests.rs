@@ -56,7 +56,7 @@ fn joined(events: impl IntoIterator<Item = ConversationEvent>) -> Vec<Conversati
 proptest! {
     /// Whoever reads from any place gets exactly what was written from there on.
     #[test]
-    fn nothing_is_lost_or_twice(
+    fn events_are_read_exactly_once(
         events in prop::collection::vec(event(), 0..60), from in 0_usize..300, times in prop_oneof![Just(1_usize), Just(50)],
     ) {
         let mut log = EventLog::new(usize::MAX, usize::MAX);
@@ -82,7 +82,7 @@ proptest! {
 
     /// A reader that keeps up gets each event as it was written.
     #[test]
-    fn a_reader_that_keeps_up_gets_each_event(events in prop::collection::vec(event(), 0..60)) {
+    fn near_readers_get_each_event(events in prop::collection::vec(event(), 0..60)) {
         let mut log = EventLog::new(1 << 20, 1_000);
         for event in events {
             let id = log.push(7, event.clone());
@@ -92,7 +92,7 @@ proptest! {
 
     /// However much is written, the log is bounded, and says what is missing.
     #[test]
-    fn it_is_bounded(events in prop::collection::vec(event(), 1..200), most in 300_usize..3_000) {
+    fn log_is_bounded(events in prop::collection::vec(event(), 1..200), most in 300_usize..3_000) {
         let mut log = EventLog::new(most, 8);
         for event in &events {
             log.push(7, event.clone());
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn the_last_dropped_event_is_known_as_well() {
+fn last_dropped_event_can_be_resumed() {
     let mut log = EventLog::new(1 << 20, 1_000);
     let seen = log.push(1, text("a"));
     log.push(2, text("b"));
@@ -153,7 +153,7 @@ fn long_texts_are_read_in_pieces() {
 }
 
 #[test]
-fn a_reader_that_is_far_behind_gets_pieces_as_one() {
+fn far_readers_get_merged_pieces() {
     let mut log = EventLog::new(1 << 20, 1_000);
     for _ in 0..100 {
         log.push(1, text("ab"));
@@ -164,7 +164,7 @@ fn a_reader_that_is_far_behind_gets_pieces_as_one() {
 }
 
 #[test]
-fn event_ids_are_read_as_they_are_written() {
+fn event_ids_round_trip() {
     let id = EventId { run: 1_700_000_000_000, number: 345 };
     assert_eq!(id.to_string().parse(), Ok(id));
     for wrong in ["", "1", "1-", "-1", "a-1", "1-1-1", "1--1"] {

@@ -27,7 +27,7 @@ fn call_complete(id: &str) -> Value {
 }
 
 #[test]
-fn an_agent_is_shown_step_by_step() {
+fn agents_are_shown_by_steps() {
     let mut agents = SubAgents::default();
     let events = [
         AgentEvent::AnswerStart,
@@ -65,8 +65,9 @@ fn an_agent_is_shown_step_by_step() {
     assert_eq!(agents.kept(&kept), kept, "each is kept once");
 }
 
+/// All other events of a sub-agent are.
 #[test]
-fn logs_of_sub_agents_stay_here_and_their_other_events_are_told() {
+fn sub_agent_logs_are_not_sent() {
     let log = tool_event(json!({
         "type": "tool_log", "call_id": "s1", "tool_name": "search", "level": "info",
         "message": "the password is",
@@ -85,7 +86,7 @@ fn logs_of_sub_agents_stay_here_and_their_other_events_are_told() {
 proptest! {
     /// However much sub-agents say and do, what is kept of them is bounded.
     #[test]
-    fn they_are_bounded(events in prop::collection::vec((0..200_u32, 0..4_u32, "[aé]{0,9}"), 0..400)) {
+    fn sub_agents_are_bounded(events in prop::collection::vec((0..200_u32, 0..4_u32, "[aé]{0,9}"), 0..400)) {
         let mut agents = SubAgents::default();
         for (number, (call, what, words)) in events.into_iter().enumerate() {
             let event = match what {

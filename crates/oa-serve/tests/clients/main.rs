@@ -120,7 +120,7 @@ async fn say(program: &str, arguments: &[&str], text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn programs_of_the_manual() {
+async fn guide_programs_run() {
     if !are_installed().await {
         return;
     }

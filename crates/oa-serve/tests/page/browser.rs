@@ -71,7 +71,7 @@ fn browser() -> Result<PathBuf, Unavailable> {
 }
 
 #[test]
-fn the_pure_modules_keep_their_laws() {
+fn pure_modules_pass_their_tests() {
     if or_skip(node()).is_none() {
         return;
     }
@@ -87,7 +87,7 @@ fn the_pure_modules_keep_their_laws() {
 
 /// All features of the page, in the browser, one scenario after the other: each prints its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_in_a_browser() {
+async fn page_passes_in_a_browser() {
     let Some(program) = or_skip(browser()) else { return };
     let app = app::start().await.unwrap();
     let mut node = Command::new("node");

@@ -39,8 +39,9 @@ fn names() -> BTreeSet<String> {
     names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
+/// The interface behind them needs one.
 #[tokio::test]
-async fn every_file_is_served_as_it_is_without_a_token() {
+async fn files_are_served_without_a_token() {
     let router = router();
     for name in names() {
         let (status, headers, body) = get(&router, &format!("/{name}"), &[]).await;
@@ -67,7 +68,7 @@ async fn every_file_is_served_as_it_is_without_a_token() {
 }
 
 #[tokio::test]
-async fn nothing_on_the_page_comes_from_elsewhere() {
+async fn page_loads_nothing_from_elsewhere() {
     let (status, headers, page) = get(&router(), "/", &[]).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(headers["content-type"], "text/html; charset=utf-8");
@@ -87,7 +88,7 @@ async fn nothing_on_the_page_comes_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_copy_that_is_current_is_not_sent_again() {
+async fn current_copies_are_not_sent_again() {
     let router = router();
     for path in ["/", "/app.js"] {
         let (_, headers, _) = get(&router, path, &[]).await;
@@ -103,7 +104,7 @@ async fn a_copy_that_is_current_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn the_page_finds_its_files_wherever_it_is_nested() {
+async fn nested_page_finds_its_files() {
     let base = |page: &str| {
         let (_, rest) = page.split_once("<base href=\"").unwrap();
         rest.split_once('"').unwrap().0.to_owned()

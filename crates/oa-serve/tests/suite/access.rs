@@ -18,7 +18,7 @@ fn request(method: Method, path: &str, headers: &[(&str, &str)]) -> Request<Body
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn a_token_is_needed_everywhere_once_it_is_set() {
+async fn token_is_required_everywhere() {
     let app = App::new(|server| server.bearer_token("secret-token"));
     for path in ["/api/agent", "/api/conversations", "/v1/models", "/api/chat/x/stream"] {
         for (headers, status) in [
@@ -37,8 +37,9 @@ async fn a_token_is_needed_everywhere_once_it_is_set() {
     assert!(!shown.contains("secret-token"), "{shown}");
 }
 
+/// Unless they are allowed by name.
 #[tokio::test]
-async fn pages_of_other_origins_are_refused_unless_they_are_named() {
+async fn other_origins_are_refused() {
     let app = App::new(|server| server.allow_origin("https://app.example.com"));
     let post = |origin| {
         let headers = [JSON, ("host", "127.0.0.1:8080"), ("origin", origin)];
@@ -78,7 +79,7 @@ async fn bodies_are_json_and_bounded() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_chat_is_a_sentence_and_all_others_are_json() {
+async fn chat_errors_are_text_and_others_json() {
     let app = App::new(|server| server.bearer_token("secret"));
     for path in ["/api/chat", "/api/conversations", "/ag-ui", "/v1/chat/completions"] {
         let answer = app.request(request(Method::POST, path, &[JSON])).await;
@@ -88,7 +89,7 @@ async fn the_error_of_a_chat_is_a_sentence_and_all_others_are_json() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_is_no_page() {
+async fn unknown_paths_are_not_found() {
     let app = App::new(|server| server);
     for path in ["/api/none", "/v1/none", "/ag-ui/none", "/api/chat/x/none", "/none"] {
         let answer = app.request(request(Method::GET, path, &[])).await;

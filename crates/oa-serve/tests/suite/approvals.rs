@@ -42,8 +42,9 @@ async fn an_approved_call_runs_once() {
     assert_eq!(app.post(&answer, json!({})).await.0, StatusCode::NOT_FOUND);
 }
 
+/// Only by an input that matches the schema.
 #[tokio::test]
-async fn an_approval_may_change_the_input_if_it_is_valid() {
+async fn approval_may_replace_the_input() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -76,8 +77,9 @@ async fn a_denied_call_does_not_run() {
     assert!(text(&run).contains("keep it"));
 }
 
+/// Also after a restart.
 #[tokio::test]
-async fn a_turn_goes_on_once_all_calls_are_answered_also_after_a_restart() {
+async fn last_answer_continues_the_turn() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let app = App::new(|server| server.store(Arc::clone(&store)));
     let path = app.create().await;
@@ -102,7 +104,7 @@ async fn a_turn_goes_on_once_all_calls_are_answered_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_prompt_instead_of_an_answer_goes_on() {
+async fn prompt_cancels_waiting_calls() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;

@@ -67,7 +67,7 @@ async fn conversations_outlive_the_server() {
 }
 
 #[tokio::test]
-async fn conversations_are_listed_in_pages_renamed_and_deleted() {
+async fn conversations_are_listed_and_deleted() {
     let app = App::new(|server| server);
     let mut paths = Vec::new();
     for _ in 0..3 {
@@ -91,7 +91,7 @@ async fn conversations_are_listed_in_pages_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_deleted_conversation_stops_and_its_viewers_end() {
+async fn deletion_ends_the_run_and_its_viewers() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -145,7 +145,7 @@ async fn a_steered_message_enters_the_run() {
 
 /// A message that a stopped run has not read waits for the next one, unless it is taken back.
 #[tokio::test]
-async fn steered_messages_of_a_stopped_run_are_taken_back() {
+async fn unread_steered_messages_are_taken_back() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -171,7 +171,7 @@ async fn steered_messages_of_a_stopped_run_are_taken_back() {
 }
 
 #[tokio::test]
-async fn a_failed_run_says_why_and_leaves_the_conversation_usable() {
+async fn failed_run_leaves_conversation_usable() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -184,7 +184,7 @@ async fn a_failed_run_says_why_and_leaves_the_conversation_usable() {
 }
 
 #[tokio::test]
-async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
+async fn invalid_requests_get_error_messages() {
     let app = App::new(|server| server);
     let path = app.create().await;
     for (path, body, status) in [

@@ -3,7 +3,7 @@
 use crate::app::{App, text};
 
 #[tokio::test]
-async fn viewers_see_the_same_also_late_ones() {
+async fn late_viewers_see_the_same_events() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let (mut first, mut second) = (app.view(&path, None).await, app.view(&path, None).await);
@@ -17,7 +17,7 @@ async fn viewers_see_the_same_also_late_ones() {
 }
 
 #[tokio::test]
-async fn a_viewer_resumes_after_the_last_event_it_has_seen() {
+async fn viewer_resumes_after_its_last_event() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;

@@ -48,7 +48,7 @@ fn input(text: &str, state: Value) -> Value {
 }
 
 #[tokio::test]
-async fn tools_read_and_change_the_state_of_an_ag_ui_front_end() {
+async fn tools_share_state_with_ag_ui() {
     let app = app();
     let state = json!({"title": "Garden", "steps": ["dig"]});
     let run = app.frames("/ag-ui", &input("[plans]", state)).await;
@@ -63,8 +63,9 @@ async fn tools_read_and_change_the_state_of_an_ag_ui_front_end() {
     assert_eq!(snapshot["snapshot"], json!({"steps": ["sow"]}));
 }
 
+/// Also in the conversation of a front end that shares its state.
 #[tokio::test]
-async fn runs_of_other_protocols_have_no_state_even_in_the_same_conversation() {
+async fn other_protocols_have_null_state() {
     let app = app();
     app.frames("/ag-ui", &input("[plan]", json!({"steps": []}))).await;
     let path = "/api/conversations/thread-t";
@@ -77,7 +78,7 @@ async fn runs_of_other_protocols_have_no_state_even_in_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn sub_agents_are_told_to_all_front_ends() {
+async fn all_front_ends_see_sub_agents() {
     let app = app();
     let run = app.frames("/ag-ui", &input("[help]", json!({}))).await;
     let shown = of(&run, "ACTIVITY_SNAPSHOT").last().expect("an activity");
@@ -103,8 +104,9 @@ async fn sub_agents_are_told_to_all_front_ends() {
     assert_eq!(agent["call_id"], now["messages"][1]["content"][0]["id"]);
 }
 
+/// What is loaded with a conversation is not sent again as events.
 #[tokio::test]
-async fn sub_agents_outlive_the_server_and_are_not_told_twice() {
+async fn sub_agents_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let first = serving(|server| server.store(Arc::clone(&store)));
     let path = first.create().await;

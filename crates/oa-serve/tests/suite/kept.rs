@@ -53,8 +53,9 @@ fn files() -> (tempfile::TempDir, impl Fn() -> Arc<dyn SessionStore>) {
     (folder, move || Arc::new(JsonlStore::open(&path).expect("it opens")))
 }
 
+/// The answer counts once, also for a third server.
 #[tokio::test]
-async fn a_chat_waits_for_its_approval_also_after_a_restart() {
+async fn chat_approval_outlives_a_restart() {
     let (_folder, store) = files();
     let app = App::new(|server| server.store(store()));
     let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
@@ -78,8 +79,9 @@ async fn a_chat_waits_for_its_approval_also_after_a_restart() {
     assert_eq!(of(&again, "tool-output-available").count(), 0, "{again:?}");
 }
 
+/// An approval of an earlier question belongs to an earlier run, and does not answer the later question.
 #[tokio::test]
-async fn an_approval_of_an_earlier_question_is_none_after_a_restart() {
+async fn outdated_approval_is_void_after_restart() {
     let (_folder, store) = files();
     let app = App::new(|server| server.store(store()));
     let first = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
@@ -92,7 +94,7 @@ async fn an_approval_of_an_earlier_question_is_none_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_denied_chat_goes_on_after_a_restart() {
+async fn denied_chat_continues_after_a_restart() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let app = App::new(|server| server.store(Arc::clone(&store)));
     let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
@@ -104,8 +106,9 @@ async fn a_denied_chat_goes_on_after_a_restart() {
     assert!(words.contains("keep it"), "the model reads the reason: {words}");
 }
 
+/// So do calls of the front end's own tools.
 #[tokio::test]
-async fn a_thread_waits_for_its_interrupt_and_its_tool_also_after_a_restart() {
+async fn thread_interrupts_outlive_a_restart() {
     let (_folder, store) = files();
     let tools = json!([{
         "name": "pick_color", "description": "Lets the user pick a color", "parameters": {"type": "object"},
@@ -145,7 +148,7 @@ async fn a_thread_waits_for_its_interrupt_and_its_tool_also_after_a_restart() {
 /// The front end has run its own tool, and has asked whom it had to: its result is taken though the server, which does not
 /// know the conversation, would have asked.
 #[tokio::test]
-async fn a_result_in_a_history_of_the_front_end_is_taken() {
+async fn result_in_front_end_history_is_accepted() {
     let app = App::of(agent().tool_rule(ToolRule::ask("pick_color")), |server| server);
     let function =
         json!({"name": "pick_color", "arguments": json!({"palette": "warm"}).to_string()});
@@ -163,7 +166,7 @@ async fn a_result_in_a_history_of_the_front_end_is_taken() {
 }
 
 #[tokio::test]
-async fn what_a_front_end_does_not_know_is_kept() {
+async fn parts_unknown_to_front_ends_are_kept() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let app = App::new(|server| server.store(Arc::clone(&store)));
     app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[think]")]})).await;
@@ -184,7 +187,7 @@ async fn what_a_front_end_does_not_know_is_kept() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_a_front_end_is_one_for_all_viewers() {
+async fn front_end_chats_are_conversations() {
     let app = App::new(|server| server);
     app.frames("/api/chat", &json!({"id": "c1", "messages": [user("Hello")]})).await;
     let path = "/api/conversations/chat-c1";
@@ -204,7 +207,7 @@ async fn a_conversation_of_a_front_end_is_one_for_all_viewers() {
 }
 
 #[tokio::test]
-async fn answers_that_were_given_while_others_wait_outlive_the_server() {
+async fn early_answers_outlive_a_restart() {
     let (_folder, store) = files();
     for early in ["approve", "result"] {
         let app = App::new(|server| server.store(store()));
@@ -235,7 +238,7 @@ async fn answers_that_were_given_while_others_wait_outlive_the_server() {
 
 /// Each turn of the loop it hangs up a little later: before the answer is stored, or meanwhile.
 #[tokio::test]
-async fn an_answer_whose_sender_hangs_up_counts_or_can_be_given_again() {
+async fn dropped_answer_counts_or_is_repeatable() {
     let (_folder, store) = files();
     let app = App::new(|server| server.store(store()));
     for polls in 1..4 {
@@ -259,7 +262,7 @@ async fn an_answer_whose_sender_hangs_up_counts_or_can_be_given_again() {
 }
 
 #[tokio::test]
-async fn a_prompt_makes_answers_before_it_void() {
+async fn prompt_voids_early_answers() {
     let (_folder, store) = files();
     let app = App::new(|server| server.store(store()));
     let path = app.create().await;
@@ -275,8 +278,9 @@ async fn a_prompt_makes_answers_before_it_void() {
     assert_eq!(app.get(&path).await.1["waiting"].as_array().map(Vec::len), Some(2));
 }
 
+/// Completions are not stored at all.
 #[tokio::test]
-async fn completions_are_not_stored_and_sessions_in_memory_are_bounded() {
+async fn sessions_in_memory_are_bounded() {
     let mut limits = ServeLimits::default();
     limits.stored = 3;
     let app = App::new(|server| server.limits(limits));
@@ -297,7 +301,7 @@ async fn completions_are_not_stored_and_sessions_in_memory_are_bounded() {
 
 /// A request ends what runs in its conversation, so of several at once one is answered, and all of them end.
 #[tokio::test]
-async fn of_several_requests_to_one_conversation_one_is_answered() {
+async fn one_of_concurrent_requests_is_answered() {
     let app = App::new(|server| server);
     let chat = json!({"id": "c", "messages": [user("[slow]")]});
     let message = json!({"id": "u", "role": "user", "content": "[slow]"});

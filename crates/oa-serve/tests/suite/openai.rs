@@ -57,7 +57,7 @@ async fn parameters_reach_the_model() {
 }
 
 #[tokio::test]
-async fn parameters_that_cannot_act_are_refused_by_name() {
+async fn invalid_parameters_are_named() {
     let app = App::new(|server| server);
     for (name, value) in
         [("temperature", json!(9)), ("n", json!(2)), ("stop", json!("")), ("logprobs", json!(true))]
@@ -84,8 +84,9 @@ async fn parameters_that_cannot_act_are_refused_by_name() {
     assert_eq!(told, Some("unknown model \"none\": GET /v1/models lists the available models"));
 }
 
+/// Nor does it have the system prompt of the agent.
 #[tokio::test]
-async fn the_model_for_housekeeping_has_neither_tools_nor_the_prompt_of_the_agent() {
+async fn housekeeping_model_has_no_tools() {
     let app = App::of(agent().system_prompt("You are a pirate."), |server| {
         server.name("pirate").housekeeping_model("pirate-titles")
     });
@@ -122,7 +123,7 @@ impl ToolSource for Shelf {
 
 /// Also where the front end declares tools of its own, and where the page lists them.
 #[tokio::test]
-async fn tools_of_a_source_are_those_of_the_moment() {
+async fn tool_source_is_read_for_each_request() {
     let has_changed = Arc::new(AtomicBool::new(false));
     let app = App::of(agent().tool_source(Shelf(Arc::clone(&has_changed))), |server| server);
     for (change, here, gone) in [(false, "look", "look_again"), (true, "look_again", "look")] {

@@ -27,7 +27,7 @@ fn one<'a>(frames: &'a [Value], kind: &'a str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn each_approval_of_the_own_interface_is_for_one_call() {
+async fn native_approvals_are_for_one_call() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -62,7 +62,7 @@ async fn each_approval_of_the_own_interface_is_for_one_call() {
 }
 
 #[tokio::test]
-async fn each_result_of_the_own_interface_is_for_one_call() {
+async fn native_results_are_for_one_call() {
     let app = App::new(|server| server);
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
@@ -111,7 +111,7 @@ fn chat(prompt: &str, message: &Value, parts: &[Value]) -> Value {
 }
 
 #[tokio::test]
-async fn each_call_of_a_chat_is_a_part_of_its_own() {
+async fn chat_calls_are_separate_parts() {
     let app = App::new(|server| server);
     let first = json!({"id": "c", "messages": [user("[deletes]")]});
     let first = app.frames("/api/chat", &first).await;
@@ -135,7 +135,7 @@ async fn each_call_of_a_chat_is_a_part_of_its_own() {
 }
 
 #[tokio::test]
-async fn each_result_of_a_chat_is_for_one_call() {
+async fn chat_results_are_for_one_call() {
     let app = App::new(|server| server);
     let first = json!({"id": "c", "messages": [user("[picks]")]});
     let first = app.frames("/api/chat", &first).await;
@@ -154,7 +154,7 @@ async fn each_result_of_a_chat_is_for_one_call() {
 }
 
 #[tokio::test]
-async fn each_interrupt_of_a_thread_is_for_one_call() {
+async fn thread_interrupts_are_for_one_call() {
     let app = App::new(|server| server);
     let prompt = json!({"id": "u", "role": "user", "content": "[deletes]"});
     let mut messages = vec![prompt];
@@ -195,7 +195,7 @@ async fn each_interrupt_of_a_thread_is_for_one_call() {
 }
 
 #[tokio::test]
-async fn each_call_of_a_completion_is_answered_by_itself() {
+async fn completion_results_are_for_one_call() {
     let app = App::new(|server| server);
     let tools = json!([{"type": "function", "function": {"name": "pick_color", "parameters": {"type": "object"}}}]);
     let mut messages = vec![json!({"role": "user", "content": "[picks]"})];
@@ -219,7 +219,7 @@ async fn each_call_of_a_completion_is_answered_by_itself() {
 
 /// Rounds are paragraphs, in a whole completion as in a stream.
 #[tokio::test]
-async fn the_text_of_the_rounds_of_a_completion_is_apart() {
+async fn completion_rounds_are_paragraphs() {
     // Nobody can be asked, so the calls are denied and the model goes on.
     let app = App::new(|server| server);
     let body = |stream: bool| {

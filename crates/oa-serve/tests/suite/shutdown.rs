@@ -12,8 +12,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::app::{App, agent, text};
 
+/// The time begins again when a viewer comes back and leaves.
 #[tokio::test(start_paused = true)]
-async fn a_run_goes_on_without_readers_for_a_time_only() {
+async fn run_without_viewers_is_stopped() {
     let mut limits = ServeLimits::default();
     limits.unread_run = Duration::from_secs(10);
     let app = App::new(|server| server.limits(limits));
@@ -38,7 +39,7 @@ async fn a_run_goes_on_without_readers_for_a_time_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_end_within_the_limit_when_the_server_shuts_down() {
+async fn shutdown_ends_runs_within_the_limit() {
     let mut limits = ServeLimits::default();
     limits.shutdown = Duration::from_secs(5);
     let app = App::new(|server| server.limits(limits));
@@ -64,7 +65,7 @@ async fn runs_end_within_the_limit_when_the_server_shuts_down() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_saves_what_was_there() {
+async fn shutdown_saves_partial_answers() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let mut limits = ServeLimits::default();
     limits.shutdown = Duration::from_millis(100);
@@ -110,8 +111,9 @@ async fn a_server_that_is_told_to_stop_saves_what_was_there() {
     assert!(session.messages[1].interrupted && session.messages[1].text().starts_with("tick"));
 }
 
+/// A server on a loopback address accepts only local names as hosts.
 #[tokio::test]
-async fn other_machines_are_served_with_a_token_only_and_other_names_never_on_loopback() {
+async fn public_addresses_need_a_token() {
     let agent = || agent().build().expect("the options are valid");
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("there is a port");
     let refused = AgentServer::new(agent()).serve_until(listener, async {}).await;

@@ -34,7 +34,7 @@ async fn send(addr: SocketAddr, start: &str) -> String {
 const WHOLE: &str = "GET /api/agent HTTP/1.0\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test]
-async fn a_request_that_does_not_arrive_ends() {
+async fn slow_requests_time_out() {
     let addr = served(|limits| limits.request = Duration::from_millis(300)).await;
     let head = send(addr, "POST /api/conversations HTTP/1.1\r\nhost: loc");
     let body = send(
@@ -51,7 +51,7 @@ async fn a_request_that_does_not_arrive_ends() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded_and_others_wait() {
+async fn connections_beyond_the_limit_wait() {
     let addr = served(|limits| limits.connections = 2).await;
     let mut held = Vec::new();
     for _ in 0..2 {

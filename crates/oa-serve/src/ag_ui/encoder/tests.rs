@@ -12,7 +12,7 @@ fn run(state: Value) -> RunStream<RunEvents> {
 }
 
 #[test]
-fn a_turn_with_everything() {
+fn every_event_is_encoded() {
     insta::assert_snapshot!(lines(&encode(&mut run(Value::Null), everything())));
 }
 
@@ -20,7 +20,7 @@ proptest! {
     /// The client's verifier finds nothing: what is opened is closed, ids of messages are used once, a call has one
     /// result, and nothing follows the end.
     #[test]
-    fn the_client_accepts_each_turn(events in turn()) {
+    fn client_accepts_each_turn(events in turn()) {
         let mut run = run(Value::Null);
         let mut sent = encode(&mut run, events.clone());
         prop_assert!(run.is_over());
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn state_is_merged_into_that_of_the_front_end() {
+fn state_snapshots_are_merged() {
     let (mut run, mut out) = (run(json!({"title": "Draft", "pages": 2})), Vec::new());
     run.writer.state(&json!({"title": "Report"}), &mut out);
     assert_eq!(run.writer.state, json!({"title": "Report", "pages": 2}));

@@ -8,7 +8,7 @@ fn input(mut body: Value) -> RunInput {
 }
 
 #[test]
-fn a_result_of_a_front_end_tool_continues_the_thread() {
+fn front_end_result_continues_the_thread() {
     let call = json!({"id": "c", "type": "function", "function": {"name": "pick", "arguments": "{\"a\":"}});
     let input = input(json!({"messages": [
         {"id": "1", "role": "user", "content": "hi"},
@@ -22,7 +22,7 @@ fn a_result_of_a_front_end_tool_continues_the_thread() {
 }
 
 #[test]
-fn an_interrupt_is_answered_by_a_clear_yes_alone() {
+fn only_approved_true_approves() {
     let answer = |status: &str, payload: Value| json!({"interruptId": "i", "status": status, "payload": payload});
     let input = input(json!({
         "messages": [{"id": "1", "role": "user", "content": "hi"}],
@@ -37,7 +37,7 @@ fn an_interrupt_is_answered_by_a_clear_yes_alone() {
 }
 
 #[test]
-fn context_is_told_to_the_model() {
+fn context_items_reach_the_model() {
     let input = input(json!({
         "messages": [{"id": "1", "role": "user", "content": [{"type": "text", "text": "hi"}]}],
         "context": [{"description": "time", "value": "noon"}],

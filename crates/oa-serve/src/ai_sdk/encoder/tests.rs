@@ -13,7 +13,7 @@ fn stream() -> RunStream<MessageWriter> {
 }
 
 #[test]
-fn a_turn_with_everything() {
+fn every_event_is_encoded() {
     insta::assert_snapshot!(lines(&encode(&mut stream(), everything())));
 }
 
@@ -21,7 +21,7 @@ proptest! {
     /// A front end never sees a part that stays open, an output without its call or a second one, or anything behind the
     /// end.
     #[test]
-    fn the_client_accepts_each_turn(events in turn()) {
+    fn client_accepts_each_turn(events in turn()) {
         let mut stream = stream();
         let mut chunks = encode(&mut stream, events.clone());
         prop_assert!(stream.is_over());
@@ -80,8 +80,9 @@ proptest! {
     }
 }
 
+/// A stream that ends cleanly would pass for a complete answer.
 #[test]
-fn a_gap_is_an_error_and_not_a_clean_end() {
+fn gap_fails_the_stream() {
     let (mut stream, mut out) = (stream(), Vec::new());
     stream.write(View::Gap, &mut out);
     assert!(stream.is_over() && String::from_utf8_lossy(&out).contains("\"type\":\"error\""));

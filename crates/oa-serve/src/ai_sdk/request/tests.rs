@@ -8,8 +8,9 @@ fn user(text: &str) -> Value {
     json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
+/// Each step of an assistant message becomes an answer and the results of its calls.
 #[test]
-fn an_assistant_message_is_one_message_for_each_step_and_its_results() {
+fn steps_become_separate_messages() {
     let call = |id: &str, state: &str| json!({"type": "tool-add", "toolCallId": id, "state": state, "input": {"a": 1}, "output": 2});
     let parts = json!([
         {"type": "step-start"}, {"type": "text", "text": "First."}, call("1", "output-available"),
@@ -28,7 +29,7 @@ fn an_assistant_message_is_one_message_for_each_step_and_its_results() {
 }
 
 #[test]
-fn only_a_clear_yes_is_an_approval() {
+fn only_approved_true_approves() {
     for (approved, expected) in
         [(json!(true), true), (json!("true"), false), (json!(1), false), (json!(null), false)]
     {
@@ -46,7 +47,7 @@ fn only_a_clear_yes_is_an_approval() {
 }
 
 #[test]
-fn what_a_client_sends_is_bounded() {
+fn requests_are_bounded() {
     let limits = ServeLimits { messages: 2, parts: 2, ..ServeLimits::default() };
     let read = |body: Value| {
         read(body.to_string().as_bytes(), &limits).map_err(|error| error.status.as_u16())

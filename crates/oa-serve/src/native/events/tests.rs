@@ -16,7 +16,7 @@ use crate::seat::Seat;
 use crate::tests::sample_turn::{everything, turn};
 
 #[test]
-fn every_frame() {
+fn every_event_is_encoded() {
     let prompt = ConversationEvent::Prompt {
         text: "Look:\ndata: [DONE]".to_owned(),
         images: vec!["data:image/png;base64,AAAA".to_owned()],
@@ -179,7 +179,7 @@ proptest! {
     /// However often viewers lose their connection, and wherever they go on: in the end all of them know the same, in
     /// order, with nothing missing and nothing twice.
     #[test]
-    fn viewers_that_come_and_go_know_everything(
+    fn reconnecting_viewers_miss_nothing(
         runs in prop::collection::vec(turn(), 1..4),
         fates in prop::collection::vec((0..4_u8, 1..6_usize), 1..80),
         kept in prop_oneof![Just(10_000_usize), 1..40_usize],

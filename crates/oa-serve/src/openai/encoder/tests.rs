@@ -38,7 +38,7 @@ fn collected(events: &[ConversationEvent]) -> String {
 }
 
 #[test]
-fn a_whole_completion_has_no_refused_answer() {
+fn whole_completions_omit_refused_answers() {
     let agent = |event| ConversationEvent::Agent(event);
     let block = |text: &str| agent(AgentEvent::Block(ContentBlock::Text(TextBlock::new(text))));
     let mut whole = Whole::new(head());
@@ -56,7 +56,7 @@ fn a_whole_completion_has_no_refused_answer() {
 }
 
 #[test]
-fn a_turn_with_everything() {
+fn every_event_is_encoded() {
     insta::assert_snapshot!(lines(&encode(
         &mut RunStream::new(Chunks::new(head(), true)),
         everything()
@@ -66,7 +66,7 @@ fn a_turn_with_everything() {
 proptest! {
     /// Chunks have one id, one finish reason and the text of the turn; a whole completion says the same.
     #[test]
-    fn the_client_accepts_each_turn(events in turn()) {
+    fn client_accepts_each_turn(events in turn()) {
         let mut chunks = RunStream::new(Chunks::new(head(), false));
         let mut sent = encode(&mut chunks, events.clone());
         prop_assert!(chunks.is_over());

@@ -7,7 +7,7 @@ fn completion(messages: Value) -> Completion {
 }
 
 #[test]
-fn thinking_that_a_front_end_sends_back_is_removed() {
+fn think_tags_are_removed() {
     for (text, expected) in [
         ("<think>hm</think>\n\nHello", "Hello"),
         (" <think>a</think> <think>b</think>Hi", "Hi"),
@@ -19,7 +19,7 @@ fn thinking_that_a_front_end_sends_back_is_removed() {
 }
 
 #[test]
-fn instructions_may_stand_behind_the_prompt() {
+fn system_message_may_follow_the_prompt() {
     let completion = completion(json!([
         {"role": "user", "content": "hi"}, {"role": "system", "content": "Be brief."},
     ]));
@@ -27,8 +27,9 @@ fn instructions_may_stand_behind_the_prompt() {
     assert_eq!(completion.turn.history[0].text(), "Be brief.");
 }
 
+/// The hash of the messages before the answered calls is the one that the request before had.
 #[test]
-fn the_next_request_names_the_messages_that_were_asked_with() {
+fn results_match_the_request_they_answer() {
     let hasher = RandomState::new();
     let read = |messages: Value| {
         let body = json!({"model": "agent", "messages": messages});

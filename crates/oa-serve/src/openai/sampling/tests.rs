@@ -14,7 +14,7 @@ fn applied(members: &Value, agent: &ChatParameters) -> ChatParameters {
 }
 
 #[test]
-fn each_parameter_acts() {
+fn each_parameter_is_applied() {
     let to = applied(
         &json!({
             "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "max_completion_tokens": 50, "stop": ["a", "b"],
@@ -32,7 +32,7 @@ fn each_parameter_acts() {
 }
 
 #[test]
-fn what_cannot_act_is_refused_by_its_name() {
+fn invalid_parameters_are_named() {
     for (name, value) in [
         ("temperature", json!(3)),
         ("temperature", json!("hot")),
@@ -65,7 +65,7 @@ fn what_cannot_act_is_refused_by_its_name() {
 proptest! {
     /// A client never lifts a limit of the agent, and whoever sets nothing changes nothing.
     #[test]
-    fn limits_of_the_agent_hold(
+    fn agent_limits_hold(
         own in prop::option::of(1_u32..100), asked in prop::option::of(1_u32..100), stop in "[a-c]", asked_stop in "[a-c]",
         temperature in prop::option::of(0.0_f32..2.0), seed in prop::option::of(0_u64..9),
     ) {
@@ -87,7 +87,7 @@ proptest! {
 
     /// Any JSON is read or refused.
     #[test]
-    fn nothing_panics(name in "temperature|top_p|max_tokens|stop|seed|n|response_format|tool_choice", value in any_json()) {
+    fn any_json_is_read_or_refused(name in "temperature|top_p|max_tokens|stop|seed|n|response_format|tool_choice", value in any_json()) {
         if let Err(refusal) = read(&json!({&*name: value})) {
             prop_assert_eq!(refusal.param, Some(&*name));
         }
