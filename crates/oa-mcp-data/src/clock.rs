@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_a_request_and_progress_extends_it() {
+    fn progress_extends_only_the_idle_timeout() {
         let mut clock = CallClock::new(PATIENCE, secs(5));
         assert_eq!(clock.deadline(), Some((secs(65), Expired::Silence)));
         clock.beat(secs(50));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_stops_both_limits() {
+    fn pause_stops_both_timeouts() {
         let mut clock = CallClock::new(PATIENCE, secs(0));
         clock.set_paused(true, secs(50));
         assert_eq!(clock.deadline(), None);

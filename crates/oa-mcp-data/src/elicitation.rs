@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_does_not_match_is_not_sent() {
+    fn mismatched_answer_is_an_error() {
         let question = question(&json!({ "name": { "type": "string" } }));
         let answer = question.answer(ElicitationAnswer::Accept(json!({ "name": "Ada" })));
         assert_eq!(answer, Ok(json!({ "action": "accept", "content": { "name": "Ada" } })));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_data_for_hooks() {
+    fn questions_round_trip_through_json() {
         let question = question(&json!({ "name": { "type": "string" } }));
         let data = serde_json::to_value(&question).unwrap();
         assert_eq!(data["mode"], "form");

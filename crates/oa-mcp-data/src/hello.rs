@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_answers_tell_the_same() {
+    fn handshake_and_discovery_read_alike() {
         let capabilities = json!({ "tools": { "listChanged": true }, "prompts": {} });
         let mut answer = json!({ "capabilities": capabilities, "instructions": "Be very kind." });
         answer["protocolVersion"] = "2025-03-26".into();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_named() {
+    fn unsupported_versions_are_named() {
         let of = |answer: &Value| {
             let handshake = Hello::of_handshake(answer, &Secrets::new(), 7).unwrap_err();
             (handshake, Hello::of_discovery(answer, &Secrets::new(), 7).unwrap_err())

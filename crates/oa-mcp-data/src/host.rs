@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_offered_that_was_not_set() {
+    fn only_configured_capabilities_are_offered() {
         let limits = QuestionLimits { text_bytes: 1_000, schema_bytes: 1_000, tokens: 9 };
         let host = |offers| Host::new("s", "s", limits, offers);
         let bare = host(Offers::default());

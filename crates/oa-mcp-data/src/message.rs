@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_becomes_blocks_and_the_rest_is_named() {
+    fn unsupported_content_becomes_a_note() {
         let message = json!({ "role": "user", "content": [
             { "type": "text", "text": "a" },
             { "type": "image", "mimeType": "image/png", "data": "QUJD" },

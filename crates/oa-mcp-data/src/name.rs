@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_readable_where_they_can_be() {
+    fn plain_names_are_kept() {
         assert_eq!(tool_name("github", "create_issue"), "github__create_issue");
         assert_eq!(tool_name("", "echo"), "echo");
         assert_eq!(tool_name("my server", "a-b"), "my_server__a-b");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_random_names_are_valid_and_all_different() {
+    fn random_names_are_valid_and_unique() {
         // A generator of the same names each time.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = move |below: usize| {

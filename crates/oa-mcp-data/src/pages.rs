@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_told() {
+    fn malformed_page_is_an_error() {
         let mut pages = Pages::new("prompts", 1);
         let error = pages.take(json!({ "prompts": 5 }), &Secrets::new()).unwrap_err();
         assert!(error.starts_with("the answer is not a list of prompts"), "{error}");

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_in_use_are_plain() {
+    fn common_patterns_are_plain() {
         for pattern in [
             "^[a-z]+$",
             "[a-z]+",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_server_may_fail_on_is_not() {
+    fn unsupported_patterns_are_rejected() {
         for pattern in [
             "",
             "^",
@@ -226,13 +226,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pattern_is_a_panic(pattern in r"[\[\](){}|*+?^$\\.,:a-c0-9-]{0,40}|.{0,40}") {
+        fn is_plain_never_panics(pattern in r"[\[\](){}|*+?^$\\.,:a-c0-9-]{0,40}|.{0,40}") {
             let _ = is_plain(&pattern);
         }
 
         /// The reading of nested groups twice must not be exponential.
         #[test]
-        fn groups_in_groups_are_read_in_time(depth in 0..40_usize, times in 1..3_u32) {
+        fn nested_groups_are_read_in_bounded_time(depth in 0..40_usize, times in 1..3_u32) {
             let close = format!("){{{times}}}");
             let pattern = format!("{}a{}", "(".repeat(depth), close.repeat(depth));
             let is_plain = is_plain(&pattern);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_that_of_what_is_offered() {
+    fn hash_covers_everything_that_is_offered() {
         let known = tool_hash(&tool());
         assert_eq!(known.len(), 64);
         let mut same = tool();
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn different_descriptions_have_different_hashes(one in any::<String>(), other in any::<String>()) {
+        fn hashes_differ_with_the_description(one in any::<String>(), other in any::<String>()) {
             let of = |text: &str| tool_hash(&json!({ "name": "a", "description": text }));
             prop_assert_eq!(of(&one) == of(&other), one == other);
         }

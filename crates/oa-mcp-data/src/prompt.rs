@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_prompt_is_messages() {
+    fn filled_prompt_has_its_messages() {
         let said = json!({ "role": "user", "content": { "type": "text", "text": "Hi." } });
         let filled = FilledPrompt::read(&json!({ "messages": [said] })).unwrap();
         assert_eq!(filled.messages, [Message::user("Hi.")]);

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_model_servers_refuse_is_left_out() {
+    fn rejected_keywords_are_left_out() {
         let of = |schema: Value| {
             repaired(&json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
         };
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_are_not_followed_lead_to_definitions() {
+    fn rejected_references_become_definitions() {
         let tree = json!({
             "type": "object",
             "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
@@ -365,7 +365,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_repaired_schema_stays_as_it_is(schema in any_schema()) {
+        fn repair_is_idempotent(schema in any_schema()) {
             let once = repaired(&schema);
             prop_assert_eq!(&repaired(&once), &once);
             let text = once.to_string();

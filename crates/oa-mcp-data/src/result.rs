@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_structure_are_never_both_sent() {
+    fn structured_content_replaces_equal_text() {
         let text = |text: &str| json!({ "type": "text", "text": text });
         assert_eq!(check(&json!({ "content": [text("a")] })), Ok(json!("a")));
         assert_eq!(check(&json!({ "content": [text("a"), text("b")] })), Ok(json!("a\nb")));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_attached_in_order_and_leave_no_text() {
+    fn images_are_attached_in_order() {
         let blocks = json!([
             { "type": "text", "text": "before" },
             block("image", "image/png", "QUJD"),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn media_that_cannot_be_attached_are_named_and_emitted_but_never_text() {
+    fn other_media_are_emitted_with_a_note() {
         let data = "QUJD".repeat(1_000);
         for (of, mime, data, expected) in [
             ("audio", "audio/wav", &*data, "[audio/wav, 3 KiB]"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_over_the_limit_is_named_with_the_reason() {
+    fn image_over_the_limit_becomes_a_note() {
         let one = block("image", "image/png", "QUJD");
         let blocks = vec![one.clone(); ToolContext::MAX_IMAGES + 1];
         let (text, images, emitted) = read_all(json!(blocks), false);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_notes_instead_of_images() {
+    fn error_results_attach_no_images() {
         let one = block("image", "image/png", "QUJD");
         let blocks = json!([{ "type": "text", "text": "the page is broken" }, one]);
         let (text, images, emitted) = read_all(blocks, true);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_tools_are_errors_with_their_text() {
+    fn tool_errors_keep_their_text() {
         let failed =
             json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true });
         assert_eq!(check(&failed), Err("no such file".to_owned()));

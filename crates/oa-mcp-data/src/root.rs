@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_is_a_file_uri_with_a_name() {
+    fn roots_are_file_uris_with_names() {
         let root = |path: &str| Root::new(Path::new(path)).to_json();
         assert_eq!(root("/srv/shared"), json!({ "uri": "file:///srv/shared", "name": "shared" }));
         assert_eq!(

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_sorted_by_their_kind() {
+    fn results_are_classified_by_type() {
         for result in [json!({ "content": [] }), json!({ "resultType": "complete" }), json!([1])] {
             let read = CallReply::read("tools/call", result.clone());
             assert_eq!(read, Ok(CallReply::Complete(result)));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_ends_the_request_before_anybody_is_asked() {
+    fn malformed_questions_are_rejected() {
         assert_eq!(
             fails(&json!([form()]), &json!("x")),
             "the server's inputRequests is not an object"
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_is_reached() {
+    fn exceeded_limits_are_errors() {
         let three = json!({ "a": form(), "b": form(), "c": form() });
         assert_eq!(
             fails(&three, &Value::Null),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_wants_time_is_given_more_each_time() {
+    fn rounds_without_questions_back_off() {
         let mut rounds = Rounds::new(RoundLimits { rounds: 99, ..LIMITS });
         let mut wait = |requests: &Value| {
             begin(&mut rounds, requests, &json!("x")).unwrap().wait().as_millis()
@@ -387,7 +387,7 @@ mod tests {
         /// Each request says the answers of the round before it, by the server's names, and its state byte for byte; and
         /// nothing of an earlier round.
         #[test]
-        fn a_request_says_exactly_the_round_before_it(
+        fn request_has_only_the_last_round(
             names in prop::collection::vec(prop::collection::btree_set(".{0,8}", 0..5), 1..5),
             states in prop::collection::vec(prop::option::of(".{0,20}"), 5),
         ) {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_capped_and_wishes_are_kept() {
+    fn tokens_are_capped_and_settings_kept() {
         let request = read(&json!({
             "messages": [
                 { "role": "user", "content": [
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_cannot_read_is_refused() {
+    fn unsupported_requests_are_refused() {
         let of = |params: Value| read(&params).unwrap_err();
         assert_eq!(of(json!({})), "it has no messages");
         assert_eq!(of(json!({ "messages": [], "maxTokens": 1 })), "it has no messages");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_why_it_ended() {
+    fn stop_reasons_are_mapped() {
         let mut sampled = Sampled::new("small", "Hi.");
         assert_eq!(sampled.to_result()["stopReason"], "endTurn");
         assert_eq!(sampled.to_result()["content"], json!({ "type": "text", "text": "Hi." }));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_is_left_out_and_names_are_kept() {
+    fn meta_keywords_are_removed_but_not_names() {
         let schema = json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "properties": {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_break_a_request_are_refused_alone() {
+    fn unusable_schemas_are_rejected() {
         let refused = |schema: Value| read(&schema, SchemaForm::AsIs).err().unwrap_or_default();
         assert!(refused(json!([])).contains("not an object"));
         assert!(refused(json!({ "type": "string" })).contains("does not describe an object"));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_refers_to_itself_is_offered_but_has_no_portable_form() {
+    fn recursive_schema_has_no_portable_form() {
         let tree = json!({
             "type": "object",
             "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strict_form_is_taken_where_there_is_one() {
+    fn strict_form_falls_back_to_portable() {
         let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
         let strict = read(&plain, SchemaForm::Strict);
         assert_eq!(strict.map(|schema| schema["additionalProperties"].clone()), Ok(json!(false)));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in_once_and_by_name() {
+    fn variables_are_not_expanded_again() {
         assert_eq!(check("Bearer ${KEY}"), "Bearer ${KEY}-sk-canary");
         assert_eq!(check("${env:KEY}/${KEY}"), "${KEY}-sk-canary/${KEY}-sk-canary");
         assert_eq!(check("${OTHER:-none}"), "none");

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_name_the_server() {
+    fn config_errors_name_the_server() {
         let fails = |text: &str| Servers::from_json(text, |_| None).unwrap_err().to_string();
         assert_eq!(fails("{"), "the configuration is not valid JSON (line 1)");
         assert_eq!(fails("{}"), "the configuration has no `mcpServers` object");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_come_in_the_order_of_the_file_without_the_disabled() {
+    fn disabled_servers_are_left_out() {
         let text = r#"{ "servers": {
             "zeta": { "command": "z", "autoApprove": ["x"], "timeout": 60 },
             "off": { "command": "o", "disabled": true },

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_content_and_errors_are_words() {
+    fn results_become_content_blocks() {
         let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
         assert_eq!(read(&json!("a"), Outcome::Ok), Ok(text("a")));
         assert_eq!(read(&Value::Null, Outcome::Ok), Ok(text("")));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn images_stand_beside_the_text() {
+    fn images_become_content_blocks() {
         let images = [
             ImageBlock::from_url("data:image/png;base64,QUJD").unwrap(),
             ImageBlock::from_url("https://example.org/a.png").unwrap(),

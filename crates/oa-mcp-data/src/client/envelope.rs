@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_says_which_version_it_is_of() {
+    fn version_comes_from_the_metadata() {
         let read =
             |method: &str, params: &Value| Envelope::read(&json!(1), method, params, Origin::Lines);
         assert_eq!(read("tools/list", &json!({})), Envelope::None);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_what_the_body_says() {
+    fn headers_must_match_the_body() {
         let read = |mirrors: &Mirrors, name: &str| {
             let mut params = params(STATELESS);
             params["name"] = name.into();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_and_a_server_understand_each_other() {
+    fn enclosed_params_are_read_back() {
         let client = json!({ "name": "test", "version": "0" });
         for name in ["echo", "Hello, 世界", " padded ", "=?base64?eA==?=", "a\nb", ""] {
             let params = json!({ "name": name, "_meta": { "progressToken": 1 } });
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_matches_the_vectors_of_the_rfc() {
+    fn base64_matches_the_rfc_vectors() {
         for (text, encoded) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_bounded_and_a_change_is_never_lost() {
+    fn full_journal_keeps_the_tools_change() {
         let mut journal = Journal::default();
         journal.tools_changed();
         for line in 0..1_000 {
@@ -96,7 +96,7 @@ mod tests {
     proptest! {
         /// Wherever a reader stops and begins again, it sees each line once, in order, and each change.
         #[test]
-        fn readers_miss_nothing_that_is_kept(
+        fn readers_see_each_entry_once(
             events in prop::collection::vec((any::<bool>(), any::<bool>()), 0..100),
         ) {
             let mut journal = Journal::default();

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         let request = |id: Value| Incoming::Request { id, method: "m".into(), params: json!([1]) };
         assert_eq!(one(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#), request(json!(1)));
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_answered_without_an_id() {
+    fn unreadable_input_gets_a_null_id() {
         let refused = |text: &str| -> Value {
             serde_json::from_str(&read(text.as_bytes(), 4).unwrap_err()).unwrap()
         };
@@ -216,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_never_counted_too_low(texts in proptest::collection::vec(".{0,8}", 0..8), depth in 0..8_usize) {
+        fn value_count_is_an_upper_bound(texts in proptest::collection::vec(".{0,8}", 0..8), depth in 0..8_usize) {
             let mut value = json!({ "a": texts, "b": {}, "c": [] });
             for _ in 0..depth {
                 value = json!([value, 1, { "d": null }]);
@@ -225,7 +225,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn read_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = read(&bytes, 16);
         }
     }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_sessions_end_and_busy_ones_do_not() {
+    fn idle_sessions_expire_unless_busy() {
         let start = Instant::now();
         let mut sessions = ClientSessions::new(3, IDLE);
         sessions.add("a".into(), 0, start, is_busy).unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_takes_the_place_of_the_longest_idle() {
+    fn new_session_evicts_the_longest_idle() {
         let start = Instant::now();
         let second = |count: u64| start + Duration::from_secs(count);
         let mut sessions = ClientSessions::new(2, IDLE);
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_are_never_more_than_the_limit(
+        fn session_count_stays_within_the_limit(
             steps in proptest::collection::vec((0..8_u32, 0..8_u32, 0..40_u64), 0..100),
         ) {
             let mut now = Instant::now();

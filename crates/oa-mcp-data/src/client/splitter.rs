@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_blank_ones_left_out() {
+    fn long_and_blank_lines_are_skipped() {
         let line = |text: &str| InputLine::Whole(text.as_bytes().to_vec());
         let lines = split(&[b"ab\n \r\n\nabcd\nabc\ne"], 3);
         assert_eq!(lines, [line("ab"), InputLine::TooLong, line("abc"), line("e")]);
@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_make_no_difference(text in "[ab\n ]{0,40}", cuts in proptest::collection::vec(0..40_usize, 0..6)) {
+        fn lines_do_not_depend_on_chunks(text in "[ab\n ]{0,40}", cuts in proptest::collection::vec(0..40_usize, 0..6)) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.extend([0, bytes.len()]);

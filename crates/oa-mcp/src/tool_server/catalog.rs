@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_are_described_with_what_they_promise() {
+    fn tool_hints_follow_category_and_caching() {
         let nothing = |_| ready(Ok(Value::Null));
         let of_sum = json!({ "properties": { "sum": { "type": "integer" } } });
         let registry = Registry::from_tools([

@@ -22,7 +22,7 @@ async fn call(tool: &dyn Tool, input: Value) -> Result<Value, String> {
 }
 
 #[tokio::test]
-async fn memory_is_flat_over_many_calls_and_bounded_for_huge_answers() {
+async fn memory_stays_flat_and_bounded() {
     let mut limits = oa_mcp::Limits::default();
     limits.restarts = 100;
     limits.restart_delay = std::time::Duration::from_millis(1);

@@ -24,7 +24,7 @@ async fn tools_of_a_server_are_ordinary_tools() {
 }
 
 #[tokio::test]
-async fn an_executor_runs_them_side_by_side() {
+async fn executor_runs_calls_in_parallel() {
     let connected = connect(scripted("plain")).await.unwrap();
     let registry = Registry::from_tools(connected.tools()).unwrap();
     let calls = (0..20)
@@ -38,12 +38,12 @@ async fn an_executor_runs_them_side_by_side() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn progress_is_in_order_and_before_the_result_on_eight_threads() {
+async fn progress_keeps_order_on_eight_threads() {
     bursts_of_progress().await;
 }
 
 #[tokio::test]
-async fn progress_is_in_order_and_before_the_result_on_one_thread() {
+async fn progress_keeps_order_on_one_thread() {
     bursts_of_progress().await;
 }
 
@@ -66,8 +66,9 @@ async fn bursts_of_progress() {
     connected.close().await;
 }
 
+/// A call without progress ends at the timeout, and the server is told.
 #[tokio::test]
-async fn progress_extends_a_call_and_silence_ends_it() {
+async fn progress_resets_the_idle_timeout() {
     let server = scripted("plain").call_timeout(Duration::from_millis(400));
     let connected = connect(server).await.unwrap();
     let (cx, _) = listening();
@@ -81,7 +82,7 @@ async fn progress_extends_a_call_and_silence_ends_it() {
 }
 
 #[tokio::test]
-async fn a_call_has_an_end_however_much_progress_it_makes() {
+async fn total_timeout_ignores_progress() {
     let server = scripted("plain").max_call_time(Duration::from_millis(500));
     let connected = connect(server).await.unwrap();
     let (cx, _) = listening();
@@ -91,7 +92,7 @@ async fn a_call_has_an_end_however_much_progress_it_makes() {
 }
 
 #[tokio::test]
-async fn an_interrupt_and_a_drop_reach_the_server() {
+async fn interrupts_and_drops_reach_the_server() {
     let connected = connect(scripted("plain")).await.unwrap();
     let cancel = Cancel::new();
     let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
@@ -114,7 +115,7 @@ async fn an_interrupt_and_a_drop_reach_the_server() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_a_call_that_waits_for_its_server() {
+async fn interrupt_ends_the_wait_for_a_restart() {
     let mut limits = oa_mcp::Limits::default();
     limits.restart_delay = Duration::from_secs(50);
     let connected = connect(scripted("plain").limits(limits)).await.unwrap();
@@ -133,7 +134,7 @@ async fn an_interrupt_ends_a_call_that_waits_for_its_server() {
 }
 
 #[tokio::test]
-async fn closing_waits_for_no_server_that_is_being_started() {
+async fn close_aborts_a_pending_restart() {
     let mut limits = oa_mcp::Limits::default();
     limits.restart_delay = Duration::from_secs(50);
     let connected = connect(scripted("plain").limits(limits)).await.unwrap();
@@ -151,7 +152,7 @@ async fn closing_waits_for_no_server_that_is_being_started() {
 }
 
 #[tokio::test]
-async fn errors_of_the_protocol_are_words_for_the_model() {
+async fn protocol_errors_are_worded_for_the_model() {
     let connected = connect(scripted("plain")).await.unwrap();
     assert_eq!(
         call(&connected, "refuse").await,
@@ -161,7 +162,7 @@ async fn errors_of_the_protocol_are_words_for_the_model() {
 }
 
 #[tokio::test]
-async fn logs_go_to_their_receiver_without_secrets() {
+async fn log_callback_gets_masked_lines() {
     let (sender, mut logs) = tokio::sync::mpsc::unbounded_channel();
     let server = scripted("plain").on_log(move |level, text| {
         let _ = sender.send(format!("{level}: {text}"));
@@ -173,7 +174,7 @@ async fn logs_go_to_their_receiver_without_secrets() {
 }
 
 #[tokio::test]
-async fn no_debug_text_has_a_key() {
+async fn debug_output_has_no_key() {
     let connected = connect(scripted("plain")).await.unwrap();
     let all = format!(
         "{connected:?} {:?} {:?}",

@@ -248,7 +248,7 @@ async fn reading(connected: &Connected) {
 }
 
 #[tokio::test]
-async fn the_reference_server_as_a_child() {
+async fn reference_server_over_stdio() {
     let Some(folder) = folder() else { return };
     let server = McpServer::stdio("e", SCRIPT)
         .args([&*folder.to_string_lossy(), "stdio"])
@@ -293,7 +293,7 @@ async fn the_reference_server_as_a_child() {
 }
 
 #[tokio::test]
-async fn the_reference_server_at_a_url() {
+async fn reference_server_over_http() {
     let Some(folder) = folder() else { return };
     let (mut child, server) = over_http(&folder).await;
     let connected = connect(server).await;

@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
+async fn start_failures_include_the_last_stderr() {
     let missing = connect(McpServer::stdio("s", "no-such-program").required()).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Connect);
     assert!(missing.to_string().starts_with("s: cannot start no-such-program"), "{missing}");
@@ -23,8 +23,9 @@ async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
     assert_eq!(died.to_string(), expected);
 }
 
+/// Servers that start beside it do not wait for it.
 #[tokio::test]
-async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
+async fn hanging_start_ends_at_its_timeout() {
     let hangs = scripted("hang").connect_timeout(Duration::from_millis(700));
     let good = McpServer::stdio("good", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
     let error = connect(hangs.clone()).await.unwrap_err();
@@ -60,7 +61,7 @@ async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
+async fn next_call_restarts_a_dead_server() {
     let connected = connect(scripted("plain")).await.unwrap();
     let start = Instant::now();
     let died = call(&connected, "die").await.unwrap_err();
@@ -75,9 +76,9 @@ async fn a_server_that_dies_in_a_call_is_started_again_by_the_next() {
     connected.close().await;
 }
 
-/// It lives, and its output is open.
+/// The server keeps running, and its output stays open.
 #[tokio::test]
-async fn a_server_that_closes_its_input_is_started_again() {
+async fn server_with_closed_input_is_restarted() {
     let hello = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}"#;
     let script = format!(
         r#"answer() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')" "$1"; }}
@@ -98,9 +99,9 @@ esac; done"#
     connected.close().await;
 }
 
-/// A call that begins as the server dies ends with it, and does not wait for its time.
+/// A call that begins as the server dies fails with it instead of waiting for its timeout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn calls_that_begin_as_the_server_dies_end_at_once() {
+async fn calls_that_race_a_crash_never_hang() {
     let server = scripted("plain").call_timeout(Duration::from_secs(600));
     let limits = with_limits(|limits| {
         (limits.restarts, limits.restart_delay) = (usize::MAX, Duration::ZERO);
@@ -132,7 +133,7 @@ async fn restarts_are_bounded() {
 }
 
 #[tokio::test]
-async fn garbage_is_skipped_counted_and_bounded() {
+async fn garbage_lines_are_skipped_and_bounded() {
     let connected = connect(scripted("greeting")).await.unwrap();
     assert_eq!(call(&connected, "garbage").await, Ok(json!("after garbage")));
     let warnings = connected.connection("s").unwrap().warnings();
@@ -152,7 +153,7 @@ async fn garbage_is_skipped_counted_and_bounded() {
 }
 
 #[tokio::test]
-async fn messages_and_lines_without_end_are_bounded() {
+async fn oversized_messages_end_the_connection() {
     let server = scripted("plain").limits(with_limits(|limits| limits.message_bytes = 100_000));
     let connected = connect(server).await.unwrap();
     let (cx, _) = listening();
@@ -169,7 +170,7 @@ async fn messages_and_lines_without_end_are_bounded() {
 }
 
 #[tokio::test]
-async fn answers_of_a_wrong_shape_are_told_and_nothing_hangs() {
+async fn malformed_answers_fail_their_call() {
     let connected = connect(scripted("plain")).await.unwrap();
     assert_eq!(
         call(&connected, "both").await,
@@ -214,7 +215,7 @@ async fn three_silent_calls_restart_the_server() {
 }
 
 #[tokio::test]
-async fn a_call_is_repeated_only_if_a_trusted_server_calls_it_idempotent() {
+async fn retries_need_a_trusted_idempotent_hint() {
     let silent = || scripted("idempotent").call_timeout(Duration::from_millis(200));
     let retryable = async |server: McpServer, what: &str| {
         let connected = connect(server).await.unwrap();
@@ -232,7 +233,7 @@ async fn a_call_is_repeated_only_if_a_trusted_server_calls_it_idempotent() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_refused_with_both() {
+async fn unknown_protocol_version_is_rejected() {
     let error = connect(scripted("old")).await.unwrap_err();
     let expected = "s: the server speaks version 1999-01-01 of the protocol, not 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
     assert_eq!(error.to_string(), expected);
@@ -240,7 +241,7 @@ async fn an_unknown_version_is_refused_with_both() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_of_error_output_stop_nothing() {
+async fn large_stderr_does_not_block_the_server() {
     let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let server = scripted("plain").on_stderr(move |line| {
         let _ = sender.send(line.len());
@@ -256,7 +257,7 @@ async fn ten_megabytes_of_error_output_stop_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_may_not_ask_the_model() {
+async fn sampling_is_refused_by_default() {
     let connected = connect(scripted("plain")).await.unwrap();
     let heard = call(&connected, "sample").await.unwrap();
     assert_eq!(heard, json!(r#""s" -32601 {"jsonrpc":"2.0","id":"p","result":{}}"#));
@@ -264,7 +265,7 @@ async fn a_server_may_not_ask_the_model() {
 }
 
 #[tokio::test]
-async fn a_server_may_not_ask_the_person() {
+async fn elicitation_is_refused_by_default() {
     let connected = connect(scripted("plain")).await.unwrap();
     let heard = call(&connected, "ask form").await.unwrap();
     assert!(heard.as_str().is_some_and(|heard| heard.contains("-32601")), "{heard}");
@@ -273,7 +274,7 @@ async fn a_server_may_not_ask_the_person() {
 }
 
 #[tokio::test]
-async fn late_answers_and_progress_for_nobody_are_ignored() {
+async fn late_answers_and_progress_are_ignored() {
     let server = scripted("plain").call_timeout(Duration::from_millis(200));
     let connected = connect(server).await.unwrap();
     for _ in 0..2 {
@@ -289,7 +290,7 @@ async fn late_answers_and_progress_for_nobody_are_ignored() {
 }
 
 #[tokio::test]
-async fn the_environment_has_what_was_named_and_no_more() {
+async fn child_gets_only_named_variables() {
     let connected = connect(scripted("plain")).await.unwrap();
     let names = call(&connected, "environment").await.unwrap();
     let names: Vec<&str> = names.as_str().unwrap().split(' ').collect();

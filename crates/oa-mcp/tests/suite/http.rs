@@ -156,7 +156,7 @@ pub(crate) async fn connect(server: McpServer) -> Result<Connected, Error> {
 }
 
 #[tokio::test]
-async fn a_call_over_http_and_the_whole_conversation_around_it() {
+async fn session_follows_the_protocol() {
     let (server, seen) = serve(|asked| {
         let is_first = asked.body["method"] == "initialize";
         let has_session = asked.header("mcp-session-id") == Some("one");
@@ -186,7 +186,7 @@ async fn a_call_over_http_and_the_whole_conversation_around_it() {
 }
 
 #[tokio::test]
-async fn progress_and_the_answer_come_as_events() {
+async fn event_stream_carries_progress_and_answer() {
     let (server, _) = serve(|asked| {
         (asked.what() == "events").then(|| {
             let token = &asked.body["params"]["_meta"]["progressToken"];
@@ -205,7 +205,7 @@ async fn progress_and_the_answer_come_as_events() {
 }
 
 #[tokio::test]
-async fn refusals_are_errors_with_status_and_a_masked_excerpt() {
+async fn errors_have_status_and_masked_excerpt() {
     let (server, _) = serve(|asked| {
         Some(match asked.what() {
             "403" => {
@@ -252,7 +252,7 @@ async fn refusals_are_errors_with_status_and_a_masked_excerpt() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_a_failure() {
+async fn unreachable_server_is_a_connect_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
@@ -270,7 +270,7 @@ async fn a_server_that_is_not_there_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_an_error_and_one_that_is_back_is_used_again() {
+async fn server_is_used_again_when_it_returns() {
     let is_gone = Arc::new(Mutex::new(false));
     let gone = Arc::clone(&is_gone);
     let (server, seen) = serve(move |_| {
@@ -297,7 +297,7 @@ async fn a_server_that_is_gone_is_an_error_and_one_that_is_back_is_used_again() 
 }
 
 #[tokio::test]
-async fn a_question_comes_on_the_stream_of_its_call_and_is_answered_by_a_post() {
+async fn question_belongs_to_its_streams_call() {
     let answers = Arc::new(Mutex::new(None));
     let heard = Arc::clone(&answers);
     let (server, seen) = serve(move |asked| {
@@ -341,7 +341,7 @@ async fn a_question_comes_on_the_stream_of_its_call_and_is_answered_by_a_post() 
 }
 
 #[tokio::test]
-async fn a_challenge_is_answered_with_another_key() {
+async fn unauthorized_retries_with_another_key() {
     let (server, seen) = serve(|asked| {
         let is_new = asked.header("authorization") == Some("bearer fresh-key-0123456789");
         (!is_new).then(|| {
@@ -364,7 +364,7 @@ async fn a_challenge_is_answered_with_another_key() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_forgotten_is_begun_anew_and_the_call_repeated_once() {
+async fn expired_session_repeats_the_call_once() {
     let forgets = Arc::new(Mutex::new(true));
     let (server, seen) = serve(move |asked| {
         let is_forgotten = asked.what() == "again" && std::mem::take(&mut *forgets.lock().unwrap());
@@ -392,7 +392,7 @@ async fn a_session_that_is_forgotten_is_begun_anew_and_the_call_repeated_once() 
 
 /// Calls that run at once, as those of one answer do.
 #[tokio::test]
-async fn calls_of_a_session_that_is_forgotten_are_all_repeated() {
+async fn expired_session_repeats_parallel_calls() {
     let sessions = Arc::new(Mutex::new(0));
     let (server, seen) = serve(move |asked| {
         let mut sessions = sessions.lock().unwrap();
@@ -424,7 +424,7 @@ async fn calls_of_a_session_that_is_forgotten_are_all_repeated() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_response_and_is_cancelled() {
+async fn dropped_call_is_canceled_on_the_server() {
     let (server, seen) =
         serve(|asked| (asked.what() == "silence").then(|| Answer::Silence(events(": wait\n\n"))))
             .await;
@@ -439,7 +439,7 @@ async fn a_call_that_is_dropped_ends_its_response_and_is_cancelled() {
 }
 
 #[tokio::test]
-async fn notices_of_a_changed_list_come_on_a_stream_of_their_own() {
+async fn list_changes_arrive_on_the_get_stream() {
     let lists = Arc::new(Mutex::new(0));
     let (server, _) = serve(move |asked| {
         if asked.method == "GET" {

@@ -12,7 +12,7 @@ fn names(connected: &Connected) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn resources_are_data() {
+async fn resources_and_templates_are_read() {
     let connected = connect(scripted("library")).await.unwrap();
     let connection = connected.connection("s").unwrap();
     let resources = connection.resources().await.unwrap();
@@ -70,7 +70,7 @@ async fn lists_are_bounded() {
 }
 
 #[tokio::test]
-async fn prompts_are_messages() {
+async fn prompts_are_filled_in() {
     let connected = connect(scripted("library")).await.unwrap();
     let connection = connected.connection("s").unwrap();
     let prompts = connection.prompts().await.unwrap();
@@ -83,7 +83,7 @@ async fn prompts_are_messages() {
 }
 
 #[tokio::test]
-async fn a_model_reads_resources_if_asked_for() {
+async fn resource_tools_read_for_the_model() {
     let connected = connect(scripted("library").resource_tools()).await.unwrap();
     assert_eq!(names(&connected), ["s__do", "s__echo", "s__list_resources", "s__read_resource"]);
     let list = tool(&connected, "s__list_resources").unwrap();
@@ -105,7 +105,7 @@ async fn a_model_reads_resources_if_asked_for() {
 }
 
 #[tokio::test]
-async fn a_renamed_tool_is_called_by_the_servers_name() {
+async fn renamed_tool_is_called_by_its_raw_name() {
     let connected = connect(scripted("plain").rename("echo", "say it")).await.unwrap();
     let all = names(&connected);
     assert_eq!(all[0], "s__do");
@@ -119,7 +119,7 @@ async fn a_renamed_tool_is_called_by_the_servers_name() {
 }
 
 #[tokio::test]
-async fn a_tool_that_differs_from_its_pin_waits_to_be_confirmed() {
+async fn changed_tool_waits_for_confirmation() {
     // On first use, what is there is pinned; without pins, nothing is.
     let unpinned = connect(scripted("plain")).await.unwrap();
     assert_eq!(unpinned.connection("s").unwrap().pins(), None);

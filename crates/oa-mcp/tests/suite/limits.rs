@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{call, call_with, connect, scripted, tool, with_limits};
 
 #[tokio::test]
-async fn texts_of_a_server_are_cut_with_a_mark() {
+async fn long_server_texts_are_cut() {
     let server = scripted("plain").limits(with_limits(|limits| {
         limits.description_bytes = 6;
         limits.instruction_bytes = 5;
@@ -21,8 +21,9 @@ async fn texts_of_a_server_are_cut_with_a_mark() {
     connected.close().await;
 }
 
+/// The number of warnings about them is bounded.
 #[tokio::test]
-async fn a_schema_over_the_limit_leaves_its_tool_out_and_warnings_are_bounded() {
+async fn large_schemas_drop_their_tools() {
     let small = |limits: &mut Limits| limits.schema_bytes = 10;
     let connected = connect(scripted("plain").limits(with_limits(small))).await.unwrap();
     assert!(connected.tools().is_empty());
@@ -38,7 +39,7 @@ async fn a_schema_over_the_limit_leaves_its_tool_out_and_warnings_are_bounded() 
 
 /// A call over the limit waits for the end of another one.
 #[tokio::test]
-async fn calls_at_once_are_bounded() {
+async fn concurrent_calls_are_bounded() {
     let server = scripted("plain").limits(with_limits(|limits| limits.calls = 2));
     let connected = connect(server).await.unwrap();
     let (first, second) = (Cancel::new(), Cancel::new());
@@ -62,7 +63,7 @@ async fn calls_at_once_are_bounded() {
 
 /// The part of the error output that is kept begins after a line break: half a secret could not be masked.
 #[tokio::test]
-async fn half_a_secret_in_the_last_error_output_is_not_told() {
+async fn partial_secrets_in_stderr_are_cut_off() {
     for (bytes, told) in [
         (16, "s: the server exited with status 3"),
         (64, "s: the server exited with status 3; its last error output: no config file, key ****"),
@@ -73,7 +74,7 @@ async fn half_a_secret_in_the_last_error_output_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_program_starts_in_its_folder_with_the_variables_that_were_named() {
+async fn child_gets_its_folder_and_variables() {
     let folder = std::env::temp_dir().canonicalize().unwrap();
     // Cargo has set it for us.
     let server = scripted("plain").current_dir(&folder).inherit_env(["CARGO_MANIFEST_DIR", "NONE"]);

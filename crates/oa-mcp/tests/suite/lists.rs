@@ -10,7 +10,7 @@ fn names(connected: &oa_mcp::Connected) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn one_bad_tool_is_left_out_alone() {
+async fn invalid_tools_are_left_out_alone() {
     let connected = connect(scripted("bad-tools")).await.unwrap();
     let seen = names(&connected);
     assert_eq!(seen.len(), 3, "{seen:?}");
@@ -33,7 +33,7 @@ async fn one_bad_tool_is_left_out_alone() {
 }
 
 #[tokio::test]
-async fn pages_without_end_and_too_many_tools_are_cut() {
+async fn endless_lists_are_cut() {
     let server = scripted("endless").limits(with_limits(|limits| limits.pages = 5));
     let connected = connect(server).await.unwrap();
     assert_eq!(connected.tools().len(), 5);
@@ -48,14 +48,14 @@ async fn pages_without_end_and_too_many_tools_are_cut() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_no_list_is_a_failure() {
+async fn malformed_list_is_a_connect_error() {
     let error = connect(scripted("no-list")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert!(error.to_string().starts_with("s: the answer is not a list of tools: "), "{error}");
 }
 
 #[tokio::test]
-async fn filters_name_tools_as_the_server_does() {
+async fn filters_use_raw_tool_names() {
     let connected = connect(scripted("plain").allow_only(["e*"])).await.unwrap();
     assert_eq!(names(&connected), ["s__echo"]);
     connected.close().await;
@@ -64,8 +64,9 @@ async fn filters_name_tools_as_the_server_does() {
     connected.close().await;
 }
 
+/// A call to a removed tool fails, and an equal list is not a change.
 #[tokio::test]
-async fn a_changed_list_is_read_once_and_a_removed_tool_is_unknown() {
+async fn changed_list_is_reloaded_once() {
     let connected = connect(scripted("plain")).await.unwrap();
     let echo = tool(&connected, "s__echo").unwrap();
     assert_eq!(call(&connected, "change").await, Ok(json!("changed")));
@@ -82,7 +83,7 @@ async fn a_changed_list_is_read_once_and_a_removed_tool_is_unknown() {
 }
 
 #[tokio::test]
-async fn equal_names_are_a_mistake_that_names_both() {
+async fn duplicate_names_are_config_errors() {
     let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
     let server = |name: &str| McpServer::stdio(name, program).prefix("p");
     let error = Servers::new().add(server("one")).add(server("two")).connect().await.unwrap_err();
@@ -93,7 +94,7 @@ async fn equal_names_are_a_mistake_that_names_both() {
 }
 
 #[tokio::test]
-async fn servers_keep_their_order_and_tools_are_sorted() {
+async fn tools_are_sorted_within_each_server() {
     let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
     for _ in 0..5 {
         let servers =

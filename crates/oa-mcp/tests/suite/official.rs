@@ -74,13 +74,13 @@ async fn is_asked_and_answers(server: &McpServer) {
 }
 
 #[tokio::test]
-async fn an_official_server_over_stdio_is_answered() {
+async fn official_server_asks_over_stdio() {
     let Some(packages) = services::or_skip(McpPackages::install()) else { return };
     is_asked_and_answers(&at_stdio(packages.folder())).await;
 }
 
 #[tokio::test]
-async fn an_official_server_over_http_is_answered() {
+async fn official_server_asks_over_http() {
     let Some(packages) = services::or_skip(McpPackages::install()) else { return };
     let mut command = Command::new("node");
     command.arg(SERVER).arg("--sdk").arg(packages.folder()).arg("--http");

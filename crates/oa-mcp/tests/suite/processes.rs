@@ -10,7 +10,7 @@ async fn processes(connected: &oa_mcp::Connected) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn closing_ends_a_server_and_what_it_has_started() {
+async fn close_ends_the_server_and_its_children() {
     let connected = connect(scripted("plain")).await.unwrap();
     let ids = processes(&connected).await;
     assert_eq!(ids.len(), 2);
@@ -21,7 +21,7 @@ async fn closing_ends_a_server_and_what_it_has_started() {
 }
 
 #[tokio::test]
-async fn dropping_ends_it_too() {
+async fn drop_ends_the_server_and_its_children() {
     let connected = connect(scripted("plain")).await.unwrap();
     let ids = processes(&connected).await;
     drop(connected);
@@ -41,7 +41,7 @@ async fn a_tool_keeps_its_connection() {
 }
 
 #[test]
-fn the_end_of_a_runtime_ends_it_too() {
+fn runtime_shutdown_ends_the_server() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let ids = runtime.block_on(async {
@@ -59,7 +59,7 @@ fn the_end_of_a_runtime_ends_it_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_ignores_everything_is_killed() {
+async fn unresponsive_server_is_killed() {
     let server = scripted("stubborn")
         .limits(with_limits(|limits| limits.close_time = Duration::from_millis(300)));
     let connected = connect(server).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_server_that_ignores_everything_is_killed() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_given_up_leaves_nothing() {
+async fn abandoned_handshake_leaves_no_process() {
     let server = scripted("hang in vain").connect_timeout(Duration::from_secs(30));
     let given_up = tokio::time::timeout(Duration::from_millis(300), connect(server)).await;
     assert!(given_up.is_err());
@@ -91,7 +91,7 @@ async fn a_closed_connection_is_not_opened_again() {
 
 /// 50 times by default; `OPEN_AGENT_SOAK=1000` sets another number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connects_and_closes_leave_no_process_and_no_task() {
+async fn close_leaves_no_process_and_no_task() {
     let own = std::process::id().to_string();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
@@ -109,7 +109,7 @@ async fn connects_and_closes_leave_no_process_and_no_task() {
 
 /// The part of the next test that is killed: it starts a server, says its processes, and waits.
 #[tokio::test]
-async fn held_by_another_test() {
+async fn process_that_another_test_kills() {
     if std::env::var_os("OA_MCP_HOLD").is_none() {
         return;
     }
@@ -119,9 +119,9 @@ async fn held_by_another_test() {
 }
 
 #[tokio::test]
-async fn a_server_ends_by_its_input_when_our_process_is_killed() {
+async fn server_ends_when_our_process_is_killed() {
     let mut own = std::process::Command::new(std::env::current_exe().unwrap());
-    own.args(["processes::held_by_another_test", "--exact", "--nocapture"]);
+    own.args(["processes::process_that_another_test_kills", "--exact", "--nocapture"]);
     own.env("OA_MCP_HOLD", "1").stdout(std::process::Stdio::piped());
     let mut holder = own.spawn().unwrap();
     let lines = std::io::BufReader::new(holder.stdout.take().unwrap());

@@ -28,7 +28,7 @@ async fn heard(server: McpServer, what: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_person_answers_a_form() {
+async fn form_answers_reach_the_server() {
     let server = scripted("plain").on_elicitation(|question, cx| async move {
         assert_eq!((&*question.name, &*question.server), ("s__elicitation", "s"));
         assert_eq!(question.message, "Who are you?");
@@ -45,8 +45,9 @@ async fn a_person_answers_a_form() {
     assert_eq!(cancelled, json!({ "action": "cancel" }));
 }
 
+/// The server gets an error instead of the answer, and the call continues.
 #[tokio::test]
-async fn an_answer_that_does_not_match_or_is_refused_is_an_error_and_the_call_goes_on() {
+async fn mismatched_or_refused_answers_fail() {
     let wrong = heard(answered(ElicitationAnswer::Accept(json!({ "age": 20 }))), "ask form").await;
     assert_eq!(wrong["code"], -1);
     let told = wrong["message"].as_str().unwrap();
@@ -59,7 +60,7 @@ async fn an_answer_that_does_not_match_or_is_refused_is_an_error_and_the_call_go
 }
 
 #[tokio::test]
-async fn a_url_is_shown_and_never_opened() {
+async fn url_question_goes_to_the_callback() {
     let server = scripted("plain").on_elicitation(|question, _| async move {
         let ElicitationMode::Url { url } = question.mode else { return ElicitationAnswer::Cancel };
         assert_eq!(url, "https://example.org/sign-in");
@@ -69,7 +70,7 @@ async fn a_url_is_shown_and_never_opened() {
 }
 
 #[tokio::test]
-async fn a_model_answers_with_capped_tokens() {
+async fn sampling_tokens_are_capped() {
     let server = scripted("plain")
         .limits(with_limits(|limits| limits.sampling_tokens = 50))
         .on_sampling(|request, _| async move {
@@ -89,7 +90,7 @@ async fn a_model_answers_with_capped_tokens() {
 }
 
 #[tokio::test]
-async fn only_what_was_set_is_offered() {
+async fn only_configured_capabilities_are_offered() {
     assert_eq!(heard(scripted("plain"), "capabilities").await, json!({}));
     for what in ["ask form", "ask url", "ask model", "ask roots"] {
         assert_eq!(heard(scripted("plain"), what).await["code"], -32601, "{what}");
@@ -109,7 +110,7 @@ async fn only_what_was_set_is_offered() {
 }
 
 #[tokio::test]
-async fn a_question_without_a_running_tool_is_refused() {
+async fn question_without_a_call_is_refused() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let server = scripted("forward").on_elicitation(move |_, _| {
@@ -138,15 +139,16 @@ fn hesitant(mode: &str) -> (McpServer, mpsc::UnboundedReceiver<()>) {
 }
 
 #[tokio::test]
-async fn a_question_that_is_taken_back_is_dropped_without_an_answer() {
+async fn canceled_question_gets_no_answer() {
     let (server, mut seen) = hesitant("plain");
     assert_eq!(heard(server, "ask in vain").await, json!({}));
     assert_eq!(seen.recv().await, Some(()));
     assert_eq!(seen.recv().await, None, "the callback's future is dropped");
 }
 
+/// An interrupt, the result of the call and the death of the server each end it.
 #[tokio::test]
-async fn an_interrupt_the_end_of_the_call_and_death_end_a_question() {
+async fn question_ends_with_its_call() {
     let (server, mut seen) = hesitant("plain");
     let connected = connect(server).await.unwrap();
     let cancel = Cancel::new();
@@ -172,7 +174,7 @@ async fn an_interrupt_the_end_of_the_call_and_death_end_a_question() {
 }
 
 #[tokio::test]
-async fn the_clock_of_a_call_stands_still_while_the_person_thinks() {
+async fn open_question_pauses_the_timeouts() {
     let server = scripted("plain")
         .call_timeout(Duration::from_millis(600))
         .max_call_time(Duration::from_millis(1_200))

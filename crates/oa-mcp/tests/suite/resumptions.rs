@@ -33,7 +33,7 @@ fn answer(id: &Value, text: &str) -> Value {
 /// Each connection is cut in the middle of an event. The call goes on after the last whole one, and its progress comes once
 /// and in order; the call itself is sent once.
 #[tokio::test]
-async fn a_stream_that_is_cut_in_an_event_goes_on_after_the_last_whole_one() {
+async fn cut_stream_resumes_after_whole_event() {
     const STEPS: usize = 8;
     let asked_for = Arc::new(Mutex::new((Value::Null, Value::Null)));
     let (server, seen) = serve(move |asked| {
@@ -78,7 +78,7 @@ async fn a_stream_that_is_cut_in_an_event_goes_on_after_the_last_whole_one() {
 /// A server that closes the connection on purpose, as the version 2025-11-25 has it: an event without data, whose id is where
 /// the client goes on.
 #[tokio::test]
-async fn a_server_may_close_the_stream_and_answer_later() {
+async fn closed_stream_is_resumed_for_the_answer() {
     let open = Arc::new(Mutex::new(Value::Null));
     let (server, _) = serve(move |asked| match (&*asked.method, asked.what()) {
         ("POST", "later") => {
@@ -107,9 +107,9 @@ async fn a_server_may_close_the_stream_and_answer_later() {
     connected.close().await;
 }
 
-/// A server that is not there for a moment is asked again. One that never gets on, or refuses, is given up.
+/// A server that is unreachable for a moment is tried again. One that makes no progress, or refuses, fails the call.
 #[tokio::test]
-async fn resumptions_are_tried_three_times() {
+async fn resumption_stops_after_three_attempts() {
     let (open, tries) = (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&tries);
     let (server, _) = serve(move |asked| {
@@ -154,9 +154,9 @@ async fn resumptions_are_tried_three_times() {
     connected.close().await;
 }
 
-/// The stream of notices is asked for three times, and then its loss is told.
+/// The stream is opened three times before the warning.
 #[tokio::test]
-async fn a_stream_of_notices_that_keeps_breaking_off_is_told() {
+async fn broken_notification_stream_is_a_warning() {
     let (server, seen) = serve(|asked| (asked.method == "GET").then(|| cut(": hello\n\n"))).await;
     let connected = connect(server).await.unwrap();
     let warnings = || connected.connection("s").unwrap().warnings();

@@ -50,7 +50,7 @@ async fn heard(server: McpServer, what: &str) -> Result<Value, String> {
 }
 
 #[tokio::test]
-async fn a_call_is_sent_again_with_the_answers_and_the_state() {
+async fn call_repeats_with_answers_and_state() {
     let server = scripted("stateless").on_elicitation(|question, cx| async move {
         assert_eq!((&*question.name, &*question.server), ("s__elicitation", "s"));
         assert_eq!(question.message, "Who are you?");
@@ -73,7 +73,7 @@ async fn a_call_is_sent_again_with_the_answers_and_the_state() {
 }
 
 #[tokio::test]
-async fn all_questions_of_a_round_are_answered_by_their_names() {
+async fn answers_keep_the_names_of_questions() {
     let server = answered(ada()).0.root("/srv").on_sampling(|request, _| async move {
         assert_eq!(request.max_tokens, 4_096, "capped");
         Ok(Sampled::new("small", "An old pond."))
@@ -89,7 +89,7 @@ async fn all_questions_of_a_round_are_answered_by_their_names() {
 }
 
 #[tokio::test]
-async fn each_request_says_the_round_before_it_and_no_other() {
+async fn request_has_only_the_last_rounds_answers() {
     let (server, count) = answered(ada());
     let expected = json!({ "responses": { "second": said_by_ada() }, "state": "3" });
     assert_eq!(heard(server, "round thrice").await, Ok(expected));
@@ -98,8 +98,9 @@ async fn each_request_says_the_round_before_it_and_no_other() {
     assert_eq!(heard(answered(ada()).0, "round stateless").await, Ok(expected));
 }
 
+/// An answer that does not match the form becomes a cancellation.
 #[tokio::test]
-async fn a_question_that_is_refused_is_declined_and_a_wrong_answer_canceled() {
+async fn refused_question_is_declined() {
     for (answer, action, why) in [
         (ElicitationAnswer::Refuse("not now".to_owned()), "decline", "not now"),
         (
@@ -120,7 +121,7 @@ async fn a_question_that_is_refused_is_declined_and_a_wrong_answer_canceled() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_refused_ends_the_call_and_no_other() {
+async fn refused_sampling_fails_only_its_call() {
     let server =
         scripted("stateless").on_sampling(|_, _| async { Err(ToolError::new("not today")) });
     let connected = started(server).await;
@@ -134,7 +135,7 @@ async fn a_model_that_is_refused_ends_the_call_and_no_other() {
 
 /// All questions are read before the first is asked, so that nobody answers in vain.
 #[tokio::test]
-async fn what_may_not_be_asked_is_an_error_before_anybody_is_asked() {
+async fn invalid_round_asks_no_question() {
     let (server, count) = answered(ada());
     let connected = started(server).await;
     for (what, why) in [
@@ -166,7 +167,7 @@ async fn what_may_not_be_asked_is_an_error_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn what_is_offered_is_said_with_each_request() {
+async fn each_request_states_the_capabilities() {
     let connected = started(scripted("stateless")).await;
     assert_eq!(call(&connected, "envelope").await, Ok(json!("2026-07-28 {}")));
     connected.close().await;
@@ -203,7 +204,7 @@ async fn rounds_and_the_state_are_bounded() {
 }
 
 #[tokio::test]
-async fn answers_of_the_same_id_count_once() {
+async fn duplicate_result_asks_only_once() {
     let (server, count) = answered(ada());
     let connected = started(server).await;
     let heard = call(&connected, "round twice").await.unwrap();
@@ -213,9 +214,9 @@ async fn answers_of_the_same_id_count_once() {
     connected.close().await;
 }
 
-/// Each request stands for itself, so the server need not be the one that has asked.
+/// Each request is complete in itself, so a new process can take the answer to a question of the old one.
 #[tokio::test]
-async fn a_server_that_dies_after_it_has_asked_is_started_for_the_answer() {
+async fn dead_server_is_restarted_for_the_answer() {
     let (told, heard) = oneshot::channel::<Arc<Connected>>();
     let (heard, count) = (Arc::new(Mutex::new(Some(heard))), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&count);
@@ -260,7 +261,7 @@ async fn progress_of_all_rounds_belongs_to_the_call() {
 }
 
 #[tokio::test]
-async fn an_interrupt_or_a_dropped_call_ends_a_question() {
+async fn canceled_call_drops_its_question() {
     let (asked, mut seen) = mpsc::unbounded_channel();
     let server = scripted("stateless").on_elicitation(move |_, _| {
         let asked = asked.clone();
@@ -289,8 +290,9 @@ async fn an_interrupt_or_a_dropped_call_ends_a_question() {
     assert_eq!(seen.recv().await, None, "the callbacks' futures are dropped");
 }
 
+/// The total timeout covers all rounds of a call.
 #[tokio::test]
-async fn the_clock_stands_still_for_questions_and_counts_over_all_rounds() {
+async fn timeouts_pause_for_questions() {
     let server = scripted("stateless")
         .call_timeout(Duration::from_millis(1_500))
         .max_call_time(Duration::from_secs(2))
@@ -319,7 +321,7 @@ async fn the_clock_stands_still_for_questions_and_counts_over_all_rounds() {
 
 /// The number of questions that are open at once is that of the connection.
 #[tokio::test]
-async fn questions_of_many_calls_wait_for_each_other() {
+async fn open_questions_are_bounded_across_calls() {
     let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (highest, four) = (Arc::clone(&most), Arc::new(Barrier::new(4)));
     let server = scripted("stateless").on_elicitation(move |_, _| {
@@ -406,7 +408,7 @@ fn asking(asked: &Asked) -> Option<Answer> {
 }
 
 #[tokio::test]
-async fn calls_prompts_and_resources_may_ask_over_http() {
+async fn prompts_and_resources_may_also_ask() {
     let (server, seen) = serve(asking).await;
     let contexts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&contexts);

@@ -11,8 +11,9 @@ fn slow(name: &str, wait: u64) -> McpServer {
     McpServer::stdio(name, env!("CARGO_BIN_EXE_oa-mcp-scripted")).args(["plain", &wait.to_string()])
 }
 
+/// One that hangs ends at its own timeout.
 #[tokio::test]
-async fn ten_slow_servers_start_together_and_one_that_hangs_delays_none_of_them() {
+async fn servers_start_in_parallel() {
     let servers = |count: u64| {
         (0..count).fold(Servers::new(), |servers, n| servers.add(slow(&format!("s{n}"), 1_000)))
     };
@@ -39,7 +40,7 @@ async fn ten_slow_servers_start_together_and_one_that_hangs_delays_none_of_them(
 }
 
 #[tokio::test]
-async fn a_time_without_end_is_no_limit() {
+async fn maximal_connect_timeout_never_expires() {
     let server = slow("s", 0).connect_timeout(Duration::MAX);
     let connected = Servers::new().add(server).connect().await.unwrap();
     assert_eq!(connected.tools().len(), 2);
@@ -48,7 +49,7 @@ async fn a_time_without_end_is_no_limit() {
 
 /// 20 starts by default; `OPEN_AGENT_SOAK=100` sets another number.
 #[tokio::test]
-async fn lists_are_the_same_bytes_in_whichever_order_servers_arrive() {
+async fn tool_lists_do_not_depend_on_start_order() {
     let mut first = None;
     let count = soak(20).min(1_000) as u64;
     for run in 0..count {

@@ -71,7 +71,7 @@ fn count(seen: &Mutex<Vec<String>>, what: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_handshake_is_asked_without_one() {
+async fn refused_handshake_falls_back_over_http() {
     let (server, seen) = serve(alone).await;
     let connected = connect(server).await.unwrap();
     let connection = connected.connection("s").unwrap();
@@ -102,8 +102,9 @@ async fn a_server_that_refuses_the_handshake_is_asked_without_one() {
     assert_eq!(count(&seen, "POST notifications/initialized"), 0);
 }
 
+/// This version has no cancellation message over HTTP.
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_response_and_no_more() {
+async fn dropped_call_only_closes_its_response() {
     let (server, seen) = serve(alone).await;
     let connected = connect(server.stateless()).await.unwrap();
     assert_eq!(count(&seen, "POST initialize"), 0);
@@ -122,9 +123,9 @@ async fn a_call_that_is_dropped_ends_its_response_and_no_more() {
     connected.close().await;
 }
 
-/// The stream of news is asked for again when it breaks off, and the list is read again, as nobody says what was missed.
+/// The list is read again, too, because changes in between are not announced.
 #[tokio::test]
-async fn news_come_on_a_stream_that_is_asked_for_again() {
+async fn broken_subscription_is_renewed() {
     let (lists, streams) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (listed, opened) = (Arc::clone(&lists), Arc::clone(&streams));
     let (server, _) = serve(move |asked| match asked.body["method"].as_str() {
@@ -157,7 +158,7 @@ async fn news_come_on_a_stream_that_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_child_that_refuses_the_handshake_is_asked_without_one() {
+async fn refused_handshake_falls_back_over_stdio() {
     let connected = crate::support::connect(scripted("stateless")).await.unwrap();
     assert_eq!(call(&connected, "envelope").await, Ok(json!("2026-07-28 {}")));
     assert_eq!(call(&connected, "change").await, Ok(json!("changed")));
@@ -176,7 +177,7 @@ async fn a_child_that_refuses_the_handshake_is_asked_without_one() {
 }
 
 #[tokio::test]
-async fn a_server_with_a_handshake_alone_says_so() {
+async fn servers_without_the_version_are_errors() {
     let refuse = |asked: &Asked, code: i64, message: &str| {
         let error = json!({ "code": code, "message": message });
         let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });

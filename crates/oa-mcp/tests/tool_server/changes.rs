@@ -24,8 +24,9 @@ fn changing() -> (ToolServer, ToolServerHandle) {
     (server, handle)
 }
 
+/// The client is notified, and later calls get the new tools.
 #[tokio::test]
-async fn a_client_is_told_that_the_tools_have_changed_and_a_call_keeps_its_tool() {
+async fn running_call_keeps_its_replaced_tool() {
     let (begin, begun) = (
         std::sync::Arc::new(tokio::sync::Notify::new()),
         std::sync::Arc::new(tokio::sync::Notify::new()),
@@ -55,7 +56,7 @@ async fn a_client_is_told_that_the_tools_have_changed_and_a_call_keeps_its_tool(
 }
 
 #[tokio::test]
-async fn log_lines_come_from_the_level_on_that_was_asked_for_and_only_after_the_handshake() {
+async fn log_lines_respect_level_and_handshake() {
     let (offered, handle) = changing();
     let mut client = InMemory::start(offered);
     handle.log(LogLevel::Error, "nobody is there yet");
@@ -106,7 +107,7 @@ impl Stream {
 }
 
 #[tokio::test]
-async fn a_session_has_a_stream_that_can_be_resumed() {
+async fn session_stream_can_be_resumed() {
     let (offered, handle) = changing();
     let served = Served::start(offered.http_service()).await;
     let session = served.greet().await;
@@ -148,7 +149,7 @@ async fn a_session_has_a_stream_that_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_away_ends_its_streams() {
+async fn ended_session_closes_its_stream() {
     let (offered, handle) = changing();
     let few = crate::support::limits(|limits| limits.sessions = 1);
     let served = Served::start(offered.limits(few).http_service()).await;

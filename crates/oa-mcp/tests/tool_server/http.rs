@@ -144,7 +144,7 @@ async fn told(notify: &Notify) {
 }
 
 #[tokio::test]
-async fn a_session_from_its_beginning_to_its_end() {
+async fn session_lifecycle_from_post_to_delete() {
     let served = Served::start(tools().http_service()).await;
     let id = served.greet().await;
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -173,7 +173,7 @@ async fn a_session_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_of_a_session_is_refused() {
+async fn invalid_requests_are_refused() {
     let served = Served::start(tools().http_service()).await;
     let id = served.greet().await;
     let status = async |session: Option<&str>, body: &str| {
@@ -205,7 +205,7 @@ async fn what_is_no_message_of_a_session_is_refused() {
 }
 
 #[tokio::test]
-async fn foreign_hosts_origins_and_tokens_are_refused() {
+async fn foreign_hosts_and_tokens_are_refused() {
     let service = tools()
         .http_service()
         .allow_host("tools.example")
@@ -231,7 +231,7 @@ async fn foreign_hosts_origins_and_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_before_it_is_read() {
+async fn large_body_is_refused_unread() {
     let served = Served::start(tools().http_service()).await;
     let id = served.greet().await;
     let huge = "content-length: 104857600\r\n";
@@ -253,7 +253,7 @@ async fn a_body_over_the_limit_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
+async fn slow_body_times_out() {
     let quick = limits(|limits| limits.body_time = Duration::from_millis(200));
     let served = Served::start(tools().limits(quick).http_service()).await;
     let slow = format!("{}content-length: 100\r\n", headers(None));
@@ -261,7 +261,7 @@ async fn a_body_that_does_not_come_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_cancels_its_call() {
+async fn disconnect_cancels_the_call() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let id = served.greet().await;
@@ -276,7 +276,7 @@ async fn a_client_that_is_gone_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_cancellation_ends_the_stream_without_an_answer() {
+async fn canceled_call_ends_its_stream_unanswered() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let (id, other) = (served.greet().await, served.greet().await);
@@ -296,7 +296,7 @@ async fn a_cancellation_ends_the_stream_without_an_answer() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_answers_what_runs() {
+async fn deleted_session_answers_running_calls() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let id = served.greet().await;
@@ -366,7 +366,7 @@ async fn calls_of_many_clients_run_at_once() {
 }
 
 #[test]
-fn the_service_fits_into_axum() {
+fn service_has_the_bounds_of_axum() {
     fn fits<S>(_: &S)
     where
         S: tower::Service<http::Request<String>, Error = std::convert::Infallible>

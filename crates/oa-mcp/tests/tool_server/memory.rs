@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::support::{InMemory, PATIENCE, call, is_error, limits, request, server, text};
 
 #[tokio::test]
-async fn permission_sees_what_runs() {
+async fn permission_sees_the_input_that_runs() {
     let runs = tool("write", "Writes")
         .param("path", "string")
         .param("times", "integer")
@@ -56,7 +56,7 @@ async fn permission_sees_what_runs() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limits_are_refused_and_the_others_run() {
+async fn calls_over_the_limits_are_refused() {
     let release = Arc::new(Notify::new());
     let waiting = Arc::clone(&release);
     let wait = tool("wait", "Waits").param("text", "string").build(move |_| {
@@ -94,7 +94,7 @@ async fn calls_beyond_the_limits_are_refused_and_the_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn exclusive_tools_run_alone_and_others_by_their_limit() {
+async fn exclusive_and_parallel_limits_are_kept() {
     let running = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(Mutex::new([0_usize; 2]));
     let work = |name: &'static str, place: usize| {
@@ -128,7 +128,7 @@ async fn exclusive_tools_run_alone_and_others_by_their_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_without_a_timeout_has_that_of_the_server() {
+async fn server_timeout_applies_to_tools() {
     let never = tool("never", "Never ends").build(|_| std::future::pending());
     let short = limits(|limits| limits.call_time = Some(Duration::from_secs(5)));
     let mut client = InMemory::ready(server([never]).limits(short)).await;
@@ -171,7 +171,7 @@ async fn dropping_the_server_drops_its_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_reads_nothing_is_given_up() {
+async fn client_that_never_reads_is_disconnected() {
     let mut client = InMemory::ready(server([])).await;
     let ping = request(1, "ping", json!({}));
     // Nobody reads: the pipe fills up, then the queue, and then input waits until the time is up.

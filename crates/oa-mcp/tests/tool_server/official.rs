@@ -22,23 +22,23 @@ async fn check(script: &str, target: &[&str], count: usize) {
 }
 
 #[tokio::test]
-async fn the_official_client_over_stdio() {
+async fn official_client_over_stdio() {
     check(CHECK, &["--", OFFERED], 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_official_client_over_http() {
+async fn official_client_over_http() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     check(CHECK, &["--url", &format!("http://{}/mcp", served.address)], 16).await;
 }
 
 #[tokio::test]
-async fn the_client_without_a_handshake_over_stdio() {
+async fn official_stateless_client_over_stdio() {
     check(CHECK_STATELESS, &["--", OFFERED], 16).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_without_a_handshake_over_http() {
+async fn official_stateless_client_over_http() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     let url = format!("http://{}/mcp", served.address);
     check(CHECK_STATELESS, &["--url", &url], 16).await;

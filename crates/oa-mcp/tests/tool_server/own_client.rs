@@ -62,13 +62,13 @@ async fn tour(server: McpServer) {
 }
 
 #[tokio::test]
-async fn our_client_over_stdio() {
+async fn own_client_and_server_over_stdio() {
     tour(McpServer::stdio("o", OFFERED)).await;
     tour(McpServer::stdio("o", OFFERED).stateless()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_client_over_http() {
+async fn own_client_and_server_over_http() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     let server = || McpServer::http("o", format!("http://{}/mcp", served.address));
     tour(server()).await;

@@ -43,7 +43,7 @@ async fn post(served: &Served, message: &Value) -> crate::http::Answer {
 }
 
 #[tokio::test]
-async fn requests_need_no_handshake_and_say_all_of_it_again() {
+async fn requests_need_no_handshake() {
     let mut server = Offered::start();
     let found = server.ask(&enveloped(request(1, "server/discover", json!({})))).await;
     let result = &found["result"];
@@ -82,7 +82,7 @@ async fn requests_need_no_handshake_and_say_all_of_it_again() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_spoken_is_answered_with_those_that_are() {
+async fn unsupported_version_lists_supported_ones() {
     let mut server = Offered::start();
     let mut message = enveloped(request(1, "tools/list", json!({})));
     message["params"]["_meta"][VERSION] = "2099-01-01".into();
@@ -102,7 +102,7 @@ async fn a_version_that_is_not_spoken_is_answered_with_those_that_are() {
 }
 
 #[tokio::test]
-async fn log_lines_come_only_for_a_request_that_asks() {
+async fn log_lines_need_a_level_in_the_request() {
     let mut server = Offered::ready().await;
     let answer = server.ask(&enveloped(call(1, "talk", json!({})))).await;
     assert_eq!(answer["id"], 1, "{answer}");
@@ -116,7 +116,7 @@ async fn log_lines_come_only_for_a_request_that_asks() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_told_of_changes_until_it_is_canceled() {
+async fn subscription_lasts_until_canceled() {
     let mut server = Offered::start();
     let acknowledged = server.ask(&listen("s", true)).await;
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
@@ -150,8 +150,9 @@ async fn a_subscription_is_told_of_changes_until_it_is_canceled() {
     assert_eq!(server.next().await, Value::Null);
 }
 
+/// There are no sessions, so several clients may use the same id.
 #[tokio::test]
-async fn over_http_there_is_no_session_and_headers_say_what_the_body_says() {
+async fn http_headers_must_match_the_body() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     let found = post(&served, &enveloped(request(1, "server/discover", json!({})))).await;
     assert_eq!((found.status, found.header("mcp-session-id")), (200, None));
@@ -200,7 +201,7 @@ async fn over_http_there_is_no_session_and_headers_say_what_the_body_says() {
 }
 
 #[tokio::test]
-async fn a_subscription_over_http_lives_as_long_as_its_stream() {
+async fn http_subscription_ends_with_its_stream() {
     let served = Served::start(tools::server().unwrap().http_service()).await;
     let message = listen("s", true);
     let mut stream = served.open("POST", &headers(&message), message.to_string().as_bytes()).await;

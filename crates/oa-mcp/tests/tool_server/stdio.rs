@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use crate::support::{Offered, PATIENCE, call, cancel, hello, is_error, request, text, watched};
 
 #[tokio::test]
-async fn a_tool_that_panics_is_answered_without_its_words() {
+async fn panic_message_is_not_sent() {
     let mut server = Offered::ready().await;
     let answer = server.ask(&call(1, "panic", json!({}))).await;
     assert!(is_error(&answer), "{answer}");
@@ -17,7 +17,7 @@ async fn a_tool_that_panics_is_answered_without_its_words() {
 }
 
 #[tokio::test]
-async fn errors_and_timeouts_are_results_with_their_chain() {
+async fn tool_errors_are_results_with_their_chain() {
     let mut server = Offered::ready().await;
     let answer = server.ask(&call(1, "fail", json!({}))).await;
     assert!(is_error(&answer));
@@ -29,8 +29,9 @@ async fn errors_and_timeouts_are_results_with_their_chain() {
     assert!(is_error(&answer) && text(&answer).contains("output schema: `sum`"), "{answer}");
 }
 
+/// Unknown tools and methods are protocol errors instead of results.
 #[tokio::test]
-async fn wrong_arguments_name_the_field_and_unknown_tools_are_refused() {
+async fn invalid_arguments_name_the_field() {
     let mut server = Offered::ready().await;
     for arguments in [json!({}), json!({ "a": "x", "b": 1 }), json!([]), json!("{}"), Value::Null] {
         let answer = server.ask(&call(1, "add", arguments.clone())).await;
@@ -48,7 +49,7 @@ async fn wrong_arguments_name_the_field_and_unknown_tools_are_refused() {
 }
 
 #[tokio::test]
-async fn nothing_but_a_ping_is_answered_before_the_handshake() {
+async fn only_ping_is_answered_before_initialize() {
     let mut server = Offered::start();
     assert_eq!(server.ask(&request(1, "ping", json!({}))).await["result"], json!({}));
     for method in ["tools/list", "tools/call", "logging/setLevel"] {
@@ -64,7 +65,7 @@ async fn nothing_but_a_ping_is_answered_before_the_handshake() {
 }
 
 #[tokio::test]
-async fn garbage_is_answered_and_nothing_ends() {
+async fn garbage_gets_error_answers() {
     let mut server = Offered::ready().await;
     server.write(b"{no json\n[1,2]\n\n  \n[]\n7\n\xff\xfe\n{\"jsonrpc\":\"1.0\",\"id\":9}\n").await;
     let mut answers = Vec::new();
@@ -118,7 +119,7 @@ async fn a_line_over_the_limit_is_skipped() {
 }
 
 #[tokio::test]
-async fn two_open_calls_with_one_id_have_one_answer() {
+async fn duplicate_open_ids_are_rejected() {
     let mut server = Offered::ready().await;
     server.send(&call(1, "slow", json!({ "steps": 2, "ms": 150 }))).await;
     let refusal = server.ask(&call(1, "echo", json!({ "text": "second" }))).await;
@@ -132,7 +133,7 @@ async fn two_open_calls_with_one_id_have_one_answer() {
 }
 
 #[tokio::test]
-async fn a_canceled_call_stops_and_is_not_answered() {
+async fn canceled_call_is_not_answered() {
     let mut server = Offered::ready().await;
     for tool in ["slow", "block"] {
         server.send(&watched(1, tool, json!({ "steps": 1_000, "ms": 20 }))).await;
@@ -157,7 +158,7 @@ async fn a_canceled_call_stops_and_is_not_answered() {
 }
 
 #[tokio::test]
-async fn progress_is_in_order_before_the_result_and_only_for_who_asks() {
+async fn progress_is_ordered_and_needs_a_token() {
     let mut server = Offered::ready().await;
     for _ in 0..10 {
         server.send(&watched(1, "burst", json!({}))).await;
@@ -171,7 +172,7 @@ async fn progress_is_in_order_before_the_result_and_only_for_who_asks() {
 }
 
 #[tokio::test]
-async fn logs_come_from_the_level_that_was_asked_for() {
+async fn log_level_filters_lines() {
     let mut server = Offered::ready().await;
     let logs = async |server: &mut Offered| {
         server.send(&call(1, "talk", json!({}))).await;
@@ -200,7 +201,7 @@ async fn logs_come_from_the_level_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_tool_prints_goes_to_standard_error() {
+async fn printed_output_goes_to_stderr() {
     let mut server = Offered::ready().await;
     let errors = server.child.stderr.take().unwrap();
     assert_eq!(text(&server.ask(&call(1, "print", json!({}))).await), "printed");
@@ -217,8 +218,9 @@ async fn a_result_over_the_limit_is_an_error() {
     assert_eq!(text(&answer).len(), 1_000_000);
 }
 
+/// They are canceled, and the process ends soon after.
 #[tokio::test]
-async fn the_end_of_input_answers_what_runs_and_ends_the_process_within_a_second() {
+async fn end_of_input_answers_running_calls() {
     for tool in ["slow", "block"] {
         let mut server = Offered::ready().await;
         server.send(&call(1, tool, json!({ "steps": 1_000, "ms": 100 }))).await;
@@ -237,7 +239,7 @@ async fn the_end_of_input_answers_what_runs_and_ends_the_process_within_a_second
 }
 
 #[tokio::test]
-async fn a_request_without_a_line_break_at_the_end_of_input_is_answered() {
+async fn last_line_needs_no_line_break() {
     let mut server = Offered::start();
     server.write(request(1, "ping", json!({})).to_string().as_bytes()).await;
     drop(server.input.take());
@@ -246,7 +248,7 @@ async fn a_request_without_a_line_break_at_the_end_of_input_is_answered() {
 }
 
 #[tokio::test]
-async fn a_client_that_stops_reading_ends_the_process() {
+async fn closed_output_ends_the_process() {
     let server = Offered::ready().await;
     let Offered { mut child, input, output } = server;
     drop(output);

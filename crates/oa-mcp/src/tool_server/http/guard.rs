@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_origins_of_others_are_refused() {
+    fn foreign_hosts_and_origins_are_refused() {
         let mut guard = Guard::default();
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]", "[::1]:8000"] {
             assert_eq!(admit(&guard, &[("host", host)]), 200, "{host}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_token_is_compared_whole() {
+    fn bearer_token_must_match_exactly() {
         let mut guard = Guard::default();
         guard.set_bearer(ApiKey::new("sk-0123456789").unwrap());
         let with = |value| [("host", "localhost"), ("authorization", value)];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_the_headers_of_one() {
+    fn message_headers_are_checked() {
         let json = ("content-type", "application/json; charset=utf-8");
         let both = ("accept", "application/json, text/event-stream;q=0.9");
         assert_eq!(check(&[json, both]), 200);
