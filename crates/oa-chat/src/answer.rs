@@ -264,6 +264,7 @@ impl AnswerStream {
                 Ok(again) => Ok(Box::pin(async move {
                     match again.await {
                         Ok(mut answer) => {
+                            // The replacement may break early, too.
                             answer.on_early_end(ask_again);
                             Ok(answer)
                         }

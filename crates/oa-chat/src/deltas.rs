@@ -218,6 +218,7 @@ where
                 self.state = BodyState::Over;
                 return Poll::Ready(Some(Err(Error::chat(error.into()))));
             }
+            // Without a finish reason the answer would look cut off.
             None if self.state == BodyState::Open => {
                 self.state = BodyState::Over;
                 let reason =

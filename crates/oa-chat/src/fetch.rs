@@ -46,10 +46,7 @@ pub(crate) async fn send(
 }
 
 /// Sends a request and waits for the head of its response, whatever its status.
-///
-/// # Cancel safety
-///
-/// As [`send`].
+/// As cancel safe as [`send`].
 pub(crate) async fn head(
     destination: &Destination,
     request: Request<RequestBody>,
@@ -75,11 +72,7 @@ pub(crate) async fn refusal(
     error
 }
 
-/// Checks that the body of a response with these headers can be read.
-///
-/// # Errors
-///
-/// `Stream` if it is compressed, which was not requested and cannot be read.
+/// Returns an error for a compressed body, which was not requested and cannot be read.
 pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
     Error::compressed(headers).map_or(Ok(()), Err)
 }

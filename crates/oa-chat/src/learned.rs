@@ -92,6 +92,7 @@ impl<T: Copy> ByModel<T> {
     /// Records a fact, replacing an earlier one.
     pub(crate) fn note(&self, model: &str, what: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Oldest first: a model that is noted again moves to the end.
         known.retain(|(name, _)| name != model);
         if known.len() == MOST {
             known.remove(0);

@@ -261,6 +261,7 @@ impl Pipeline {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let (payload, is_error) = match &item {
                 Item::Event(event) => (event.raw_data(), event.is_named(ERROR)),
+                // The standard ignores such a line, but some servers put JSON or an error into one.
                 Item::Unknown(line) => match unknown(line) {
                     Some(told) => told,
                     None => continue,

@@ -98,6 +98,7 @@ impl RetryConfig {
         }
         let delay = self.delay(retry, seed);
         match error.retry_after() {
+            // Never earlier than the server asks, and spread by the delay where it asks for little.
             Some(wait) => (wait <= self.max_retry_after).then(|| wait.max(delay)),
             None => Some(delay),
         }

@@ -25,10 +25,12 @@ impl Arriving {
             let (kind, head) = (self.content_type.as_deref(), self.pipeline.head());
             quotation::no_event_stream(kind, head, received, secrets)
         });
+        // `take_answer` leaves the pipeline empty, so all else is read before it.
         let forms = self.pipeline.take_templates();
         let answer = self.pipeline.take_answer();
         let read = || failure(&answer, received, strange, secrets);
         let mut failure = self.failure.take().or_else(read);
+        // A server that sent an error or a web page instead of an answer may have been asked at a wrong path.
         if let Some(failure) = &mut failure
             && self.beginning.first_token.is_none()
             && received > 0
