@@ -494,7 +494,6 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // The message quotes the cause, so the chain goes on below it.
         self.0.cause.as_ref()?.source()
     }
 }

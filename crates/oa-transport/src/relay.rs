@@ -11,6 +11,16 @@ use crate::error::Heard;
 /// counts only if it comes after the last poll began and that poll returned `Pending`; a task that gets a value
 /// polls again anyway.
 ///
+/// | call | from | to | effect |
+/// | --- | --- | --- | --- |
+/// | `begin` | any | `IDLE` | the poll that starts handles all earlier wakeups |
+/// | `wake` | `IDLE`, `WOKEN` | `WOKEN` | remembered, in case the poll returns `Pending` |
+/// | `wake` | `ARMED` | `WOKEN` | wakes the task |
+/// | `arm` | `IDLE` | `ARMED` | the poll returned `Pending` |
+/// | `arm` | `WOKEN` | `WOKEN` | wakes the task, which polls again |
+///
+/// `begin` and `arm` are called by the owner of the connection only, so they do not race with each other.
+///
 /// This also keeps pooled connections from holding on to a task's waker.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
@@ -19,15 +29,6 @@ pub(crate) struct Relay {
     task: Mutex<Option<Waker>>,
 }
 
-// | call | from | to | effect |
-// | --- | --- | --- | --- |
-// | `begin` | any | `IDLE` | the poll that starts handles all earlier wakeups |
-// | `wake` | `IDLE`, `WOKEN` | `WOKEN` | remembered, in case the poll returns `Pending` |
-// | `wake` | `ARMED` | `WOKEN` | wakes the task |
-// | `arm` | `IDLE` | `ARMED` | the poll returned `Pending` |
-// | `arm` | `WOKEN` | `WOKEN` | wakes the task, which polls again |
-//
-// `begin` and `arm` are called by the owner of the connection only, so they do not race with each other.
 /// No task waits; a poll may be running.
 const IDLE: u8 = 0;
 /// Woken since the last poll began.
