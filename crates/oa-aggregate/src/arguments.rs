@@ -134,8 +134,7 @@ impl Arguments {
                 None => "the arguments are JSON, but not an object".to_owned(),
             },
             Err(error @ Unread::TooLarge) => return Err(error.to_string()),
-            // Only now: text that parses is never taken for a repeat, even if a fragment extends the one
-            // before.
+            // Only now: text that parses is no repeat, even if each fragment extends the one before.
             Err(error @ Unread::Invalid(_)) => match self.resent(room) {
                 Some(object) => return Ok(object),
                 None => error.to_string(),

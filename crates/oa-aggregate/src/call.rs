@@ -69,8 +69,7 @@ impl Call {
     /// Returns true if the start can be reported: the name is settled, and the id has arrived or is not worth waiting
     /// for. Some servers send it one fragment late.
     pub(crate) fn can_start(&mut self) -> bool {
-        // `replace` sets the flag when the name is settled without an id, so the next fragment starts the
-        // call.
+        // `replace` sets the flag once the name is settled without an id: the next fragment starts the call.
         self.has_settled_name()
             && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
     }

@@ -105,6 +105,7 @@ pub(crate) struct Rare<'a> {
 impl Rare<'_> {
     /// Returns true if its only content is one item of `reasoning_details`, an object.
     pub(crate) fn has_one_detail(&self) -> bool {
+        // Destructured in full, so that a new member cannot be overlooked.
         let Self {
             parts,
             refusal,

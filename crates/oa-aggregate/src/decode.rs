@@ -158,8 +158,7 @@ impl Decoder {
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let choice = chunk.add_choice();
         let is_object = read_delta(&mut reader, choice, &mut notes, &mut allowance);
-        // The frame's text ends with the delta. If the delta ends earlier, the payload has other members
-        // behind it.
+        // The frame's text must end with the delta. Otherwise other members follow the delta.
         if is_object != Ok(true) || reader.end().is_err() || allowance.is_cut {
             *chunk = Chunk::default();
             return None;
@@ -483,8 +482,7 @@ fn tool_call<'a>(
     while let Some(name) = reader.member(&mut members)? {
         empty = false;
         match &*name {
-            // Not recorded as slots: a template has one index, id and name, and fragments of others must not
-            // match it.
+            // No slots: a template has one index, id and name, and other calls must not match it.
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(Str::text),
             "function" => function(reader, &mut fragment, &mut notes.arguments)?,

@@ -160,8 +160,7 @@ impl Repeat {
         // White space before the closing tag is not part of the thinking, and a partial tag may become one.
         let end = close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE));
         let sure = self.edges.of(&rest[..end]);
-        // `sure` and the thinking only grow, so `agreed` never exceeds `common`, and each byte is compared
-        // once.
+        // `sure` and the thinking only grow, so `agreed` never exceeds `common`. Bytes are compared once.
         let common = sure.len().min(thinking.len());
         let agrees = sure.as_bytes().get(self.agreed..common)
             == thinking.as_bytes().get(self.agreed..common);

@@ -91,8 +91,7 @@ impl UsedIds {
         if revisions.iter().all(|revision| *revision >= first) {
             self.ids.clear();
         }
-        // From the end, because nearly always the last few messages are new. If one of them is gone, all are
-        // searched.
+        // From the end: the last few messages are new, as a rule. If one is gone, all are searched.
         let mut left = (last - first).saturating_add(1);
         for (message, revision) in history.iter().zip(revisions).rev() {
             // Each change since has its own number, so no more messages than numbers can be new.

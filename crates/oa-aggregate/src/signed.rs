@@ -47,8 +47,7 @@ impl SignedBlocks {
             return if is_again { Ok(()) } else { self.push(fragment, budget) };
         }
         if let Some(Value::String(text)) = last.get_mut(THINKING) {
-            // Beside the signature, all of the text once more is a repeat. Without one, equal words are words
-            // said twice.
+            // Beside the signature, all of the text is a repeat. Without one, equal words were said twice.
             if signature.is_empty() || *text != words {
                 budget.append(text, words)?;
             }

@@ -451,8 +451,7 @@ impl State {
         Ok(())
     }
 
-    /// Counts members other than text and arguments. They have the limit of the text, but a count of their
-    /// own.
+    /// Counts members other than text and arguments: apart from the text, but with the same limit.
     fn keep(&mut self, bytes: usize) -> Result<(), Error> {
         self.kept_bytes += bytes;
         let limit = self.options.limits.text_bytes;

@@ -180,8 +180,7 @@ impl TextFilter {
             self.held.push_str(delta);
             return Ok(());
         }
-        // `seen` is the text before the chain, and `delta` is all text, so the deltas in between are not
-        // needed.
+        // `seen` is the text before the chain, and `delta` is all text: nothing in between is needed.
         self.mode = TextMode::Cumulative;
         self.links = 0;
         self.held = String::new();

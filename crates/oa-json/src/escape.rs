@@ -67,8 +67,7 @@ impl Escape {
     /// As [`read`](Self::read).
     pub fn read_last(text: &str) -> Result<Self, EscapeError> {
         match Self::read(text) {
-            // Complete escapes have 2 or 6 bytes, so from 6 bytes on only the second half of a pair is
-            // missing.
+            // From 6 bytes on, only the second half of a pair can be missing.
             Err(EscapeError::Incomplete) if text.len() >= UNIT => {
                 Ok(Self { character: None, length: UNIT })
             }

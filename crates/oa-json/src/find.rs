@@ -135,8 +135,7 @@ impl ObjectFinder {
     /// Skips thinking, up to the tag that closes it.
     fn think<'a>(&mut self, rest: &'a str) -> &'a str {
         for (at, next) in rest.char_indices() {
-            // After a mismatch, the tag can only start at `next`: `held` contains `<` nowhere but at its
-            // start.
+            // After a mismatch, only `next` can start the tag: `held` has its only `<` at the start.
             if CLOSES[self.held.len()..].starts_with(next) {
                 self.held.push(next);
             } else {

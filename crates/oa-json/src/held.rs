@@ -61,7 +61,7 @@ pub const MAX_PER_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJ
 pub fn by_json(json: &str) -> usize {
     // One pass over the signs of JSON, without building anything: `{"a":[0,0]}` takes its 11 bytes, an
     // `OBJECT` for the first colon, a `LIST` for `[` and an `ITEM` for the comma.
-    // Each byte may belong to a string or a number.
+    // Each byte counts, because it may belong to a string or a number.
     let mut held = json.len();
     // The members so far of each open object; 0 in a list, which tells what a comma separates.
     let mut members = [0_usize; DEPTH];

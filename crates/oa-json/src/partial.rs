@@ -142,7 +142,7 @@ impl PartialReader {
     /// and otherwise the error that stopped the reader.
     pub fn finish(mut self) -> Result<Value> {
         if matches!(self.state, State::Word(_)) && self.path.depth() == 0 {
-            // As if something followed it.
+            // Completes it as if something followed it.
             self.push(" ");
         }
         // Inside an array or object, a number at the end is left alone: the value is incomplete anyway.
@@ -271,8 +271,7 @@ impl PartialReader {
     /// Reads as much of an escape as has arrived. An incomplete one is kept, 11 bytes at most.
     fn escape<'a>(&mut self, rest: &'a str) -> Result<&'a str> {
         let State::String { escape, .. } = &mut self.state else { return Ok(rest) };
-        // `"\ud83d` and `\ude42"` in two pieces: the first is kept in `escape` and gets what is missing of
-        // the second.
+        // `\ud83d` and `\ude42` in two pieces: `escape` keeps the first and gets what it lacks.
         let begun = escape.len();
         let read = if begun == 0 {
             Escape::read(rest)
@@ -293,8 +292,7 @@ impl PartialReader {
             Ok(_) => Err(lone_surrogate(text)),
             Err(EscapeError::Unknown) => Err(unknown_escape(text)),
             Err(EscapeError::Incomplete) => {
-                // No escape is longer than 12 bytes, so `rest` was shorter than what was missing, and is all
-                // kept.
+                // All of `rest` is kept: an escape of 12 bytes would be complete, so nothing was left over.
                 if begun == 0 {
                     escape.push_str(rest);
                 }

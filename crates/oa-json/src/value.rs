@@ -74,8 +74,7 @@ pub(crate) fn given_twice(name: &str) -> Error {
 pub fn literal(word: &str) -> Option<Value> {
     constant(word).or_else(|| {
         let is_whole = !word.contains(['.', 'e', 'E']);
-        // serde_json reads a long integer as a float, without its last digits. `-0` is a float, too, but an
-        // exact one.
+        // serde_json reads long integers as floats, which lose digits. `-0` is a float, too, but exact.
         let is_exact = |number: &Number| !is_whole || !number.is_f64() || word == "-0";
         number(word).filter(is_exact).map(Value::Number)
     })

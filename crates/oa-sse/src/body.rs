@@ -75,9 +75,8 @@ where
     where
         B: Unpin,
     {
-        // `poll_fn` cannot return a borrow of `self`, so the event is lent afterwards. No await lies between,
-        // so a
-        // cancel cannot lose it.
+        // `poll_fn` cannot return a borrow of `self`, so the event is lent afterwards. There is no await in
+        // between, so a cancel cannot lose it.
         let found = poll_fn(|cx| Pin::new(&mut *self).poll_event(cx)).await?;
         Ok(found.then(|| self.reader.parser.lend_event()))
     }

@@ -320,8 +320,7 @@ impl Lines {
         while !matches!(self.start, Start::Past) && self.position < self.chunk.len() {
             let matched = self.start.matched();
             if self.chunk[self.position] != BYTE_ORDER_MARK[matched] {
-                // The held back bytes start the first line. They may be from an earlier chunk, so they are
-                // carried.
+                // The bytes held back start the first line. They may be from an earlier chunk: carry them.
                 self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
                 self.start = Start::Past;
                 return;

@@ -319,8 +319,7 @@ impl Parser {
                     }
                 }
                 Step::ChunkEnd => {
-                    // Even if no chunk is queued: in the middle of a line, `push` replaces the chunk
-                    // unchecked.
+                    // Even if no chunk is queued: within a line, `push` replaces the chunk unchecked.
                     self.fresh &= self.lines.at_line_start();
                     if self.refers_to_chunk() {
                         self.detach();

@@ -105,7 +105,7 @@ impl BaseUrl {
 fn shown(url: &str) -> String {
     let (user, query) = (url.rfind('@'), url.find(['?', '#']));
     let text = match (user, query) {
-        // A password with such a character, or a query with an `@`.
+        // A `?` or `#` in a password, or an `@` in a query: it is unclear which part may be shown.
         (Some(user), Some(query)) if query < user => "****".to_owned(),
         (user, query) => {
             let hidden = |is_there| if is_there { "****" } else { "" };

@@ -42,6 +42,7 @@ pub struct Usage {
 impl Usage {
     /// Replaces every number that a later report of the same answer contains; never adds (QUIRKS row 58).
     pub fn merge(&mut self, later: &Self) {
+        // Destructured in full, so that no new field is forgotten.
         let Self {
             prompt_tokens,
             completion_tokens,

@@ -42,7 +42,7 @@ const MOST_OF_SERVER: usize = 8;
 #[derive(Default)]
 pub struct TemplateCache {
     list: Vec<Entry>,
-    /// The template that matched or was learned last.
+    /// The template that matched or was learned last: a valid index, unless the list is empty.
     latest: usize,
     /// A counter that increases with each answer, each template and each switch to another template. Its values serve
     /// as times and as unique numbers of templates and answers.

@@ -161,8 +161,7 @@ impl ChunkTemplate {
         }
         chunk.usage = self.usage().copied();
         let Range { start, end } = self.delta.clone().unwrap_or_default();
-        // Slots in the delta were recorded again when it was read. Those after it move by as much as its end
-        // does.
+        // Slots in the delta were recorded anew when it was read. Those after it move with its end.
         for slot in self.pattern.slots() {
             if slot.end() <= start {
                 skipped.push(*slot);

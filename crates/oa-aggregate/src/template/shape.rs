@@ -80,7 +80,7 @@ impl ChunkShape {
                 let words = notes.arguments?;
                 (shape(Content::Arguments(Box::new(without_arguments(call, words)?))), Some(words))
             }
-            // An empty string is where text will be.
+            // An empty string marks the place where the next chunk has its text.
             (None, None, None) => match (notes.text, notes.thinking) {
                 (None, Some(thinking)) => (shape(Content::Thinking), Some(thinking)),
                 (text, _) => (shape(Content::Text), text),

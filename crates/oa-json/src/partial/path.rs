@@ -121,7 +121,7 @@ impl fmt::Display for Path {
         for step in &self.steps {
             match step {
                 Step::Item(place) => write!(f, "[{place}]")?,
-                // Its name is not complete.
+                // Its name has not been read in full.
                 Step::Member { name, .. } if name.is_empty() => continue,
                 Step::Member { name, .. } => {
                     f.write_str(if is_first { "" } else { "." })?;

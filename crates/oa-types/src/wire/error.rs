@@ -228,8 +228,7 @@ fn without_tags(text: &str) -> String {
         at += tag;
         for (opens, closes) in [("<script", "</script"), ("<style", "</style")] {
             if lower[at..].starts_with(opens) {
-                // Without its end, the rest of the page is script. So each search runs once over what it
-                // skips.
+                // Without its end, the rest of the page is script. Each search covers only what it skips.
                 at = lower[at..].find(closes).map_or(text.len(), |end| at + end);
             }
         }

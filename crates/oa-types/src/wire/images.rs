@@ -34,8 +34,7 @@ pub fn images_apart(
     }
     let (mut apart, mut numbers) = (Vec::new(), Vec::new());
     let mut images = Vec::new();
-    // A hash of the numbers of all results of an answer: the message with their images changes when one of
-    // them does.
+    // A hash of the numbers of an answer's results, which changes when one of them does.
     let mut sum = BASIS;
     for (place, message) in messages.iter().enumerate() {
         let number = revisions.get(place).copied().unwrap_or_default();

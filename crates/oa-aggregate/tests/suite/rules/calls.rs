@@ -17,6 +17,7 @@ fn index_is_a_key_not_a_position() {
     "#);
 }
 
+/// A fragment without an id, with an index or without.
 #[test]
 fn name_after_whole_arguments_is_a_new_call() {
     let call = |name: &str, arguments: &str| {
