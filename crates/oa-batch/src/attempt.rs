@@ -20,6 +20,7 @@ impl Attempt {
     /// Sends the prompt, or retries it: the client treats an equal prompt after a failure as a retry, so hooks and
     /// tools that have run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
+        // Before sending: a retry goes on in the conversation, and its reply has only the newer text.
         let (mut text, mut turn) = self.text();
         self.client.send_message(self.prompt.clone()).await?;
         let mut reply = self.client.collect_reply().await?;

@@ -142,6 +142,7 @@ impl Scheduler {
             return false;
         };
         self.retried += 1;
+        // The index is the seed, so that prompts that fail together do not come back together.
         let delay = self.rules.backoff.delay(retries, index).max(after);
         self.waiting.insert((now.saturating_add(delay), index), retries + 1);
         true

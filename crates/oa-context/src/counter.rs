@@ -78,6 +78,7 @@ pub trait TokenCounter: Send + Sync {
                 _ => {}
             }
         }
+        // Results have brought the cost of their messages, and a message that says nothing is not sent.
         if !speaks {
             return count;
         }

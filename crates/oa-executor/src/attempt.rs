@@ -108,6 +108,7 @@ impl Job {
     }
 
     async fn attempt(&mut self) -> Result<Value, Failure> {
+        // A child for each attempt: a timeout stops this one, and the next starts with a fresh signal.
         let cancel = self.cx.cancel().child();
         let cx = self.cx.clone().with_cancel(cancel.clone());
         let tool = Arc::clone(&self.tool);

@@ -80,6 +80,7 @@ impl ResultStore {
         let mut id = call_id.to_owned();
         let mut number = 1;
         while let Some(entry) = inner.entries.iter().find(|entry| entry.id == id) {
+            // A result that is cleared from history may be truncated, and stored in full already.
             if begins_alike(&entry.text, &text) {
                 return Some(id);
             }
@@ -113,8 +114,7 @@ impl ResultStore {
     /// Removes the results of a call, for example after a hook replaced its result.
     pub fn forget(&self, call_id: &str) {
         let mut inner = self.lock();
-        // `keep` appends `_2`, `_3` and so on: `a` and `a_2` count as results of call `a`, but not `ab`,
-        // `a2`.
+        // `keep` appends `_2`, `_3` and so on, so `a` and `a_2` are of call `a`, and `ab` and `a2` are not.
         let is_of = |id: &str| {
             let number = id.strip_prefix(call_id);
             number.is_some_and(|rest| {

@@ -262,6 +262,7 @@ impl BatchStream {
             let names = tools.iter().map(|tool| contain(|| tool.name()));
             Ended::unknown_tool(names.flatten())
         })?;
+        // Before `prepare`, which is the tool's code, because this call does not run.
         if let Some(reason) = self.unmet(&block.id) {
             return Err(Ended::not_run(reason));
         }
@@ -304,6 +305,7 @@ impl BatchStream {
         }
         let timeout = contain(|| options.timeouts.of(&block.name, &tool))
             .map_err(|panic| Ended::panicked(&panic))?;
+        // After the skip policy and the cache, because calls that these answer do not count.
         options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
         let sender = || Sender { queue: Arc::clone(&self.queue), call: place };
         let mut cx = ToolContext::new(&*block.id, &*block.name)
@@ -335,6 +337,7 @@ impl BatchStream {
             if others.peek().is_none() {
                 return Some(format!("it depends on call {on}, which is not in this batch"));
             }
+            // The schedule begins a call only after the calls that it depends on, so they have results.
             let has_failed =
                 |call: &Call| call.result.as_ref().is_some_and(|result| result.is_error());
             (dependency.needs_success && others.any(has_failed))

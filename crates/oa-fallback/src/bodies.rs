@@ -85,6 +85,8 @@ impl CallBody for Named {
     }
 
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
+        // `Balance` stops at any closing bracket, and on a single line before its line break. Only its own
+        // bracket closes the call.
         let closed = text.strip_suffix(self.closing());
         let input = match (closed, end) {
             (Some(text), BodyEnd::Closed) => {

@@ -62,6 +62,7 @@ fn convert_at(
                 Some(_) if !types.is_any() && is_named() => Ok(Value::String(word)),
                 // Whether the value may be absent is decided when the arguments are checked.
                 Some(Value::Null) => Ok(Value::Null),
+                // Without quotes, `7` is a number wherever one is allowed; `007` is none in JSON.
                 Some(value) if types.allow_value(&value) => Ok(value),
                 _ if types.allow(Type::String) => Ok(Value::String(word)),
                 _ if types.allow(Type::Boolean) && word.eq_ignore_ascii_case("true") => {
@@ -102,6 +103,7 @@ pub(crate) fn convert_text(
     let types = Types::of(schema, DEPTH);
     if types.is_any() {
         let value: Option<Value> = text.parse().ok();
+        // Between tags, quotes are part of the text.
         return Ok(value.filter(|value| !value.is_string()).unwrap_or_else(|| text.into()));
     }
     if types.allow(Type::String) {
@@ -218,6 +220,7 @@ impl Types {
     }
 
     fn allow_value(self, value: &Value) -> bool {
+        // In JSON Schema, `3.0` is an integer.
         let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
         self.allow(Self::type_of(value))
             || value.is_number() && self.allow(Type::Integer) && is_whole()

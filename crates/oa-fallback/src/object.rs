@@ -57,6 +57,7 @@ fn call(value: Value) -> ParsedCall {
     let mut given = ARGUMENTS.iter().filter_map(|member| object.remove(*member));
     let input = match (given.next(), given.next()) {
         (None, _) => {
+            // In `{"name": "add", "a": 1}` it is not certain whether `a` is an argument.
             let mut others = object.keys().filter(|key| !is_own(key));
             match others.next() {
                 None => Ok(Map::new()),

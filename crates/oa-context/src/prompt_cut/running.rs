@@ -59,6 +59,8 @@ impl RunningCounts {
     }
 
     pub(super) fn parts(&self) -> Parts {
+        // For the messages user, assistant, tool, `answered` is 2: the first is before the answer, the second
+        // is the answer, and the third is what followed.
         let total = self.up_to(self.totals.len());
         let with_answer = self.up_to(total.answered);
         let before_answer = self.up_to(total.answered.saturating_sub(1));

@@ -25,6 +25,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     if head.peek()? == Some('{') {
         return Ok(Match::Call(Box::new(Arguments::new(name))));
     }
+    // A call without arguments is closed at once. Anything else after the name is not a call.
     if !head.maybe("<arg_key>")? {
         head.literal("</tool_call>")?;
     }
