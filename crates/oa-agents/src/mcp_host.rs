@@ -197,6 +197,7 @@ struct Gate {
 
 impl Gate {
     fn new(agent: AgentOptionsBuilder, name: &str, cx: &ToolContext) -> Result<Self, ToolError> {
+        // This client sends nothing: `adopt` restricts its options by the permissions of the calling agent.
         let mut client = Client::new(agent.build()?)?;
         if let Some(parent) = cx.state::<ParentAgent>() {
             parent.adopt(&mut client, name)?;

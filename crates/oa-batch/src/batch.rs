@@ -170,6 +170,7 @@ impl<'a> RunningBatch<'a> {
     fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Option<(usize, Result<Reply>)>> {
         let began = *self.began.get_or_insert_with(Instant::now);
         loop {
+            // Outcomes first: each one that is yielded makes room in the window.
             if let Some(index) = self.scheduler.take_settled()
                 && let Some(outcome) = self.outcomes.remove(&index)
             {

@@ -169,6 +169,7 @@ impl Scheduler {
     /// Stops taking prompts and retries. Returns the prompts that waited for one, which must be settled.
     #[cfg(any(feature = "log", test))]
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
+        // The budget is used up, so prompts in progress are not retried either.
         (self.has_more, self.rules.retries) = (false, self.retried);
         let waited: Vec<_> =
             std::mem::take(&mut self.waiting).into_keys().map(|(_, i)| i).collect();
@@ -219,6 +220,7 @@ impl Scheduler {
     }
 
     fn begin(&mut self, index: u64, retries: u32, now: Duration) {
+        // In a streak of failures, each attempt starts an interval: attempts are spaced even while it runs.
         self.running.insert(index, retries);
         self.pause(now);
     }

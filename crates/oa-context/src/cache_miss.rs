@@ -107,6 +107,7 @@ impl<P: PartialEq> CacheMissDetector<P> {
         // Evaluated from left to right: the old one is taken before the new one is stored.
         let (last, now) = (self.last.take(), self.last.insert(now));
         let last = last.filter(|last| last.model == now.model)?;
+        // Without a count of the whole prompt, the loss alone decides.
         let uncached = usage.prompt_tokens.map_or(SLACK, |prompt| prompt.saturating_sub(cached));
         let lost = last.cached.saturating_sub(cached);
         if lost < SLACK || cached >= last.cached.div_ceil(2) || uncached < SLACK {

@@ -102,6 +102,7 @@ impl Kind {
     }
 
     fn beyond_ascii(character: char) -> Self {
+        // The order of the arms counts: signs come before the block of their script, which includes them.
         let letter = match character {
             '\u{AA}' | '\u{B5}' | '\u{BA}' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' => {
                 Letter::Accented

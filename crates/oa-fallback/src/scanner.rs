@@ -262,6 +262,7 @@ impl Scanner {
 
     /// Emits text up to a possible call. Returns the number of bytes processed.
     fn text(&mut self, rest: &str, to_come: Rest) -> usize {
+        // In this order: text in which no call can begin; white space before a call; then the grammar.
         let absorbs = self.grammar.after_call() == AfterCall::Cut;
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
         let bytes = rest.as_bytes();

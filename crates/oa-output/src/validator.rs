@@ -320,6 +320,7 @@ impl OutputValidator {
             message.content.retain(|block| name_of(block).is_none() || std::mem::take(&mut first));
             return Validation::Failed;
         }
+        // No result will follow the call, so history gets its arguments as text.
         if !is_text {
             stand_for(message, raw);
         }
