@@ -50,6 +50,7 @@ impl Agent {
         ctx: SharedObjectContext<'_>,
     ) -> Result<Json<Vec<Message>>, HandlerError> {
         let keys: Vec<String> = Reader::Shared(&ctx).head().await?.turn_keys().collect();
+        // A session with messages in the state has not moved to the store yet.
         if let (Some(store), true) = (&self.0.store, keys.is_empty())
             && let Some(messages) = storage::read(&**store, ctx.key()).await?
         {
@@ -126,6 +127,7 @@ impl Agent {
         let Some(running) = Reader::Shared(&ctx).get::<Running>(RUNNING).await? else {
             return Ok(Json(false));
         };
+        // Not to the turn itself, which would notice a signal only after the step in progress.
         ctx.invocation_handle(running.watch).signal(SIGNAL).resolve(true);
         Ok(Json(true))
     }
@@ -478,6 +480,7 @@ fn converse<'x>(
                     _ => FinishReason::Interrupted,
                 });
             }
+            // The last result may have continued the turn by itself.
             if !turn.is_busy() {
                 turn.continue_turn().map_err(|error| refused(500, &error))?;
             }
@@ -488,6 +491,7 @@ fn converse<'x>(
 /// Returns the calls that wait for external results.
 fn open_calls(turn: &Turn) -> Vec<StepCall> {
     let open = turn.calls().iter().enumerate().filter(|(_, call)| call.is_open());
+    // `StepCall` has no constructor outside of its crate.
     let step_call = |(place, call): (usize, &oa_turn::Call)| {
         let key = turn.call_key(place)?;
         let call = serde_json::json!({ "place": place, "key": key, "call": call });

@@ -181,6 +181,7 @@ impl Sessions {
 
 /// Returns a session's key as a part of a path.
 fn escaped(key: &str) -> String {
+    // The unreserved characters of RFC 3986, section 2.3, stay.
     let escape = |byte: &u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
             char::from(*byte).to_string()

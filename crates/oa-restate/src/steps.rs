@@ -199,6 +199,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
 
     /// Takes the messages that were steered into the session.
     async fn steered(&self) -> Vec<Message> {
+        // Users steer the outermost session only.
         if !self.place.within.is_empty() || self.cut().is_some() {
             return Vec::new();
         }

@@ -256,6 +256,7 @@ impl AgentWorker {
                 .retry_policy_max_attempts(Self::ATTEMPTS)
                 .metadata(register::DIGEST, &*metadata)
         };
+        // Only handlers call these services, so the ingress does not offer them.
         let private = || options().ingress_private(true);
         let (object, tools) = (Agent(shared.clone()), AgentTool(shared));
         Endpoint::builder()

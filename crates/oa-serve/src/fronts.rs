@@ -94,6 +94,7 @@ impl Conversations {
             Some(tools) => with_tools(agent, tools)?,
             None => agent.clone(),
         };
+        // Calls of the front end's tools were restored without these tools, so they would wait for approval.
         if seat.is_restored && has_tools {
             seat.restore(&options)?;
         }

@@ -77,6 +77,7 @@ impl Access {
             && !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
         {
             let origin = origin.to_str().unwrap_or_default();
+            // Schemes are not compared: behind a proxy with TLS, the server does not know its own.
             let is_own = origin
                 .split_once("://")
                 .is_some_and(|(_, origin)| !origin.is_empty() && origin.eq_ignore_ascii_case(host));
@@ -92,6 +93,7 @@ impl Access {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
         });
+        // In constant time for tokens of equal length, so that a token cannot be guessed byte by byte.
         let is_right =
             given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes())));
         (!is_right).then_some((StatusCode::UNAUTHORIZED, "missing or wrong bearer token"))

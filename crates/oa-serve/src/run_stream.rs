@@ -134,6 +134,7 @@ impl<W: RunWriter> RunStream<W> {
                 self.writer.result(&CallResult::of_block(&block), out);
             }
             AgentEvent::ToolUseDelta(delta) => {
+                // Only the first fragment has the id and the name; later ones have the index of the call.
                 if let (Some(id), Some(name)) = (&delta.id, &delta.name) {
                     self.calls.insert(delta.call, id.clone());
                     self.writer.call_begins(id, name, out);
@@ -228,6 +229,7 @@ impl<W: RunWriter> Encoder for RunStream<W> {
     fn write(&mut self, view: View, out: &mut Vec<u8>) {
         match view {
             _ if self.stage == Stage::Over => {}
+            // No protocol can leave out a part of a run, and a clean end would pass for a complete answer.
             View::Gap => self.fail(W::GAP, out),
             View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
             View::Event(_, ConversationEvent::Agent(event)) if self.stage == Stage::Running => {

@@ -129,6 +129,7 @@ impl RunWriter for MessageWriter {
         if call.is_done || call.input.is_some() || self.denied.contains(&id) {
             return;
         }
+        // The client accepts no output after `tool-input-error`, so the result is not sent.
         call.is_done = true;
         self.has_done_calls = true;
         chunk(

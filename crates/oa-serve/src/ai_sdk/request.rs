@@ -89,6 +89,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
             if last.id.is_empty() || last.id.len() > LONGEST_ID {
                 return Err(Refusal::bad_request("The message to continue needs an id."));
             }
+            // Read twice: for its answers, if the calls wait here, and as history, in case they do not.
             (turn.answers, denied) = answers(&last.parts);
             push(&last, &mut turn.history);
             continues = Some(last.id);
@@ -176,6 +177,7 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
             let input = if part["input"].is_object() { part["input"].clone() } else { json!({}) };
             content.push(ToolUseBlock::new(call_id, name, input).into());
             let result = match state {
+                // A preliminary output is progress of a call that has no result yet.
                 "output-available" if part["preliminary"] != true => {
                     Some((part["output"].clone(), false))
                 }

@@ -95,6 +95,7 @@ pub(crate) fn read(
                     turn.answers.results.push(ClientResult {
                         call_id: block.tool_use_id.clone(),
                         content: block.content.clone(),
+                        // Tool messages cannot say that a call has failed.
                         is_error: false,
                     });
                 }
@@ -230,6 +231,7 @@ fn without_thinking(text: &str) -> String {
     while let Some(thinking) = rest.trim_start().strip_prefix("<think>") {
         match thinking.split_once("</think>") {
             Some((_, after)) => rest = after.trim_start(),
+            // The answer was cut off in its thinking.
             None => return String::new(),
         }
     }

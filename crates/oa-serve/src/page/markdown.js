@@ -121,12 +121,15 @@ export class Markdown {
     this.#isInLine = false;
     const leaf = this.#leaf;
     if (leaf?.type === "heading") this.#growHeading("", true);
+    // Written before the next line of code, because the line break before the closing fence is not shown.
     else if (leaf?.type === "code") leaf.pending = "\n";
     else if (leaf?.type === "table") this.#endRow();
   }
 
   /** Reads a line or its decided beginning. Returns true if the rest of the line is text of the leaf. */
   #readLine(line, isComplete) {
+    // First the containers that continue, then code, which ends only with its fence or its containers; then a
+    // blank line, the end of a paragraph, and new containers. The leaf comes last.
     let rest = line;
     let matched = 0;
     for (const container of this.#containers) {
@@ -239,6 +242,7 @@ export class Markdown {
     // Five or more spaces after the marker belong to the text.
     const padding = item[3].length > 4 || item[3] === "" || item[3] === "\t" ? 1 : item[3].length;
     if (item[3].length > 4) rest = rest.trimStart();
+    // The column of the text: for `- a` it is 2, and a line that begins with 2 spaces continues the item.
     const indent = item[1].length + item[2].length + padding;
     const task = /^\[([ xX])\](?:\s+|$)/.exec(rest);
     const attributes = task ? { isDone: task[1] !== " " } : {};

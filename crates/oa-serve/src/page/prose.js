@@ -207,6 +207,7 @@ class Leaf {
       same += 1;
     }
     const [old, next] = [this.#shown[same], nodes[same]];
+    // Most pieces only lengthen the last text. Its node stays, and with it a selection in it.
     if (old?.node.type === "text" && next?.type === "text" && next.text.startsWith(old.node.text)) {
       old.dom.appendData(next.text.slice(old.node.text.length));
       this.#shown[same] = { key: keys[same], node: next, dom: old.dom };

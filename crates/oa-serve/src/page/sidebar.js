@@ -33,6 +33,7 @@ export class Sidebar {
       const page = await api.conversations();
       if (read !== this.#reads) return;
       const fresh = new Set(page.conversations.map((one) => one.id));
+      // With more than one page shown, `#next` stays: it continues after the last of them.
       const isPaged = this.#conversations.length > page.conversations.length && page.next;
       const rest = isPaged ? this.#conversations.filter((one) => !fresh.has(one.id)) : [];
       this.#conversations = [...page.conversations, ...rest];

@@ -104,7 +104,7 @@ async fn all_front_ends_see_sub_agents() {
     assert_eq!(agent["call_id"], now["messages"][1]["content"][0]["id"]);
 }
 
-/// What is loaded with a conversation is not sent again as events.
+/// Those that are loaded with a conversation are not sent again as events.
 #[tokio::test]
 async fn sub_agents_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
