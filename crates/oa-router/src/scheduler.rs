@@ -204,7 +204,7 @@ impl Scheduler {
         self.serve(now);
     }
 
-    /// Returns the time until the first open circuit allows a trial.
+    /// Returns the time until a server may be used: zero unless all circuits are open.
     pub(crate) fn earliest(&self, now: Instant) -> Duration {
         let left = |slots: &ServerSlots| match slots.breaker.health(now) {
             Health::Open { left } => left,
