@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_read_and_nonsense_is_not() {
+    fn dates_are_parsed_strictly() {
         let seconds = |text| {
             let since = parse(text)?.duration_since(SystemTime::UNIX_EPOCH);
             Some(since.expect("after the epoch").as_secs())

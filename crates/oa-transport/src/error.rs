@@ -115,6 +115,7 @@ impl Error {
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
         );
         let (kind, message) = match (source.is_parse(), heard) {
+            // A TLS server answers plain HTTP with an alert, which is no status line.
             (true, Heard::Tls) => {
                 (ErrorKind::Protocol, format!("{peer} speaks TLS: use https:// in its URL"))
             }

@@ -25,7 +25,7 @@ fn delta(value: serde_json::Value) -> AnswerDelta {
 }
 
 #[tokio::test]
-async fn calls_are_as_complete_as_those_of_a_server() {
+async fn missing_ids_and_finish_reason_are_filled() {
     let [start, rest] = call(0, None, "look", "{\"at\": 7}");
     let usage =
         delta(json!({"type": "usage", "usage": {"prompt_tokens": 3, "completion_tokens": 4}}));

@@ -44,7 +44,7 @@ fn errors_become_records() {
 }
 
 #[test]
-fn an_unknown_record_is_an_error_all_the_same() {
+fn unknown_records_become_errors_too() {
     let mut record = ErrorRecord::new("of_a_later_version", "it failed");
     record.timeout = Some("lunch".to_owned());
     let error = Error::from(record.clone());
@@ -57,7 +57,7 @@ fn an_unknown_record_is_an_error_all_the_same() {
 }
 
 #[test]
-fn a_retry_never_comes_too_early() {
+fn retry_after_is_rounded_up() {
     for (wait, told) in [(0, 0), (1, 1), (1_000_000, 1), (1_000_001, 2)] {
         let error = Error::unavailable("busy", Some(Duration::from_nanos(wait)));
         assert_eq!(error.to_record().retry_after_ms, Some(told), "{wait}");
@@ -89,7 +89,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn an_error_survives_a_journal(record in record()) {
+    fn records_round_trip(record in record()) {
         let error = Error::from(record.clone());
         let json = serde_json::to_string(&error.to_record()).unwrap();
         let again = Error::from(serde_json::from_str::<ErrorRecord>(&json).unwrap());

@@ -240,7 +240,7 @@ proptest! {
 
     /// Wherever the images of results go, the strictest servers take the request.
     #[test]
-    fn strict_servers_take_images_of_results(
+    fn strict_servers_accept_result_images(
         exchanges in prop::collection::vec(exchange(), 1..6),
         in_text: bool,
         inline: bool,

@@ -8,7 +8,7 @@ use super::*;
 const DURATION: &str = "gen_ai.invoke_agent.duration";
 
 #[tokio::test(start_paused = true)]
-async fn complete_turn() {
+async fn complete_turn_records_its_duration() {
     let lab = Lab::new();
     let server = server(answer("Yes.").delay_head(Duration::from_secs(2)));
     let agent = lab.metrics.agent().name("Sky").model("qwen3:8b");

@@ -23,7 +23,7 @@ fn slow(reply: Reply) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn complete_answer() {
+async fn complete_answer_records_all_metrics() {
     let lab = Lab::new();
     let server = server(slow(answer("Because of Rayleigh scattering.")));
     client(options(&lab, &server)).ask("Why is the sky blue?").await.unwrap();

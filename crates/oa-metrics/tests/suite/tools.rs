@@ -98,7 +98,7 @@ async fn each_retry_is_a_run() {
 
 /// A blocking handler is recorded on its own thread, once.
 #[tokio::test]
-async fn blocking_runs() {
+async fn blocking_runs_are_recorded_once() {
     let lab = Lab::new();
     let blocking = tool("files", "Counts").build_blocking(|_| Ok(json!(3)));
     run(&lab, vec![blocking], ExecutorOptions::new()).await;
@@ -113,7 +113,7 @@ async fn blocking_runs() {
 
 /// An agent's tools: a call that was denied or named no tool is no run, and no name that a model makes up is recorded.
 #[tokio::test(start_paused = true)]
-async fn calls_that_never_run() {
+async fn calls_that_never_run_are_not_recorded() {
     let lab = Lab::new();
     let calls =
         Reply::new().call("add", json!({})).call("rm", json!({})).call("made_up", json!({}));
