@@ -73,6 +73,7 @@ const RULES: &[(&str, Rule)] = &[
     ("environment", text::environment),
     ("machine-paths", text::machine_paths),
     ("first-lines", wording::first_lines),
+    ("test-names", wording::test_names),
     ("spelling", wording::spelling),
     ("vocabulary", vocabulary::types),
 ];

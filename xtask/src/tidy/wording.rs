@@ -1,4 +1,4 @@
-//! Rules about words: the beginnings of docs and the spelling of identifiers.
+//! Rules about words: the beginnings of docs, the length of test names, and the spelling of identifiers.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,9 @@ use crate::rust::lexer::{self, Kind, Token};
 
 /// Words with which no doc may begin: docs are statements, not questions.
 const RIDDLES: [&str; 5] = ["How", "What", "What's", "Whether", "Who"];
+
+/// The maximum length of a test's name, in characters.
+const LONGEST_TEST_NAME: usize = 45;
 
 /// Words that end in `-ise` in American English, too, beside those in `-wise`.
 const ISE: &[&str] = &[
@@ -156,6 +159,35 @@ fn riddle(doc: &str) -> Option<&str> {
     RIDDLES.contains(&word).then_some(word)
 }
 
+/// A test's name is short enough to be read in a list and typed into a filter; a longer sentence goes into its doc.
+pub(super) fn test_names(tree: &Tree<'_>) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for (file, _) in tree.rust() {
+        let tokens = lexer::tokens(&file.text);
+        for (name, line) in tests_in(&tokens).filter(|(name, _)| name.len() > LONGEST_TEST_NAME) {
+            let message = format!(
+                "`{name}` has {} characters, at most {LONGEST_TEST_NAME} are allowed: put the sentence into a doc comment",
+                name.len()
+            );
+            findings.push(Finding::line(&file.path, line, message));
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns the names of functions after `#[test]` or `#[tokio::test(..)]`, with their lines.
+fn tests_in<'a>(tokens: &'a [Token<'a>]) -> impl Iterator<Item = (&'a str, usize)> {
+    let mut is_test = false;
+    tokens.windows(3).filter_map(move |three| {
+        let [before, word, next] = three else { return None };
+        // `[test]`, or `::test` with arguments; `cfg(test)` is neither.
+        is_test |= word.is("test")
+            && (before.is("[") || before.is("::"))
+            && (next.is("]") || next.is("("));
+        (word.is("fn") && std::mem::take(&mut is_test)).then_some((next.text, next.line))
+    })
+}
+
 /// Identifiers and names of files are American, as std's are.
 pub(super) fn spelling(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
@@ -276,6 +308,16 @@ mod tests {
         check(first_lines, "a.rs", text, &[]);
         check(first_lines, "a.rs", "/// Whatever it is.\nfn a() { \"/// What\" }", &[]);
         check(first_lines, "a.md", "/// What a page shows.", &[]);
+    }
+
+    #[test]
+    fn long_test_names_are_found() {
+        let name = "a".repeat(46);
+        let test = |attribute: &str| format!("{attribute}\n#[cfg(unix)]\nasync fn {name}() {{}}\n");
+        check(test_names, "a.rs", &test("#[test]"), &[3]);
+        check(test_names, "a.rs", &test("#[tokio::test(start_paused = true)]"), &[3]);
+        check(test_names, "a.rs", &test("#[cfg(test)]"), &[]);
+        check(test_names, "a.rs", &format!("#[test]\nfn short() {{}}\nfn {name}() {{}}"), &[]);
     }
 
     #[test]
