@@ -34,6 +34,7 @@ mod pins;
 mod repair;
 mod result;
 mod schema;
+mod subschemas;
 
 mod elicitation;
 mod hello;

@@ -1,6 +1,9 @@
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::pattern::is_plain;
+use crate::subschemas::{below, visit_below};
 
 /// The largest length and number of items in an offered schema: model servers expand them in their grammar.
 const LARGEST: u64 = 1_000;
@@ -14,10 +17,11 @@ const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "obje
 /// A model server that rejects one tool rejects the whole request, and grammars from contradictions such as a
 /// `minLength` above the `maxLength` have been seen to exhaust its memory. The rules are those of llama.cpp's
 /// converter, the strictest of the tested ones.
-pub(crate) fn repaired(schema: &Value) -> Value {
-    let mut keywords = schema.as_object().cloned().unwrap_or_default();
-    repair(&mut keywords);
-    plain_references(keywords.into())
+///
+/// `None` if the result has more than `most` bytes.
+pub(crate) fn repaired(original: &Value, most: usize) -> Option<Value> {
+    let repaired = schema(original).filter(Value::is_object).unwrap_or_else(|| json!({}));
+    plain_references(original, repaired, most)
 }
 
 /// Repairs a value in the position of a schema; `None` if nothing can match it.
@@ -32,6 +36,11 @@ fn schema(value: &Value) -> Option<Value> {
         // `true`, and values that are not schemas.
         _ => Some(json!({})),
     }
+}
+
+/// Repairs a value to which references may point, so it cannot be left out.
+fn definition(value: &Value) -> Value {
+    schema(value).unwrap_or_else(|| json!({ "not": {} }))
 }
 
 fn repair(keywords: &mut Map<String, Value>) {
@@ -86,9 +95,7 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         // Definitions that match nothing stay, unlike properties, because references may point to them.
         "$defs" | "definitions" => {
             let Value::Object(named) = value else { return None };
-            let named = named.iter().map(|(name, of)| {
-                (name.clone(), schema(of).unwrap_or_else(|| json!({ "not": {} })))
-            });
+            let named = named.iter().map(|(name, of)| (name.clone(), definition(of)));
             Some(Value::Object(named.collect()))
         }
         // A part that nothing can match is no alternative. In `allOf`, leaving it out only allows more.
@@ -148,86 +155,98 @@ fn is_empty_range(keywords: &Map<String, Value>) -> bool {
     upper - lower < if is_whole && is_closed { 0.0 } else { 2.0 }
 }
 
-/// Replaces references that model servers do not follow: those to the root schema and those with escapes. Their targets
-/// are copied to new definitions.
-fn plain_references(mut root: Value) -> Value {
+/// Replaces references that model servers do not follow, or that the repair may have broken: all but those to a definition
+/// of the root schema by its plain name. Their targets are copied from the original to new definitions.
+///
+/// `#/anyOf/1` is one that the repair may break: if `anyOf/0` is left out, it points to another schema.
+fn plain_references(original: &Value, mut root: Value, most: usize) -> Option<Value> {
     // An example, where R is `{ "$ref": "#/$defs/part_1" }`:
     //   before: { "items": { "$ref": "#" } }
     //   after:  { "items": R, "$defs": { "part_1": { "items": R } } }
-    let mut found = Vec::new();
-    references(&root, &mut found);
-    if found.is_empty() {
-        return root;
-    }
     let home = if root.get("definitions").is_some() && root.get("$defs").is_none() {
         "definitions"
     } else {
         "$defs"
     };
-    // The server's own definitions may have such names.
-    let is_taken = |name: &str| root.get(home).is_some_and(|defs| defs.get(name).is_some());
-    let mut moved = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let mut size = size_of(&root);
+    references(&root, &mut found, &mut seen);
+    let mut parts = Map::new();
+    let mut names = HashMap::new();
     let mut number = 0_usize;
-    for reference in found {
+    let mut next = 0;
+    while let Some(reference) = found.get(next) {
+        next += 1;
+        // The server's own definitions may have such names.
         let name = loop {
             number += 1;
             let name = format!("part_{number}");
-            if !is_taken(&name) {
+            if root.get(home).is_none_or(|defs| defs.get(&name).is_none()) {
                 break name;
             }
         };
-        let mut part = resolve(&root, &reference).cloned().unwrap_or_else(|| json!({}));
+        let target = resolve(original, reference).map(definition);
+        let mut part = target.unwrap_or_else(|| json!({}));
         // Definitions stay at the root: in the copy, they would double the size for nothing.
-        if let (Value::Object(part), "#") = (&mut part, &*reference) {
+        if let (Value::Object(part), "#") = (&mut part, &**reference) {
             part.shift_remove("$defs");
             part.shift_remove("definitions");
         }
-        moved.push((reference, name, part));
-    }
-    if let Value::Object(keywords) = &mut root {
-        let defs = keywords.entry(home).or_insert_with(|| json!({}));
-        for (_, name, part) in &moved {
-            defs[name.as_str()] = part.clone();
+        size = size.saturating_add(size_of(&part));
+        if size > most {
+            return None;
         }
+        names.insert(reference.clone(), format!("#/{home}/{name}"));
+        // The target may have been left out of the root schema, with references that are nowhere else.
+        references(&part, &mut found, &mut seen);
+        parts.insert(name, part);
+    }
+    if !parts.is_empty()
+        && let Some(defs) = root.as_object_mut().map(|root| root.entry(home).or_insert(json!({})))
+        && let Some(defs) = defs.as_object_mut()
+    {
+        defs.append(&mut parts);
     }
     // After the copies are in place, because they contain such references, too.
-    rename(&mut root, &|reference| {
-        let (_, name, _) = moved.iter().find(|(from, ..)| from == reference)?;
-        Some(format!("#/{home}/{name}"))
+    rename(&mut root, &names);
+    (size_of(&root) <= most).then_some(root)
+}
+
+fn size_of(schema: &Value) -> usize {
+    serde_json::to_string(schema).map_or(usize::MAX, |text| text.len())
+}
+
+/// Returns the name of the definition that a reference points to, if model servers follow it.
+fn defined(reference: &str) -> Option<&str> {
+    let name =
+        reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"))?;
+    (!name.contains(['/', '~', '%'])).then_some(name)
+}
+
+/// Collects the references that model servers do not follow, in order. `seen` holds those that have been found.
+fn references(schema: &Value, found: &mut Vec<String>, seen: &mut HashSet<String>) {
+    let Value::Object(keywords) = schema else { return };
+    if let Some(Value::String(reference)) = keywords.get("$ref")
+        && defined(reference).is_none()
+        && seen.insert(reference.clone())
+    {
+        found.push(reference.clone());
+    }
+    below(keywords).for_each(|schema| references(schema, found, seen));
+}
+
+fn rename(schema: &mut Value, names: &HashMap<String, String>) {
+    let Value::Object(keywords) = schema else { return };
+    if let Some(Value::String(reference)) = keywords.get_mut("$ref")
+        && let Some(name) = names.get(reference)
+    {
+        reference.clone_from(name);
+    }
+    let renamed = visit_below(keywords, &mut |schema| {
+        rename(schema, names);
+        Ok(())
     });
-    root
-}
-
-/// Collects the references that model servers do not follow, without duplicates.
-fn references(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
-        Value::Object(members) => {
-            if let Some(Value::String(reference)) = members.get("$ref") {
-                let is_plain = reference != "#" && !reference.contains(['~', '%']);
-                if !is_plain && !found.contains(reference) {
-                    found.push(reference.clone());
-                }
-            }
-            members.values().for_each(|value| references(value, found));
-        }
-        _ => {}
-    }
-}
-
-fn rename(value: &mut Value, to: &dyn Fn(&str) -> Option<String>) {
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| rename(value, to)),
-        Value::Object(members) => {
-            if let Some(Value::String(reference)) = members.get_mut("$ref")
-                && let Some(name) = to(reference)
-            {
-                *reference = name;
-            }
-            members.values_mut().for_each(|value| rename(value, to));
-        }
-        _ => {}
-    }
+    debug_assert!(renamed.is_ok(), "no visit fails");
 }
 
 /// Returns the target of a reference within a schema.
@@ -259,10 +278,14 @@ mod tests {
 
     use super::*;
 
+    fn fixed(schema: &Value) -> Value {
+        repaired(schema, usize::MAX).expect("there is no limit")
+    }
+
     #[test]
     fn rejected_keywords_are_left_out() {
         let of = |schema: Value| {
-            repaired(&json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
+            fixed(&json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
         };
         assert_eq!(of(json!(true)), json!({}));
         assert_eq!(of(json!("string")), json!({}));
@@ -311,17 +334,66 @@ mod tests {
         });
         let mut expected = part.clone();
         expected["$defs"] = json!({ "part_1": part });
-        assert_eq!(repaired(&tree), expected);
+        assert_eq!(fixed(&tree), expected);
 
         let escaped = json!({
             "properties": { "a": { "$ref": "#/definitions/a~1b" }, "b": { "$ref": "#/definitions/a%2Fb%20" } },
             "definitions": { "a/b": { "type": "string" }, "part_1": {}, "a": { "b ": { "type": "null" } } },
         });
-        let repaired = repaired(&escaped);
+        let repaired = fixed(&escaped);
         assert_eq!(repaired["properties"]["a"]["$ref"], "#/definitions/part_2");
         assert_eq!(repaired["definitions"]["part_2"], json!({ "type": "string" }));
         assert_eq!(repaired["properties"]["b"]["$ref"], "#/definitions/part_3");
         assert_eq!(repaired["definitions"]["part_3"], json!({ "type": "null" }));
+    }
+
+    #[test]
+    fn references_survive_what_is_left_out() {
+        let schema = json!({
+            "properties": {
+                "a": false,
+                "b": { "$ref": "#/properties/a" },
+                "c": { "$ref": "#/anyOf/1" },
+                "d": { "$ref": "#/not" },
+                "e": { "const": { "$ref": "#/anyOf/1" } },
+            },
+            "anyOf": [false, { "type": "string" }],
+            "not": { "items": { "$ref": "#/properties/b" }, "minItems": 5_000 },
+        });
+        let expected = json!({
+            "properties": {
+                "b": { "$ref": "#/$defs/part_1" },
+                "c": { "$ref": "#/$defs/part_2" },
+                "d": { "$ref": "#/$defs/part_3" },
+                "e": { "const": { "$ref": "#/anyOf/1" } },
+            },
+            "anyOf": [{ "type": "string" }],
+            "$defs": {
+                "part_1": { "not": {} },
+                "part_2": { "type": "string" },
+                "part_3": { "items": { "$ref": "#/$defs/part_4" } },
+                "part_4": { "$ref": "#/$defs/part_1" },
+            },
+        });
+        assert_eq!(fixed(&schema), expected);
+    }
+
+    #[test]
+    fn copied_targets_are_bounded() {
+        // One target, spelled in 256 ways.
+        let spelled = |n: u32| {
+            let letters = ('a'..='h').zip(0..);
+            let letters = letters.map(|(letter, at)| match n >> at & 1 {
+                0 => letter.to_string(),
+                _ => format!("%{:02x}", u32::from(letter)),
+            });
+            json!({ "$ref": format!("#/$defs/{}", letters.collect::<String>()) })
+        };
+        let named: Map<_, _> = (0..256).map(|n| (n.to_string(), spelled(n))).collect();
+        let target = json!({ "description": "x".repeat(1_000) });
+        let schema = json!({ "properties": named, "$defs": { "abcdefgh": target } });
+        assert!(repaired(&schema, 300_000).is_some());
+        assert!(repaired(&schema, 200_000).is_none());
     }
 
     fn any_schema() -> impl Strategy<Value = Value> {
@@ -366,10 +438,11 @@ mod tests {
     proptest! {
         #[test]
         fn repair_is_idempotent(schema in any_schema()) {
-            let once = repaired(&schema);
-            prop_assert_eq!(&repaired(&once), &once);
-            let text = once.to_string();
-            prop_assert!(!text.contains("\"$ref\":\"#\"") && !text.contains("x~0"), "{}", text);
+            let once = fixed(&schema);
+            prop_assert_eq!(&fixed(&once), &once);
+            let (mut found, mut seen) = (Vec::new(), HashSet::new());
+            references(&once, &mut found, &mut seen);
+            prop_assert_eq!(found, Vec::<String>::new());
         }
     }
 }

@@ -1,6 +1,7 @@
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::repair::{repaired, resolve};
+use crate::subschemas::{below, visit_below};
 
 /// The maximum nesting depth of an offered schema.
 const DEPTH: usize = 64;
@@ -63,12 +64,10 @@ impl Schema {
             keywords.insert("type".to_owned(), "object".into());
         }
         check_references(&checked, &checked)?;
-        let repaired = repaired(&checked);
-        // Repairs may copy the targets of references, so what is offered can be larger than what was read.
-        let size = serde_json::to_string(&repaired).map_or(usize::MAX, |text| text.len());
-        if size > limit.saturating_mul(2) {
-            return Err(format!("its schema as offered has {size} bytes, more than twice {limit}"));
-        }
+        // Targets of references are copied, perhaps several times.
+        let largest = limit.saturating_mul(2);
+        let repaired = repaired(&checked, largest)
+            .ok_or_else(|| format!("its schema as offered has more than {largest} bytes"))?;
         let offered = match form {
             SchemaForm::AsIs => repaired,
             SchemaForm::Portable => portable(&repaired, limit)?,
@@ -81,31 +80,6 @@ impl Schema {
     }
 }
 
-/// Calls `visit` for each schema directly below this one.
-fn below(
-    keywords: &mut Map<String, Value>,
-    visit: &mut dyn FnMut(&mut Value) -> Result<(), String>,
-) -> Result<(), String> {
-    for (keyword, value) in keywords {
-        match &**keyword {
-            // Values, not schemas.
-            "const" | "default" | "enum" | "examples" | "required" | "type" => {}
-            // Schemas by name.
-            "$defs" | "definitions" | "dependentSchemas" | "patternProperties" | "properties" => {
-                if let Value::Object(named) = value {
-                    named.values_mut().try_for_each(&mut *visit)?;
-                }
-            }
-            _ => match value {
-                Value::Array(parts) => parts.iter_mut().try_for_each(&mut *visit)?,
-                // An unknown keyword may have schemas, so what looks like one there is treated as one.
-                value => visit(value)?,
-            },
-        }
-    }
-    Ok(())
-}
-
 /// Removes keywords that mean nothing to a model, and those that strict model servers reject.
 fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     let Value::Object(keywords) = schema else { return Ok(()) };
@@ -115,19 +89,18 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     for keyword in ["$schema", "$id", "$comment"] {
         keywords.shift_remove(keyword);
     }
-    below(keywords, &mut |schema| clean(schema, depth))
+    visit_below(keywords, &mut |schema| clean(schema, depth))
 }
 
 /// Checks that each reference points to a schema.
 fn check_references(schema: &Value, root: &Value) -> Result<(), String> {
-    let mut copy = schema.clone();
-    let Value::Object(keywords) = &mut copy else { return Ok(()) };
+    let Value::Object(keywords) = schema else { return Ok(()) };
     if keywords.contains_key("$ref") {
-        target(schema, root)?;
+        layers(schema, root)?;
         let mut work = WORK;
         check_circle(schema, root, &mut Vec::new(), &mut work)?;
     }
-    below(keywords, &mut |schema| check_references(schema, root))
+    below(keywords).try_for_each(|schema| check_references(schema, root))
 }
 
 /// Checks that no reference leads back to itself without descending into a member or an item: evaluating such a schema
@@ -150,7 +123,10 @@ fn check_circle<'a>(
         }
         // The path from the start, not everything visited: two branches may lead to the same definition.
         seen.push(reference);
-        check_circle(target(schema, root)?, root, seen, work)?;
+        // Only one reference at a time: what is beside the next one may lead back here, too.
+        if let Some(target) = next_layer(schema, root) {
+            check_circle(target?, root, seen, work)?;
+        }
         seen.pop();
     }
     for value in IN_PLACE.iter().filter_map(|name| keywords.get(*name)) {
@@ -166,20 +142,30 @@ fn check_circle<'a>(
     Ok(())
 }
 
-/// Returns the schema that a reference points to, without keywords beside the reference.
-fn target<'a>(schema: &'a Value, root: &'a Value) -> Result<&'a Value, String> {
-    let mut schema = schema;
-    for _ in 0..REFERENCES {
-        let Some(reference) = schema.get("$ref") else { return Ok(schema) };
+/// Returns a schema, the one that it refers to, and so on: all of them apply.
+fn layers<'a>(schema: &'a Value, root: &'a Value) -> Result<Vec<&'a Value>, String> {
+    let mut layers = vec![schema];
+    while let Some(next) = layers.last().and_then(|last| next_layer(last, root)) {
+        if layers.len() > REFERENCES {
+            return Err("its schema has a circular reference".to_owned());
+        }
+        layers.push(next?);
+    }
+    Ok(layers)
+}
+
+/// Returns the schema that a schema refers to; `None` if it refers to none.
+fn next_layer<'a>(schema: &Value, root: &'a Value) -> Option<Result<&'a Value, String>> {
+    let target = |reference: &Value| {
         let reference =
             reference.as_str().ok_or("its schema has a reference that is not a string")?;
         if !reference.starts_with('#') {
             return Err("its schema refers to another document".to_owned());
         }
-        schema = resolve(root, reference)
-            .ok_or_else(|| "its schema has a reference that leads nowhere".to_owned())?;
-    }
-    Err("its schema has a circular reference".to_owned())
+        resolve(root, reference)
+            .ok_or_else(|| "its schema has a reference that leads nowhere".to_owned())
+    };
+    schema.get("$ref").map(target)
 }
 
 fn portable(root: &Value, limit: usize) -> Result<Value, String> {
@@ -189,11 +175,9 @@ fn portable(root: &Value, limit: usize) -> Result<Value, String> {
         keywords.shift_remove("$defs");
         keywords.shift_remove("definitions");
     }
-    let size = serde_json::to_string(&schema).map_or(usize::MAX, |text| text.len());
-    if size > limit {
-        return Err(format!("its portable schema has {size} bytes, more than {limit}"));
-    }
-    Ok(schema)
+    // The bounds beside a reference and those of its target may contradict each other.
+    repaired(&schema, limit)
+        .ok_or_else(|| format!("its portable schema has more than {limit} bytes"))
 }
 
 /// Replaces references by their targets.
@@ -202,18 +186,22 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
         return Err("its schema has no portable form".to_owned());
     };
     *work = left;
-    // Keywords beside a reference replace those of its target, such as the description of one use.
-    let mut copy = target(schema, root)?.clone();
-    if let (Value::Object(copy), Some(beside)) = (&mut copy, schema.as_object()) {
-        for (keyword, value) in beside {
-            if keyword != "$ref" {
-                copy.insert(keyword.clone(), value.clone());
+    let mut copy = Value::Null;
+    for layer in layers(schema, root)?.into_iter().rev() {
+        match (&mut copy, layer) {
+            // Keywords beside a reference replace those of its target, such as the description of one use.
+            (Value::Object(copy), Value::Object(layer)) => {
+                copy.extend(layer.iter().map(|(keyword, value)| (keyword.clone(), value.clone())));
             }
+            (Value::Bool(false), _) => {}
+            _ => copy = layer.clone(),
         }
-        for keyword in ["format", "pattern", "not", "$defs", "definitions"] {
+    }
+    if let Value::Object(copy) = &mut copy {
+        for keyword in ["$ref", "format", "pattern", "not", "$defs", "definitions"] {
             copy.shift_remove(keyword);
         }
-        below(copy, &mut |schema| {
+        visit_below(copy, &mut |schema| {
             if schema.is_object() {
                 *schema = inlined(schema, root, depth, work)?;
             }
@@ -275,6 +263,11 @@ mod tests {
             "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "type": "string" }] } },
         });
         assert!(refused(endless).contains("circular"));
+        let beside = json!({
+            "properties": { "a": { "$ref": "#/$defs/a" } },
+            "$defs": { "a": { "$ref": "#/$defs/b", "anyOf": [{ "$ref": "#/$defs/a" }] }, "b": {} },
+        });
+        assert!(refused(beside).contains("circular"));
         assert!(refused(json!({ "description": "x".repeat(5_000) })).contains("more than 4096"));
         let mut deep = json!({});
         for _ in 0..100 {
@@ -303,6 +296,32 @@ mod tests {
             "type": "object",
             "properties": { "at": place, "mail": { "type": "string" } },
         });
+        assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
+    }
+
+    #[test]
+    fn a_chain_of_references_keeps_every_link() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "n": { "$ref": "#/$defs/a" } },
+            "$defs": {
+                "a": { "$ref": "#/$defs/b", "description": "a", "maximum": 9 },
+                "b": { "type": "integer", "description": "b" },
+            },
+        });
+        let n = json!({ "type": "integer", "description": "a", "maximum": 9 });
+        let expected = json!({ "type": "object", "properties": { "n": n } });
+        assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
+    }
+
+    #[test]
+    fn inlined_bounds_do_not_contradict() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "n": { "$ref": "#/$defs/large", "maximum": 1 } },
+            "$defs": { "large": { "type": "integer", "minimum": 10 } },
+        });
+        let expected = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
         assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
     }
 
