@@ -222,6 +222,8 @@ impl<'a> RunningTurn<'a> {
 
     /// Returns the units that can be dropped, oldest first: whole exchanges before the prompt, then steps of the turn.
     fn units(&self) -> Vec<Range<usize>> {
+        // Of a system message, a question, its answer, the prompt, a call, its result and a last answer to be
+        // kept, the units are 1..3 and 4..6.
         let system = leading_system(self.messages);
         let Some(prompt) = self.prompt.filter(|prompt| *prompt >= system) else {
             return Vec::new();

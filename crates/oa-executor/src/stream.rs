@@ -486,6 +486,8 @@ impl Stream for BatchStream {
         // Register the waker before checking the queue, so that no wakeup is lost.
         this.queue.listen(cx.waker());
         loop {
+            // Known events first; then the end of the batch, a cancel, calls that may begin, and calls that
+            // were woken.
             if let Some(event) = this.out.pop_front() {
                 return Poll::Ready(Some(event));
             }

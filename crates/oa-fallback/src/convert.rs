@@ -188,6 +188,7 @@ impl Types {
         if schema.get("nullable") == Some(&Value::Bool(true)) {
             types.0 |= 1 << Type::Null as u8;
         }
+        // A schema that names no types, such as a reference, allows all of them.
         if types.0 == 0 { Self::ANY } else { types }
     }
 

@@ -77,6 +77,7 @@ impl<'a> CallHead<'a> {
     pub fn literal(&mut self, literal: &str) -> Result<(), NoMatch> {
         let rest = self.rest().as_bytes();
         let length = rest.len().min(literal.len());
+        // A difference decides at once; only the beginning of the literal has to wait for more.
         if !rest[..length].eq_ignore_ascii_case(&literal.as_bytes()[..length]) {
             return Err(NoMatch::Mismatch);
         }

@@ -298,6 +298,8 @@ static TABLES: Tables = {
 
 /// Returns the cost of a character after a run, with the word that it ends, and the resulting run.
 const fn step(run: u8, class: Class, latin: Latin) -> (u32, u8) {
+    // `the cat` costs 990 + 17 + 17 for a bare word, 0 for the space, and 930 + 17 + 17 for a word with its
+    // space: 1,988 thousandths, which are 2 tokens.
     let is_spaced = matches!(run, SPACE | SPACES);
     let (cost, next) = match class {
         Class::Vowel | Class::Small => return letter(run, class, rate(Letter::Lower, latin)),

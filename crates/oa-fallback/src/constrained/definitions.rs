@@ -55,6 +55,7 @@ impl Definitions {
 
     fn rewritten<'a>(&mut self, schema: &'a Value, part: &mut Part<'a>, depth: usize) -> Value {
         let any = || json!({});
+        // Boolean schemas, and anything too deep, become a schema that allows all.
         let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
             return any();
         };
