@@ -86,6 +86,7 @@ impl CallClock {
         let total = self.started.saturating_add(self.patience.total);
         match self.paused {
             Some(_) => None,
+            // If both expire together, the total is named, because more progress would not help.
             None if silence < total => Some((silence, Expired::Silence)),
             None => Some((total, Expired::Total)),
         }

@@ -172,6 +172,7 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     };
     let is_plain = |field: &Value| {
         let of = field.get("type").and_then(Value::as_str);
+        // An array is a choice of several. A reference could lead to an object, past the check of the type.
         matches!(of, Some("array" | "boolean" | "integer" | "number" | "string"))
             && field.get("$ref").is_none()
     };

@@ -26,7 +26,7 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const NO_METHOD: i64 = -32601;
 /// The error code for an invalid question.
 pub const INVALID_PARAMS: i64 = -32602;
-/// The error code for a refusal.
+/// The error code for a refusal, as in the examples of the standard.
 pub const REFUSED: i64 = -1;
 
 /// The capabilities that are offered to a server.
@@ -211,6 +211,7 @@ impl Host {
         };
         let answer = ask(question.clone(), cx).await;
         let is_refused = matches!(answer, ElicitationAnswer::Refuse(_));
+        // A refusal is a decision. An answer that does not match is none, so the server may ask again.
         let action = if is_refused { "decline" } else { "cancel" };
         Ok(match question.answer(answer) {
             Ok(answer) => (answer, None),

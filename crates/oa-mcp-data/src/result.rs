@@ -43,6 +43,7 @@ pub fn read_result(
         return Err(ToolError::new(message).retryable(false));
     }
     match structured {
+        // Servers repeat structured content as text for older clients. Different text is meant for the model.
         Some(structured) if says_the_same(&text, structured) => Ok(structured.clone()),
         _ => Ok(text.into()),
     }

@@ -173,6 +173,7 @@ impl Rounds {
                 idle => WAIT.saturating_mul(1 << (idle - 1).min(10)).min(LONGEST_WAIT),
             },
         };
+        // The first one that is not allowed ends the call, before the user has answered others in vain.
         for (key, request) in asked.requests {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
             let wanted = match method {

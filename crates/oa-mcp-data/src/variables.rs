@@ -19,6 +19,7 @@ pub fn fill_variables(
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
+        // Without an end, it is ordinary text.
         let Some((inside, after)) = after.split_once('}') else { break };
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),

@@ -129,7 +129,6 @@ pub(crate) async fn end(child: &mut Child, group: &mut Group, patience: Duration
     group.kill();
 }
 
-/// The last error output of a program.
 #[derive(Default)]
 pub(crate) struct LastWords {
     bytes: Mutex<Kept>,

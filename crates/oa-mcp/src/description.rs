@@ -19,7 +19,6 @@ pub(crate) struct Description {
     pub(crate) of: Origin,
 }
 
-/// The origin of a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
     ListResources,

@@ -104,7 +104,7 @@ impl Error {
         self.inner.kind
     }
 
-    /// Returns the error code that the server sent, for kind [`Rejected`](ErrorKind::Rejected).
+    /// Returns the error code, if the server answered with a protocol error.
     #[must_use]
     pub fn code(&self) -> Option<i64> {
         self.inner.code

@@ -301,7 +301,7 @@ impl Carrier {
                 return end;
             }
             if parser.last_event_id() != seen {
-                // There was progress, so reset the count. The call's timeouts end a stream that does this forever.
+                // There was progress, so reset the count. The timeouts of a call end a stream that does this forever.
                 (resumptions, seen) = (0, parser.last_event_id().to_owned());
             }
             if resumptions == RESUMPTIONS {

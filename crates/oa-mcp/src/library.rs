@@ -171,7 +171,6 @@ impl Connection {
         Ok(json!({ "structuredContent": listed }))
     }
 
-    /// Reads a resource for a model, as the result of a tool.
     pub(crate) async fn read_for_model(
         &self,
         uri: &Value,

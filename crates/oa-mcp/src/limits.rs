@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest message in bytes: 16 MiB. A longer one closes the connection.
+    /// The longest message in bytes: 16 MiB. A longer one closes the connection; a longer HTTP response fails its call.
     pub message_bytes: usize,
     /// The number of tools of one server: 256. Later ones are left out.
     pub tools: usize,

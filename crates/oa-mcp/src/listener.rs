@@ -18,7 +18,6 @@ impl OnLog {
     }
 }
 
-/// The receiver of a program's error output.
 #[derive(Clone)]
 pub(crate) struct OnStderr(Arc<dyn Fn(&str) + Send + Sync>);
 

@@ -18,10 +18,11 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// The number of JSON values in one message: 250,000. A message with more is answered with an error.
     pub message_values: usize,
-    /// The number of concurrent calls of one client: 256. The next one is answered with an error.
+    /// The number of concurrent calls of one client: 256. The next one is answered with an error. Subscriptions count,
+    /// too, and over HTTP all clients of version 2026-07-28 count as one.
     pub calls: usize,
     /// The memory for the arguments of a client's running calls in bytes: 64 MiB. A call that needs more is answered
-    /// with an error.
+    /// with an error. Clients are counted as for `calls`.
     pub call_bytes: usize,
     /// The timeout of a call whose tool has no timeout: 10 minutes; `None` for no limit.
     pub call_time: Option<Duration>,

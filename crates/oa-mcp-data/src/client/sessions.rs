@@ -83,6 +83,7 @@ impl<T: Clone> ClientSessions<T> {
     }
 
     fn expire(&mut self, now: Instant, is_busy: impl Fn(&T) -> bool) {
+        // There is no timer: idle sessions end when the next request of any client arrives.
         self.open.retain(|_, session| {
             now.saturating_duration_since(session.used) < self.idle || is_busy(&session.client)
         });

@@ -238,7 +238,6 @@ impl Shared {
         Ok(response)
     }
 
-    /// Answers a message of a session.
     fn post(
         self: &Arc<Self>,
         id: &str,
