@@ -68,7 +68,7 @@ impl Inner {
 
     /// Returns an agent within others, whose permissions also apply to it; `None` if this worker lacks one of them.
     ///
-    /// It is created once, so that its executor's limits hold for all of its turns.
+    /// It is cached, so that the limits of its executor hold for all of its turns.
     pub(crate) fn agent_within(
         &self,
         name: Option<&str>,
@@ -83,6 +83,7 @@ impl Inner {
         if let Some(agent) = self.with_known(known) {
             return Some(Ok(agent));
         }
+        // Made without the lock: if two turns make it at once, the later one stays in the cache.
         let mut agent = self.agent(Some(&**outermost).filter(|name| !name.is_empty()))?.clone();
         for name in inner.iter().map(String::as_str).chain([name]) {
             agent = match self.agent(Some(name))?.within(&agent, name) {

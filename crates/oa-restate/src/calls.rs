@@ -54,6 +54,7 @@ impl Started {
         if let Some(session) = &self.sub_session {
             // The outer conversation keeps only its result.
             let target = RequestTarget::object("Agent", session, "clear");
+            // `send` takes effect at once; the future that it returns is only for the id of the invocation.
             drop(ctx.request::<(), ()>(target, ()).send());
         }
         outcome.unwrap_or_else(|_| RunOutcome::new(vec![CallResult::lost(&self.call)]))
@@ -84,6 +85,7 @@ pub(crate) async fn start<'ctx>(
 ) -> (Started, Durable<'ctx, Happened>) {
     let most = shared.limits.share(step.calls.len());
     let place = call.place;
+    // The tool of this name only declares the call; its own code does not run.
     if shared.named.contains_key(&call.call.block.name) {
         let (session, reply) = start_agent(ctx, of, step, call);
         let tool = call.call.block.name.clone();

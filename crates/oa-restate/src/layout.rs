@@ -97,6 +97,7 @@ impl Head {
     pub(crate) fn save(mut self, before: &[Message], after: &[Message]) -> Vec<Write> {
         self.schema = SCHEMA;
         let added = after.strip_prefix(before);
+        // Listed before `first` changes: these are the values that the old head names.
         let stale: Vec<String> = match added {
             Some(_) => Vec::new(),
             None => self.turn_keys().collect(),

@@ -154,6 +154,7 @@ impl Agent {
         // `Head::save` compares with it: an empty conversation after a longer one removes all values.
         let history = Reader::Object(&ctx).turns(&keys).await?;
         if let Some(store) = self.store(&head.within) {
+            // First, so that the state keeps its messages if the store refuses.
             storage::clear(&ctx, store).await?;
         }
         (head.turns, head.agent, head.within) = (0, None, Vec::new());

@@ -79,6 +79,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     ) -> Self {
         let mut races = DurableFuturesUnordered::new();
         races.push(interrupted);
+        // An entry of the journal, made at the same place in each attempt. Whether it is made is part of the
+        // digest.
         if let Some(limit) = options.max_run_time() {
             let time_up: Durable<'ctx, Happened> =
                 Box::pin(ctx.sleep(limit).map(|_| Happened::TimeUp));
@@ -314,6 +316,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 }
                 Ok(_) => {}
                 Err(by) => {
+                    // The turn gives a result to each call that has none.
                     for started in running {
                         started.stop(self.ctx);
                     }

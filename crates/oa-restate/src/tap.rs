@@ -44,6 +44,8 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
+    // Both sides share the intake: the SDK reads `HandedOn`, and each poll of `Tapped`, which runs the
+    // handler, reads ahead.
     let (parts, body) = request.into_parts();
     let intake = Arc::new(Mutex::new(Intake::new(body)));
     let request = Request::from_parts(parts, HandedOn(Arc::clone(&intake)));

@@ -117,6 +117,7 @@ impl Conversations {
 
     /// Creates a conversation with an unguessable id.
     pub(crate) async fn create(&self) -> Result<SessionId, Refusal> {
+        // The keys of a `RandomState` are random and secret, so the hash of a known time cannot be guessed.
         let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
         let id = SessionId::new(format!("{:016x}{:016x}", random(), random()))?;
         self.0.store.create(NewSession::new(id.clone(), Timestamp::now())).await?;

@@ -77,6 +77,7 @@ impl Answers {
     ) -> Result<Vec<(String, CallAnswer)>, Refusal> {
         let mut given = Vec::new();
         for call in client.pending_approvals() {
+            // An answer to the question of an earlier run has another id, so it does not count for this call.
             let id = approval_id(run, &call.id);
             let Some(answer) = self.approvals.iter().find(|answer| answer.id == id) else {
                 continue;

@@ -290,6 +290,7 @@ impl Entry {
         text.push_str(more);
         self.ends.push(u32::try_from(text.len()).ok()?);
         let grown = more.len() + 2 * size_of::<u32>();
+        // The log adds the same to its own sum, and subtracts this one when it drops the entry.
         self.bytes += grown;
         Some(grown)
     }
@@ -301,6 +302,7 @@ impl Entry {
         let (ConversationEvent::Agent(whole), false) = (&mut event, self.ends.is_empty()) else {
             return (from, event);
         };
+        // `read` has found this entry by the number, so the number is not below `first`.
         let place = usize::try_from(from - self.first).unwrap_or(usize::MAX);
         let is_behind = self.ends.len().saturating_sub(place) > NEAR;
         let last = if is_behind { self.ends.len() - 1 } else { place };
@@ -318,6 +320,7 @@ impl Entry {
 /// Returns true if `more` continues the text of `text`, so that both can become one event.
 fn is_same_text(text: &AgentEvent, more: &AgentEvent) -> bool {
     match (text, more) {
+        // Blocks of two answers are never compared, because the start of the second is an entry between them.
         (AgentEvent::Block(ContentBlock::Text(_)), AgentEvent::Block(ContentBlock::Text(_)))
         | (
             AgentEvent::Block(ContentBlock::Thinking(_)),

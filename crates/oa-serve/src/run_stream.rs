@@ -183,6 +183,7 @@ impl<W: RunWriter> RunStream<W> {
     }
 
     fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        // An empty piece must not open a text.
         if text.is_empty() {
             return;
         }

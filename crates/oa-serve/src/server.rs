@@ -222,6 +222,7 @@ impl AgentServer {
         let limits = server.limits.clone();
         let (router, conversations) = server.into_parts();
         let (close, closing) = watch::channel(false);
+        // Both at once: event streams keep their connections open until the runs have ended.
         tokio::join!(connections::serve(listener, router, &limits, closing), async {
             shutdown.await;
             close.send_replace(true);

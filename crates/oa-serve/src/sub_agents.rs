@@ -73,6 +73,8 @@ impl SubAgents {
     }
 
     fn follow_below(&mut self, nested: &NestedEvent, parent: Option<&str>) -> Option<&SubAgent> {
+        // An event of call `c2` within the agent of call `c1` is nested twice: `c1`, `c2`, and the event
+        // itself.
         if let AgentEvent::Nested(inner) = &nested.event {
             return self.follow_below(inner, Some(&nested.call_id));
         }
@@ -119,6 +121,7 @@ impl SubAgents {
     /// Returns the sub-agents to store with a conversation: the earlier ones and those of this run, without the oldest
     /// if they exceed the limit.
     pub(crate) fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
+        // Since the first checkpoint of a run, `before` also has the agents of this run, in an earlier state.
         let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.call_id);
         let older = before.iter().filter(is_older);
         let own = self.order.iter().filter_map(|id| self.agents.get(id));

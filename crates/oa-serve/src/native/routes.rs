@@ -202,6 +202,7 @@ async fn view(
     Query(After { after }): Query<After>,
     headers: HeaderMap,
 ) -> Answer {
+    // The header comes first: a browser that reconnects sends it with the old query.
     let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let seen = header.map(str::to_owned).or(after).filter(|seen| !seen.is_empty());
     let from = match seen {

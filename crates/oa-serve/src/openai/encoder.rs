@@ -109,6 +109,7 @@ impl RunWriter for Chunks {
     }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
+        // Whole calls at the end, because only the end of the run says which of them the client must answer.
         let calls: Vec<_> = client_calls(&run.waiting)
             .enumerate()
             .map(|(index, mut call)| {
@@ -130,6 +131,7 @@ impl RunWriter for Chunks {
     }
 
     fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
+        // No `[DONE]`: the client libraries raise an error when they read this object.
         data(&error(message, "server_error", None, None), out);
     }
 }

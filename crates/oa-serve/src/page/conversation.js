@@ -98,6 +98,7 @@ function applyRun(state, data) {
     const text = data.error?.message ?? data.error ?? "The run failed.";
     thread = threads.push(thread, { kind: "notice", level: "error", text: String(text) });
   }
+  // No line of figures while a call waits: the turn continues after the answer.
   const summary = summarize(state, data);
   if (summary && !waits(thread)) thread = threads.push(thread, summary);
   return { ...state, thread, run: null, ended: state.ended + 1, meter: null, usage: data.usage && !state.usage ? data.usage : state.usage };

@@ -195,6 +195,7 @@ export function addAgent(thread, agent, depth = 0) {
       const entries = thread.entries.map((entry) => (entry.thread && depth < MAX_DEPTH ? { ...entry, thread: addAgent(entry.thread, agent, depth + 1) } : entry));
       return { ...thread, entries };
     }
+    // Without its parent, it belongs to a call of the inner thread itself.
     const { parent_call_id: _, ...own } = agent;
     return changeCall(thread, parent.callId, parent.name, (call) => ({ ...call, thread: addAgent(call.thread, own) }));
   }
