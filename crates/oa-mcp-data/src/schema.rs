@@ -57,7 +57,7 @@ impl Schema {
             return Err(format!("its schema has {size} bytes, more than {limit}"));
         }
         let mut checked = Value::Object(schema.clone());
-        // First, because it bounds the depth: what follows recurses without a limit of its own.
+        // First, because it bounds the depth: most of what follows recurses without a limit of its own.
         clean(&mut checked, DEPTH)?;
         if let Value::Object(keywords) = &mut checked
             && !keywords.contains_key("type")

@@ -178,7 +178,7 @@ impl McpServer {
     /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` header, and the
     /// request is retried once with the key that it returns. On `None` the request fails. Ignored for a program.
     ///
-    /// The key is kept for later requests.
+    /// The key is kept for later requests, until a new session begins.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn on_unauthorized<F, R>(self, ask: F) -> Self
