@@ -6,8 +6,8 @@ use open_agent::Provider;
 pub(crate) const NOBODY: &str =
     "No server listens there: it is not running, or the address is wrong.";
 
-/// Advice when the server of a conversation has stopped.
-pub(crate) const GONE: &str = "The server has stopped. Start it again; Up restores your prompt.";
+/// Advice when the server of a conversation cannot be reached any more.
+pub(crate) const GONE: &str = "Check that the server is running. Up restores your prompt.";
 
 const ELSEWHERE: &str = "\
 For a server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";

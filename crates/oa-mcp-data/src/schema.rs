@@ -16,7 +16,7 @@ const WORK: usize = 4_096;
 pub enum SchemaForm {
     /// The server's schema without `$schema`, `$id` and `$comment`, and without parts that model servers reject and
     /// that would fail every request of the agent: unknown types, bounds that contradict each other or are above 1,000,
-    /// all but simple patterns, and values that are not schemas.
+    /// all but simple patterns, and values that are not schemas. References lead to definitions of the root schema.
     #[default]
     AsIs,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`

@@ -59,7 +59,7 @@ export function noticeOf({ type, data }) {
     case "problem":
       return notice("warn", problem(data));
     case "prompt_cut":
-      return notice("warn", `The server seems to have cut the prompt: about ${count(data.estimated, "token")} sent, ${data.reported.toLocaleString("en-US")} read.`);
+      return notice("warn", `The server seems to have truncated the prompt: about ${count(data.estimated, "token")} sent, ${data.reported.toLocaleString("en-US")} read.`);
     case "steer_blocked":
       return notice("warn", `Your message was not passed on: ${data}`);
     case "tools_refused":
