@@ -48,6 +48,7 @@ impl Control {
             match self.attach(watch).await {
                 Some(true) => return,
                 Some(false) => pending().await,
+                // The engine may be down for a while; the step goes on without it.
                 None => sleep(Self::PAUSE).await,
             }
         }

@@ -28,6 +28,8 @@ impl Engine {
     const MOST: usize = 32 << 20;
 
     pub(crate) fn new(url: &str) -> Self {
+        // Only connecting has a limit: the answer to a prompt, or to a wait for an invocation, may take
+        // hours.
         let transport = Transport::builder().connect_timeout(Duration::from_secs(5)).build();
         Self { url: url.trim_end_matches('/').to_owned(), transport }
     }

@@ -179,9 +179,11 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
         let Place { session, turn, watch, .. } = self.place.clone();
         let (shared, options, step) = (self.shared.clone(), self.options.clone(), name.clone());
+        // Taken here, because it is set only while the handler is polled.
         let cancelled = tap::heard();
         let closure = move || async move {
             let cancel = Cancel::new();
+            // Made within the closure: each attempt publishes its events under a number of its own.
             let steps = options
                 .steps()
                 .with_conversation(name::conversation(&session, turn))
@@ -194,6 +196,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         };
         match self.ctx.run(closure).name(name).await {
             Ok(Json(outcome)) => Ok(Ok(outcome)),
+            // The closure itself never fails, so an error is the engine's.
             Err(error) if error.code() == CANCELLED => Ok(Err(self.note_cancelled())),
             Err(error) => Err(Stop::Terminal(error)),
         }
@@ -314,6 +317,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                     outcome.results.extend(ended.results);
                     outcome.spent = outcome.spent.plus(ended.spent);
                 }
+                // The time limit of an approval that was decided before; no call waits for an answer while
+                // calls run.
                 Ok(_) => {}
                 Err(by) => {
                     // The turn gives a result to each call that has none.

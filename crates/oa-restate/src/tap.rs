@@ -153,6 +153,7 @@ impl<B: Body<Data = Bytes>, R: Body> Body for Tapped<B, R> {
     ) -> Poll<Option<Result<Frame<R::Data>, R::Error>>> {
         let this = &mut *self;
         let heard = {
+            // First, so that the handler already sees a cancellation in this poll.
             let mut intake = lock(&this.intake);
             intake.read(cx);
             intake.heard.clone()

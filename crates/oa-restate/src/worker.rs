@@ -230,6 +230,7 @@ impl AgentWorker {
             // The engine reopens a broken connection.
             tokio::spawn(graceful.watch(connection));
         }
+        // From here on, the other workers that share the address get all new connections.
         drop(listener);
         let _ = tokio::time::timeout(Self::LAST_STEPS, graceful.shutdown()).await;
     }

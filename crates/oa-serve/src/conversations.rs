@@ -213,6 +213,7 @@ impl Conversations {
             return Ok(Arc::clone(known));
         }
         make_room(&mut open, self.0.limits.conversations)?;
+        // Under the lock, so that each key has one conversation: `make` must not use `open`.
         let conversation = make()?;
         open.insert(key, Arc::clone(&conversation));
         Ok(conversation)

@@ -188,6 +188,7 @@ impl Conversations {
         let Some(conversation) = self.known(&key) else { return Ok(None) };
         match conversation.front() {
             Some((front, true)) => {
+                // If the run ends in between, the log still has its events.
                 let viewer = conversation.view(From::Number(front.first))?;
                 Ok(Some(FrontRun { viewer, message_id: front.message_id, denied: front.denied }))
             }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// The limits of a server. They bound everything that clients send and everything that is kept for them.
 ///
-/// A request that exceeds a limit gets status 408, 413, 422, 429 or 503 and a message that names the limit.
+/// A request that exceeds a limit gets status 400, 408, 413 or 503 and a message that names the limit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServeLimits {

@@ -115,6 +115,7 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
     let mut saving = Saving { run, saved: saved.as_mut(), members, error: None };
     let mut outcome = match start {
         Start::Continue => client.continue_turn().await,
+        // `follow` saves the answers, and finds no turn in progress.
         Start::Nothing => Ok(()),
         Start::Prompt(prompt) => client.send_message(prompt).await,
     };
