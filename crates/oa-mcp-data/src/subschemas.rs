@@ -44,7 +44,7 @@ pub(crate) fn visit_below(
     for (keyword, value) in keywords {
         match (place(keyword), value) {
             (Place::Members, Value::Object(named)) => {
-                named.values_mut().try_for_each(&mut *visit)?
+                named.values_mut().try_for_each(&mut *visit)?;
             }
             (Place::Here, Value::Array(parts)) => parts.iter_mut().try_for_each(&mut *visit)?,
             (Place::Here, value) => visit(value)?,
