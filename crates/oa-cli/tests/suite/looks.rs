@@ -65,7 +65,7 @@ fn stopped_server_keeps_the_prompt() {
     terminal.wait_for_prompt();
     drop(server);
     terminal.type_keys("Hello there\r");
-    terminal.wait_for("Start it again; Up restores your prompt.");
+    terminal.wait_for("Check that the server is running. Up restores your prompt.");
     terminal.wait_for_prompt();
     assert!(terminal.text().contains("refused"), "{}", terminal.text());
     terminal.type_keys("\x1b[A");
