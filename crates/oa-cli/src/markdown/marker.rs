@@ -71,11 +71,12 @@ fn item(text: &str) -> Option<(String, &str)> {
         ("•".to_owned(), rest)
     } else {
         let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-        let digits = text.len() - rest.len();
-        if !(1..=9).contains(&digits) {
+        // A streamed line may end before the sign, and the next character may have several bytes.
+        let after = rest.strip_prefix(['.', ')'])?;
+        if !(1..=9).contains(&(text.len() - rest.len())) {
             return None;
         }
-        (text[..=digits].to_owned(), rest.strip_prefix(['.', ')'])?)
+        (text[..text.len() - after.len()].to_owned(), after)
     };
     if !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
         return None;

@@ -103,6 +103,23 @@ fn plain_text_is_unchanged() {
 }
 
 #[test]
+fn numbers_without_a_sign_are_text() {
+    for text in ["1", "42", "12é", "12 é", "1234567890. a", "7\r\n", "> 42", "  9"] {
+        let mut markdown = Markdown::new(Style::PLAIN);
+        let mut shown = Vec::new();
+        for c in text.chars() {
+            shown.extend(markdown.push(c.encode_utf8(&mut [0; 4])));
+            let _ = markdown.live();
+        }
+        shown.extend(markdown.finish());
+        assert_eq!(shown, blocks(&[text]));
+    }
+    assert_eq!(check("42"), ["42"]);
+    assert_eq!(check("12é"), ["12é"]);
+    assert_eq!(check("42. a"), ["42. a"]);
+}
+
+#[test]
 fn open_fences_keep_blank_lines() {
     assert_eq!(check("```\na\n\n  b"), ["  a", "  ", "    b"]);
     assert_eq!(check("  ```\n  a\n  ```\nb"), ["  a", "b"]);
@@ -148,6 +165,11 @@ fn pieces() -> impl Strategy<Value = String> {
         Just("# "),
         Just("- "),
         Just("1. "),
+        Just("1"),
+        Just("42"),
+        Just("."),
+        Just(")"),
+        Just("é"),
         Just("> "),
         Just("```"),
         Just("~~~"),
@@ -185,6 +207,21 @@ proptest! {
         places.sort_unstable();
         let split: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
         prop_assert_eq!(blocks(&split), blocks(&[&text]));
+    }
+
+    /// The live part is drawn while any character may be the last one.
+    #[test]
+    fn live_after_each_character_changes_nothing(text in pieces()) {
+        let mut markdown = Markdown::new(Style::PLAIN);
+        let mut shown = Vec::new();
+        for c in text.chars() {
+            shown.extend(markdown.push(c.encode_utf8(&mut [0; 4])));
+            for block in markdown.live() {
+                prop_assert!(block.lines(20).iter().all(|line| line.width() <= 20));
+            }
+        }
+        shown.extend(markdown.finish());
+        prop_assert_eq!(shown, blocks(&[&text]));
     }
 
     /// Complete blocks are final: it is the beginning of all that comes.
