@@ -40,12 +40,17 @@ use crate::timestamp::Timestamp;
 pub struct SavedSession {
     store: Arc<dyn SessionStore>,
     session: Session,
-    /// The last write, while its outcome is not known: it failed, or its future was dropped.
-    attempt: Option<Attempt>,
+    /// The writes at this revision whose outcome is not known, the current one last: they failed, or their futures
+    /// were dropped. At most one of them is stored.
+    attempts: Vec<Attempt>,
 }
 
+/// The maximum number of remembered attempts, for a store that loads but does not write for a long time. Only the
+/// latest ones can still be under way.
+const MOST_ATTEMPTS: usize = 8;
+
 /// A write to the store: the session then has the first `keep` of the known messages, these, and this pending call.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Attempt {
     keep: usize,
     messages: Vec<Message>,
@@ -64,7 +69,7 @@ impl SavedSession {
     /// Dropping the future changes nothing.
     pub async fn open(store: Arc<dyn SessionStore>, id: &SessionId) -> Result<Self, Error> {
         let session = store.load(id).await?;
-        Ok(Self { store, session, attempt: None })
+        Ok(Self { store, session, attempts: Vec::new() })
     }
 
     /// Creates a session, or opens the existing one with this id unchanged.
@@ -84,7 +89,7 @@ impl SavedSession {
         match store.create(session).await {
             Ok(info) => {
                 let session = Session::new(info, Vec::new(), None);
-                Ok(Self { store, session, attempt: None })
+                Ok(Self { store, session, attempts: Vec::new() })
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::open(store, &id).await,
             Err(error) => Err(error),
@@ -114,7 +119,7 @@ impl SavedSession {
     /// Dropping the future changes nothing.
     pub async fn reload(&mut self) -> Result<(), Error> {
         self.session = self.store.load(&self.session.info.id).await?;
-        self.attempt = None;
+        self.attempts.clear();
         Ok(())
     }
 
@@ -137,32 +142,77 @@ impl SavedSession {
     /// The write happens completely or not at all: save again, or [`reload`](Self::reload) to see which.
     pub async fn save(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         self.settle().await?;
-        if self.session.pending.is_none() && self.session.messages == history {
-            return Ok(());
+        while self.session.pending.is_some() || self.session.messages != history {
+            self.append(history, at).await?;
         }
-        self.append(history, at).await
+        Ok(())
     }
 
     /// Finds out whether a write whose outcome is not known was stored.
     async fn settle(&mut self) -> Result<(), Error> {
-        // Without an answer from the store, the session may be at the revision before the attempt or at a
-        // later one. Its content tells which. If the load fails, the attempt is kept for the next call.
-        let Some(Attempt { keep, messages, pending }) = &self.attempt else { return Ok(()) };
-        let Session { info, messages: known, .. } = &self.session;
-        let stored = self.store.load(&info.id).await?;
-        let is_stored = stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {
-            known.starts_with(kept) && new == messages && stored.pending == *pending
-        });
-        if is_stored {
-            self.session = stored;
+        if !self.attempts.is_empty() {
+            let stored = self.store.load(&self.session.info.id).await?;
+            // If none of the attempts was stored, the next write is based on the known revision. They are kept:
+            // the store may still perform one of them, and that write is then a conflict.
+            self.adopt(stored);
         }
-        // If it was not stored, the next write is based on the known revision. If others have written since, that
-        // write is a conflict.
-        self.attempt = None;
         Ok(())
     }
 
-    /// Makes this the conversation, without a pending call.
+    /// Continues from the stored session if one of the attempts led to it.
+    fn adopt(&mut self, stored: Session) -> bool {
+        // Without an answer from the store, the session may be at the revision before the attempt or at a
+        // later one. Its content tells which.
+        let known = &self.session.messages;
+        let is_ours = self.attempts.iter().any(|Attempt { keep, messages, pending }| {
+            stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {
+                known.starts_with(kept) && new == messages && stored.pending == *pending
+            })
+        });
+        if is_ours {
+            self.session = stored;
+            self.attempts.clear();
+        }
+        is_ours
+    }
+
+    /// Remembers a write before it begins: if its future is dropped, the next call finds out about it.
+    fn attempt(&mut self, attempt: Attempt) {
+        // A repeated attempt becomes the last one.
+        self.attempts.retain(|earlier| *earlier != attempt);
+        if self.attempts.len() == MOST_ATTEMPTS {
+            self.attempts.remove(0);
+        }
+        self.attempts.push(attempt);
+    }
+
+    /// Records the result of the last attempt. After a conflict with an attempt of our own, the session is the
+    /// stored one, and the caller has to compare again.
+    async fn conclude(&mut self, result: Result<SessionInfo, Error>) -> Result<(), Error> {
+        match result {
+            Ok(info) => {
+                self.session.info = info;
+                if let Some(Attempt { keep, messages, pending }) = self.attempts.pop() {
+                    self.session.messages.truncate(keep);
+                    self.session.messages.extend(messages);
+                    self.session.pending = pending;
+                }
+                // The others are conflicts from now on.
+                self.attempts.clear();
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                // A store need not order loads after writes that nobody waits for, so an earlier attempt may
+                // have been stored after `settle`. Or someone else has written the same as the last one.
+                let stored = self.store.load(&self.session.info.id).await?;
+                if self.adopt(stored) { Ok(()) } else { Err(error) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes this the conversation, without a pending call. After success the session has to be compared again, as in
+    /// [`conclude`](Self::conclude).
     async fn append(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         let Session { info, messages: saved, .. } = &self.session;
         let same = saved.iter().zip(history).take_while(|(saved, now)| saved == now).count();
@@ -180,33 +230,10 @@ impl SavedSession {
         if keep < saved.len() {
             append = append.keeping(keep);
         }
-        // Before the write begins: if this future is dropped during it, the next call settles the attempt.
-        self.attempt = Some(Attempt { keep, messages: new, pending: None });
-        match self.store.append(&info.id, append).await {
-            Ok(info) => self.succeed(info),
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                // The conflict may be with someone who has written the same.
-                let stored = self.store.load(&info.id).await?;
-                // The attempt stays, although it was refused: the next call settles it, and gets the same
-                // conflict.
-                if stored.messages != history || stored.pending.is_some() {
-                    return Err(error);
-                }
-                (self.session, self.attempt) = (stored, None);
-            }
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// Records that the attempt was stored.
-    fn succeed(&mut self, info: SessionInfo) {
-        self.session.info = info;
-        if let Some(Attempt { keep, messages, pending }) = self.attempt.take() {
-            self.session.messages.truncate(keep);
-            self.session.messages.extend(messages);
-            self.session.pending = pending;
-        }
+        let (store, id) = (Arc::clone(&self.store), info.id.clone());
+        self.attempt(Attempt { keep, messages: new, pending: None });
+        let result = store.append(&id, append).await;
+        self.conclude(result).await
     }
 
     /// Writes the conversation like [`save`](Self::save), at the system clock's current time.
@@ -249,29 +276,32 @@ impl SavedSession {
         };
         self.settle().await?;
         let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
-        // Keep saved messages: a complete step must not be lost between the two writes.
-        let saved = self.session.messages.iter().zip(history);
-        let same = saved.take_while(|(saved, now)| saved == now).count();
-        // A result may differ from the saved one. It stays with its call.
-        let is_result = |place: &usize| history[*place].role == MessageRole::Tool;
-        let same = (same..answer).find(|place| !is_result(place)).unwrap_or(answer);
-        // Two writes: complete messages are appended, then the rest becomes the pending turn. At least the
-        // last prompt and everything after it waits, unless it was saved before as part of a complete step.
-        // The split is at most the answer with the open call, because nothing but results may follow an open
-        // call.
-        let split = prompt.unwrap_or_default().max(same);
-        let (complete, turn) = history.split_at(split);
-        // This write also clears an older pending call. Between the two, the store has a valid conversation
-        // without the waiting turn.
-        if self.session.messages != complete {
-            self.append(complete, at).await?;
+        loop {
+            // Keep saved messages: a complete step must not be lost between the two writes.
+            let saved = self.session.messages.iter().zip(history);
+            let same = saved.take_while(|(saved, now)| saved == now).count();
+            // A result may differ from the saved one. It stays with its call.
+            let is_result = |place: &usize| history[*place].role == MessageRole::Tool;
+            let same = (same..answer).find(|place| !is_result(place)).unwrap_or(answer);
+            // Two writes: complete messages are appended, then the rest becomes the pending turn. At least the
+            // last prompt and everything after it waits, unless it was saved before as part of a complete step.
+            // The split is at most the answer with the open call, because nothing but results may follow an open
+            // call.
+            let split = prompt.unwrap_or_default().max(same);
+            let (complete, turn) = history.split_at(split);
+            // The first write also clears an older pending call. Between the two, the store has a valid
+            // conversation without the waiting turn.
+            if self.session.messages != complete {
+                self.append(complete, at).await?;
+                continue;
+            }
+            let known = self.session.pending.as_ref();
+            if known.is_some_and(|known| known.call == *call && known.turn == turn) {
+                return Ok(());
+            }
+            let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
+            self.write_pending(Some(pending), at).await?;
         }
-        let known = self.session.pending.as_ref();
-        if known.is_some_and(|known| known.call == *call && known.turn == turn) {
-            return Ok(());
-        }
-        let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
-        self.set_pending(Some(pending), at).await
     }
 
     /// Writes a conversation like [`save_waiting`](Self::save_waiting), at the system clock's current time.
@@ -302,12 +332,26 @@ impl SavedSession {
         at: Timestamp,
     ) -> Result<(), Error> {
         self.settle().await?;
+        loop {
+            self.write_pending(pending.clone(), at).await?;
+            if self.session.pending == pending {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes this the pending call. After success the session has to be compared again, as in
+    /// [`conclude`](Self::conclude).
+    async fn write_pending(
+        &mut self,
+        pending: Option<Pending>,
+        at: Timestamp,
+    ) -> Result<(), Error> {
         let Session { info, messages, .. } = &self.session;
+        let (store, id, revision) = (Arc::clone(&self.store), info.id.clone(), info.revision);
         let keep = messages.len();
-        let attempt = Attempt { keep, messages: Vec::new(), pending: pending.clone() };
-        self.attempt = Some(attempt);
-        let written = self.store.set_pending(&info.id, info.revision, pending, at).await?;
-        self.succeed(written);
-        Ok(())
+        self.attempt(Attempt { keep, messages: Vec::new(), pending: pending.clone() });
+        let result = store.set_pending(&id, revision, pending, at).await;
+        self.conclude(result).await
     }
 }

@@ -1,7 +1,7 @@
 //! Writes whose outcome the program does not learn.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use oa_session::contract::block_on;
@@ -22,26 +22,68 @@ struct Silent {
     unlearned: AtomicU32,
     /// True if these writes never end, so that their futures are dropped. Otherwise they report an error.
     hangs: bool,
-    /// True if these writes are not stored either.
-    loses: bool,
+    fate: Fate,
+    /// Writes that the next learned write waits for.
+    late: Mutex<Vec<Write>>,
+}
+
+/// The outcome of a write that nobody learns of.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Fate {
+    /// Before the program continues.
+    #[default]
+    Stored,
+    Lost,
+    /// Later than loads, but before a later write.
+    Late,
+    /// The same, but the last one comes first.
+    LateReversed,
+}
+
+const FATES: [Fate; 4] = [Fate::Stored, Fate::Lost, Fate::Late, Fate::LateReversed];
+
+#[derive(Debug)]
+enum Write {
+    Append(SessionId, Append),
+    SetPending(SessionId, Revision, Option<Pending>, Timestamp),
 }
 
 impl Silent {
-    fn write<'a, T: Send + 'a>(&'a self, written: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
-        Box::pin(async move {
-            let unlearned = self.unlearned.load(Ordering::Relaxed);
-            self.unlearned.store(unlearned >> 1, Ordering::Relaxed);
-            if unlearned & 1 == 0 {
-                return written.await;
+    async fn perform(&self, write: Write) -> Result<SessionInfo, Error> {
+        match write {
+            Write::Append(id, append) => self.inner.append(&id, append).await,
+            Write::SetPending(id, revision, pending, at) => {
+                self.inner.set_pending(&id, revision, pending, at).await
             }
-            if !self.loses {
-                written.await?;
+        }
+    }
+
+    async fn write(&self, write: Write) -> Result<SessionInfo, Error> {
+        let unlearned = self.unlearned.load(Ordering::Relaxed);
+        self.unlearned.store(unlearned >> 1, Ordering::Relaxed);
+        if unlearned & 1 == 0 {
+            let mut late =
+                std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
+            if self.fate == Fate::LateReversed {
+                late.reverse();
             }
-            if self.hangs {
-                std::future::pending::<()>().await;
+            for late in late {
+                // All but the first are conflicts, which nobody learns of either.
+                let _ = self.perform(late).await;
             }
-            Err(Error::new(ErrorKind::Io, "the connection broke"))
-        })
+            return self.perform(write).await;
+        }
+        match self.fate {
+            Fate::Stored => drop(self.perform(write).await?),
+            Fate::Lost => {}
+            Fate::Late | Fate::LateReversed => {
+                self.late.lock().unwrap_or_else(PoisonError::into_inner).push(write);
+            }
+        }
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        Err(Error::new(ErrorKind::Io, "the connection broke"))
     }
 }
 
@@ -51,7 +93,7 @@ impl SessionStore for Silent {
     }
 
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
-        self.write(self.inner.append(id, append))
+        Box::pin(self.write(Write::Append(id.clone(), append)))
     }
 
     fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session> {
@@ -91,7 +133,7 @@ impl SessionStore for Silent {
         pending: Option<Pending>,
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo> {
-        self.write(self.inner.set_pending(id, revision, pending, at))
+        Box::pin(self.write(Write::SetPending(id.clone(), revision, pending, at)))
     }
 }
 
@@ -117,9 +159,10 @@ fn poll_once(save: impl Future<Output = Result<(), Error>>) -> bool {
 
 #[test]
 fn lost_write_outcomes_cause_no_conflict() {
-    for (hangs, loses) in [(false, false), (false, true), (true, false), (true, true)] {
+    for (hangs, fate) in [false, true].into_iter().flat_map(|hangs| FATES.map(|fate| (hangs, fate)))
+    {
         for unlearned in 0..64 {
-            let silent = Arc::new(Silent { hangs, loses, ..Silent::default() });
+            let silent = Arc::new(Silent { hangs, fate, ..Silent::default() });
             let store: Arc<dyn SessionStore> = Arc::<Silent>::clone(&silent);
             let new = NewSession::new(id("a"), at(1));
             let mut saved = block_on(SavedSession::open_or_create(store, new)).unwrap();
@@ -134,16 +177,43 @@ fn lost_write_outcomes_cause_no_conflict() {
             let history = [&checkpoints()[4][..], &turn(9)].concat();
             block_on(saved.save_waiting(&history, at(9))).unwrap();
             let stored = block_on(silent.load(&id("a"))).unwrap();
-            assert_eq!(stored.conversation(), history, "{unlearned:b}");
+            assert_eq!(stored.conversation(), history, "{unlearned:b} {fate:?}");
             assert_eq!(*saved.session(), stored);
         }
     }
 }
 
 #[test]
+fn late_writes_are_found_after_a_conflict() {
+    let silent = Arc::new(Silent { hangs: true, fate: Fate::Late, ..Silent::default() });
+    let store: Arc<dyn SessionStore> = Arc::<Silent>::clone(&silent);
+    let new = NewSession::new(id("a"), at(1));
+    let mut saved = block_on(SavedSession::open_or_create(store, new)).unwrap();
+    let first = turn(0);
+    let second = [turn(0), turn(1)].concat();
+
+    silent.unlearned.store(1, Ordering::Relaxed);
+    assert!(!poll_once(saved.save(&first, at(2))));
+    block_on(saved.save(&second, at(3))).unwrap();
+    assert_eq!(block_on(silent.load(&id("a"))).unwrap(), *saved.session());
+    assert_eq!(saved.session().messages, second);
+
+    // A call that waits, and a call that no longer waits.
+    let waits = |id: &str| Some(Pending::new(ToolUseBlock::new(id, "ask", json!({})), at(4)));
+    silent.unlearned.store(1, Ordering::Relaxed);
+    assert!(!poll_once(saved.set_pending(waits("1"), at(4))));
+    block_on(saved.set_pending(waits("2"), at(5))).unwrap();
+    assert_eq!(saved.session().pending, waits("2"));
+    silent.unlearned.store(1, Ordering::Relaxed);
+    assert!(!poll_once(saved.set_pending(None, at(6))));
+    block_on(saved.set_pending(None, at(7))).unwrap();
+    assert_eq!(block_on(silent.load(&id("a"))).unwrap(), *saved.session());
+}
+
+#[test]
 fn writes_of_others_are_conflicts() {
-    for loses in [false, true] {
-        let silent = Arc::new(Silent { loses, ..Silent::default() });
+    for fate in [Fate::Stored, Fate::Lost] {
+        let silent = Arc::new(Silent { fate, ..Silent::default() });
         let store = || -> Arc<dyn SessionStore> { Arc::<Silent>::clone(&silent) };
         let new = NewSession::new(id("a"), at(1));
         let mut saved = block_on(SavedSession::open_or_create(store(), new)).unwrap();
