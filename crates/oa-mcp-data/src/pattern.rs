@@ -8,157 +8,253 @@ const REPETITIONS: u32 = 1_000;
 /// The nesting depth of groups.
 const DEPTH: u32 = 8;
 
-/// Returns true if every model server that supports patterns can be expected to accept this one: literals, classes,
-/// groups, alternatives and bounded repetition.
+/// Returns a pattern of the same meaning that every model server which supports patterns can be expected to accept;
+/// `None` if there is none.
 ///
-/// Model servers turn a pattern into a grammar. A pattern that they cannot parse fails the whole request, and `a{2,1}`
-/// has been seen to exhaust a server's memory.
-pub(crate) fn is_plain(pattern: &str) -> bool {
+/// Model servers turn a pattern into a grammar, and one that they cannot parse fails the whole request. llama.cpp, the
+/// strictest of them, requires both anchors and knows no `\d`, no `\w`, no `\/` and no `(?:a)`. So classes are written
+/// out and needless escapes are removed: `^\d+\/(?:a|b)$` becomes `^[0-9]+/(a|b)$`. A pattern without both anchors has no
+/// such form, because `.` stands for different characters in different servers. `a{2,1}` has been seen to exhaust a
+/// server's memory.
+pub(crate) fn plain(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST {
-        return false;
+        return None;
     }
-    let pattern = pattern.strip_prefix('^').unwrap_or(pattern);
-    let pattern = match pattern.strip_suffix('$') {
-        Some(rest) if !rest.ends_with('\\') => rest,
-        _ => pattern,
-    };
+    let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
     // The grammar that is followed:
+    //   pattern      = "^" sequence "$"
     //   alternatives = sequence *("|" sequence)
     //   sequence     = 1*(atom [repetition])
     //   atom         = "\" escape / "[" class "]" / "(" ["?:"] alternatives ")" / any other character
-    // Whatever it does not cover, such as lookarounds, back references and lazy repetitions, is not plain.
-    let mut rest = pattern.chars().peekable();
-    alternatives(&mut rest, DEPTH, REPETITIONS).is_some() && rest.next().is_none()
-}
-
-/// Reads alternatives up to a closing parenthesis or the end; `most` repetitions are left.
-fn alternatives(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()> {
-    let depth = depth.checked_sub(1)?;
-    loop {
-        sequence(rest, depth, most)?;
-        if rest.next_if_eq(&'|').is_none() {
-            return Some(());
-        }
+    // Whatever it does not cover, such as lookarounds, back references and lazy repetitions, is not plain. So is an
+    // escaped `$` at the end: its backslash is left over.
+    let mut reader = Reader { rest: inner.chars().peekable(), out: "^".to_owned() };
+    // No alternatives: `^a|b$` means `(^a)|(b$)`, but to llama.cpp `^(a|b)$`.
+    reader.sequence(DEPTH, REPETITIONS)?;
+    if reader.rest.next().is_some() {
+        return None;
     }
+    reader.out.push('$');
+    Some(reader.out)
 }
 
-/// Reads at least one atom.
-fn sequence(rest: &mut Peekable<Chars<'_>>, depth: u32, most: u32) -> Option<()> {
-    let mut is_empty = true;
-    while let Some(&next) = rest.peek() {
-        if matches!(next, '|' | ')') {
-            break;
+/// Returns true if a character has a meaning outside of classes, so that it must be escaped there.
+fn is_special(c: char) -> bool {
+    "^$.[](){}|*+?\\".contains(c)
+}
+
+/// Reads a pattern and writes its plain form.
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+    out: String,
+}
+
+impl Reader<'_> {
+    /// Reads a character and writes it as it is.
+    fn copy(&mut self) -> Option<char> {
+        let next = self.rest.next()?;
+        self.out.push(next);
+        Some(next)
+    }
+
+    /// Copies this character if it is next.
+    fn copy_if(&mut self, expected: char) -> bool {
+        let is_next = self.rest.next_if_eq(&expected).is_some();
+        if is_next {
+            self.out.push(expected);
         }
-        is_empty = false;
-        rest.next();
-        let mut group = None;
-        match next {
-            '\\' => escape(rest)?,
-            '[' => class(rest)?,
-            '(' => {
-                if rest.next_if_eq(&'?').is_some() {
-                    rest.next_if_eq(&':')?;
-                }
-                // The following characters say how often the group repeats.
-                group = Some(rest.clone());
-                alternatives(rest, depth, most)?;
-                rest.next_if_eq(&')')?;
+        is_next
+    }
+
+    /// Reads alternatives up to a closing parenthesis or the end; `most` repetitions are left.
+    fn alternatives(&mut self, depth: u32, most: u32) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        loop {
+            self.sequence(depth, most)?;
+            if !self.copy_if('|') {
+                return Some(());
             }
-            '^' | '$' | '*' | '+' | '?' | '{' | '}' | ']' => return None,
-            next if next.is_control() => return None,
-            _ => {}
-        }
-        let times = repetition(rest)?;
-        // How often a group repeats is known only behind it, so its content is read again with what is left:
-        // in `(a{500}){500}` first with 1,000 repetitions, then with 1,000 / 500 = 2, which `{500}` exceeds.
-        let left = most / times.max(1);
-        if left == 0 {
-            return None;
-        }
-        // A level of nesting may be read twice, so the innermost one 2^7 times with a `DEPTH` of 8.
-        if let Some(mut inner) = group.filter(|_| times > 1) {
-            alternatives(&mut inner, depth, left)?;
         }
     }
-    (!is_empty).then_some(())
-}
 
-/// Reads a repetition, if there is one, and returns its count.
-fn repetition(rest: &mut Peekable<Chars<'_>>) -> Option<u32> {
-    let times = match rest.peek() {
-        // Loops in a grammar, and not expanded like counted repetitions, so they cost nothing.
-        Some('*' | '+' | '?') => {
-            rest.next();
-            1
-        }
-        Some('{') => {
-            rest.next();
-            let least = number(rest)?;
-            let times = match rest.next()? {
-                '}' => least,
-                ',' if rest.next_if_eq(&'}').is_some() => least,
-                ',' => {
-                    let most = number(rest)?;
-                    rest.next_if_eq(&'}')?;
-                    if most < least {
-                        return None;
+    /// Reads at least one atom.
+    fn sequence(&mut self, depth: u32, most: u32) -> Option<()> {
+        let mut is_empty = true;
+        while let Some(&next) = self.rest.peek() {
+            if matches!(next, '|' | ')') {
+                break;
+            }
+            is_empty = false;
+            self.rest.next();
+            let mut group = None;
+            match next {
+                '\\' => self.escape()?,
+                '[' => self.class()?,
+                '(' => {
+                    if self.rest.next_if_eq(&'?').is_some() {
+                        self.rest.next_if_eq(&':')?;
                     }
-                    most
+                    self.out.push('(');
+                    // The following characters say how often the group repeats.
+                    group = Some(self.rest.clone());
+                    self.alternatives(depth, most)?;
+                    self.copy_if(')').then_some(())?;
+                }
+                '^' | '$' | '*' | '+' | '?' | '{' | '}' | ']' => return None,
+                next if next.is_control() => return None,
+                // llama.cpp repeats only the last byte of the character, which is no text. A group it repeats whole.
+                next if !next.is_ascii()
+                    && matches!(self.rest.peek(), Some('*' | '+' | '?' | '{')) =>
+                {
+                    self.out.extend(['(', next, ')']);
+                }
+                next => self.out.push(next),
+            }
+            let times = self.repetition()?;
+            // How often a group repeats is known only behind it, so its content is read again with what is left:
+            // in `(a{500}){500}` first with 1,000 repetitions, then with 1,000 / 500 = 2, which `{500}` exceeds.
+            let left = most / times.max(1);
+            if left == 0 {
+                return None;
+            }
+            // A level of nesting may be read twice, so the innermost one 2^8 times with a `DEPTH` of 8.
+            if let Some(rest) = group.filter(|_| times > 1) {
+                Reader { rest, out: String::new() }.alternatives(depth, left)?;
+            }
+        }
+        (!is_empty).then_some(())
+    }
+
+    /// Reads a repetition, if there is one, and returns its count.
+    fn repetition(&mut self) -> Option<u32> {
+        let times = match self.rest.peek() {
+            // Loops in a grammar, and not expanded like counted repetitions, so they cost nothing.
+            Some('*' | '+' | '?') => {
+                self.copy();
+                1
+            }
+            Some('{') => {
+                self.copy();
+                let least = self.number()?;
+                let times = match self.copy()? {
+                    '}' => least,
+                    ',' if self.copy_if('}') => least,
+                    ',' => {
+                        let most = self.number()?;
+                        self.copy_if('}').then_some(())?;
+                        if most < least {
+                            return None;
+                        }
+                        most
+                    }
+                    _ => return None,
+                };
+                Some(times).filter(|times| *times <= REPETITIONS)?
+            }
+            _ => return Some(1),
+        };
+        // Lazy and possessive repetitions.
+        (!matches!(self.rest.peek(), Some('*' | '+' | '?' | '{'))).then_some(times)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let mut digits = String::new();
+        while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
+            digits.push(digit);
+        }
+        self.out.push_str(&digits);
+        digits.parse().ok()
+    }
+
+    /// Reads an escape outside of classes, after its backslash.
+    fn escape(&mut self) -> Option<()> {
+        let next = self.rest.next()?;
+        match next {
+            'd' => self.out.push_str("[0-9]"),
+            'D' => self.out.push_str("[^0-9]"),
+            'w' => self.out.push_str("[A-Za-z0-9_]"),
+            'W' => self.out.push_str("[^A-Za-z0-9_]"),
+            next if is_special(next) => self.out.extend(['\\', next]),
+            next if next.is_ascii_punctuation() => self.out.push(next),
+            // Among them `\s` and `\S`: engines disagree on which characters are white space.
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Reads a class after its opening bracket.
+    fn class(&mut self) -> Option<()> {
+        self.out.push('[');
+        self.copy_if('^');
+        // Written last, where a hyphen is a literal in every engine.
+        let mut has_hyphen = false;
+        let mut is_empty = true;
+        loop {
+            let from = match self.rest.next()? {
+                ']' if is_empty => return None,
+                ']' => break,
+                '[' => return None,
+                '\\' => match self.rest.next()? {
+                    'd' => {
+                        self.out.push_str("0-9");
+                        None
+                    }
+                    'w' => {
+                        self.out.push_str("A-Za-z0-9_");
+                        None
+                    }
+                    next if next.is_ascii_punctuation() => Some(next),
+                    _ => return None,
+                },
+                // Elsewhere, a hyphen is a literal: `[-a]`, `[a-]`. After a class or a range, as in `[\d-z]` and
+                // `[a-c-e]`, engines disagree on what it means.
+                '-' if !is_empty && self.rest.peek() != Some(&']') => return None,
+                next if next.is_control() => return None,
+                next => Some(next),
+            };
+            let to = self.end_of_range();
+            match (from, to) {
+                (None, None) => {}
+                (Some('-'), None) => has_hyphen = true,
+                (Some(from), None) => self.member(from, is_empty)?,
+                (Some(from), Some(to))
+                    if from != '-'
+                        && from <= to
+                        && !matches!(to, '[' | '\\')
+                        && !to.is_control() =>
+                {
+                    self.member(from, is_empty)?;
+                    self.out.push('-');
+                    self.member(to, false)?;
                 }
                 _ => return None,
-            };
-            Some(times).filter(|times| *times <= REPETITIONS)?
+            }
+            is_empty = false;
         }
-        _ => return Some(1),
-    };
-    // Lazy and possessive repetitions.
-    (!matches!(rest.peek(), Some('*' | '+' | '?' | '{'))).then_some(times)
-}
-
-fn number(rest: &mut Peekable<Chars<'_>>) -> Option<u32> {
-    let mut digits = String::new();
-    while let Some(digit) = rest.next_if(char::is_ascii_digit) {
-        digits.push(digit);
+        if has_hyphen {
+            self.out.push('-');
+        }
+        self.out.push(']');
+        Some(())
     }
-    digits.parse().ok()
-}
 
-fn escape(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
-    let next = rest.next()?;
-    (matches!(next, 'd' | 'D' | 'w' | 'W' | 's' | 'S') || next.is_ascii_punctuation()).then_some(())
-}
+    /// Reads the end of a range in a class, if the next character is a hyphen that begins one.
+    fn end_of_range(&mut self) -> Option<char> {
+        let mut ahead = self.rest.clone();
+        let to = ahead.next_if_eq(&'-').and_then(|_| ahead.next()).filter(|to| *to != ']')?;
+        self.rest = ahead;
+        Some(to)
+    }
 
-/// Reads a class after its opening bracket.
-fn class(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
-    rest.next_if_eq(&'^');
-    let mut is_empty = true;
-    // The character from which a range may begin.
-    let mut from = None;
-    loop {
-        let next = rest.next()?;
-        from = match next {
-            ']' => return (!is_empty).then_some(()),
-            '[' => return None,
-            '\\' => {
-                // `[\.-z]` begins a range, `[\d-z]` does not.
-                let escaped = *rest.peek()?;
-                escape(rest)?;
-                escaped.is_ascii_punctuation().then_some(escaped)
-            }
-            // Elsewhere, a hyphen is a literal: `[-a]`, `[a-]`. After a class or a range, as in `[\d-z]` and
-            // `[a-c-e]`, engines disagree on what it means.
-            '-' if !is_empty && rest.peek() != Some(&']') => {
-                let (from, to) = (from?, rest.next()?);
-                let is_simple = !matches!(to, '[' | '\\') && !to.is_control();
-                if !is_simple || from > to {
-                    return None;
-                }
-                None
-            }
-            next if next.is_control() => return None,
-            next => Some(next),
-        };
-        is_empty = false;
+    /// Writes a character of a class.
+    fn member(&mut self, c: char, is_first: bool) -> Option<()> {
+        match c {
+            // At the start it would mean another class, and llama.cpp takes no escape for it.
+            '^' if is_first && self.out.ends_with('[') => return None,
+            '[' | ']' | '\\' => self.out.extend(['\\', c]),
+            c => self.out.push(c),
+        }
+        Some(())
     }
 }
 
@@ -169,23 +265,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_patterns_are_plain() {
-        for pattern in [
-            "^[a-z]+$",
-            "[a-z]+",
-            r"^\d{3}-\w+$",
-            r"^[\w.-]+@[\w-]+\.\w+$",
-            "^(a|b)$",
-            "^(?:https?|ftp)://[^ ]*$",
-            r"^[a-z]{1,63}(\.[a-z]{1,63})*$",
-            "^日本$",
-            r"^\/a$",
-            "^.{1,500}$",
-            r"^\$$",
-            "^[-a]$",
-            "^[a-]$",
+    fn common_patterns_have_a_plain_form() {
+        for (pattern, expected) in [
+            ("^[a-z]+$", "^[a-z]+$"),
+            (r"^\d{3}-\w+$", "^[0-9]{3}-[A-Za-z0-9_]+$"),
+            (r"^\D\W$", "^[^0-9][^A-Za-z0-9_]$"),
+            (r"^[\w.-]+@[\w-]+\.\w+$", r"^[A-Za-z0-9_.-]+@[A-Za-z0-9_-]+\.[A-Za-z0-9_]+$"),
+            ("^(a|b)$", "^(a|b)$"),
+            ("^(?:https?|ftp)://[^ ]*$", "^(https?|ftp)://[^ ]*$"),
+            (r"^[a-z]{1,63}(\.[a-z]{1,63})*$", r"^[a-z]{1,63}(\.[a-z]{1,63})*$"),
+            ("^日本$", "^日本$"),
+            ("^日本+é{2}[é]*$", "^日(本)+(é){2}[é]*$"),
+            (r"^\/a\-b\@c$", "^/a-b@c$"),
+            ("^.{1,500}$", "^.{1,500}$"),
+            (r"^\$$", r"^\$$"),
+            (r"^\\$", r"^\\$"),
+            ("^[-a]$", "^[a-]$"),
+            ("^[a-]$", "^[a-]$"),
+            (r"^[a\-z\.\/]$", "^[az./-]$"),
+            (r"^[^\]\[]$", r"^[^\]\[]$"),
+            (r"^[a\^]$", "^[a^]$"),
+            ("^[^^]$", "^[^^]$"),
+            ("^[ -~]$", "^[ -~]$"),
         ] {
-            assert!(is_plain(pattern), "{pattern}");
+            assert_eq!(plain(pattern).as_deref(), Some(expected), "{pattern}");
         }
     }
 
@@ -195,6 +298,18 @@ mod tests {
             "",
             "^",
             "^$",
+            "[a-z]+",
+            "^a",
+            "a$",
+            r"^a\$",
+            r"^\S+$",
+            r"^[^\s]$",
+            r"^[\^a]$",
+            r"^[\d-z]$",
+            "^[a-c-e]$",
+            r"^[\--z]$",
+            r"^[,-\]a]$",
+            "^a|b$",
             "^[a-z$",
             "^(a$",
             "^a)$",
@@ -219,24 +334,25 @@ mod tests {
             "^a\n$",
             "^((((((((((a))))))))))$",
         ] {
-            assert!(!is_plain(pattern), "{pattern}");
+            assert_eq!(plain(pattern), None, "{pattern}");
         }
-        assert!(!is_plain(&"a".repeat(1_000)));
+        assert_eq!(plain(&format!("^{}$", "a".repeat(1_000))), None);
     }
 
     proptest! {
         #[test]
-        fn is_plain_never_panics(pattern in r"[\[\](){}|*+?^$\\.,:a-c0-9-]{0,40}|.{0,40}") {
-            let _ = is_plain(&pattern);
+        fn plain_forms_are_plain(pattern in r"\^[\[\](){}|*+?^$\\.,:a-dw0-2-]{0,12}\$|\^.{0,40}\$") {
+            if let Some(once) = plain(&pattern) {
+                prop_assert_eq!(plain(&once), Some(once));
+            }
         }
 
         /// The reading of nested groups twice must not be exponential.
         #[test]
         fn nested_groups_are_read_in_bounded_time(depth in 0..40_usize, times in 1..3_u32) {
             let close = format!("){{{times}}}");
-            let pattern = format!("{}a{}", "(".repeat(depth), close.repeat(depth));
-            let is_plain = is_plain(&pattern);
-            prop_assert!(depth < 8 || !is_plain);
+            let pattern = format!("^{}a{}$", "(".repeat(depth), close.repeat(depth));
+            prop_assert_eq!(plain(&pattern).is_some(), depth <= 8);
         }
     }
 }

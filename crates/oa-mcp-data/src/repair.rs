@@ -2,7 +2,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::pattern::is_plain;
+use crate::pattern::plain;
 use crate::subschemas::{below, visit_below};
 
 /// The largest length and number of items in an offered schema: model servers expand them in their grammar.
@@ -73,7 +73,7 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
     match keyword {
         "type" => of_type(value),
         "enum" => value.as_array().is_some_and(|values| !values.is_empty()).then_some(value),
-        "pattern" => value.as_str().is_some_and(is_plain).then_some(value),
+        "pattern" => value.as_str().and_then(plain).map(Value::String),
         "format" | "description" | "title" => value.is_string().then_some(value),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
             value.as_u64().is_some_and(|number| number <= LARGEST).then_some(value)
