@@ -136,7 +136,9 @@ impl Database {
         }
         // The row behind the page is stepped to, but not read: it may be unreadable, and is reported on its
         // own page.
-        page.next = last.filter(|_| matches!(rows.next(), Ok(Some(_))));
+        if rows.next().map_err(failed)?.is_some() {
+            page.next = last;
+        }
         Ok(page)
     }
 

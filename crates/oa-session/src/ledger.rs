@@ -1,4 +1,4 @@
-use oa_types::{Message, MessageRole};
+use oa_types::{Message, MessageRole, json_size};
 
 use crate::error::Error;
 use crate::limits::Limits;
@@ -13,6 +13,7 @@ pub(crate) struct Ledger {
     pub(crate) info: SessionInfo,
     entries: Vec<Entry>,
     bytes: u64,
+    pending_bytes: u64,
 }
 
 /// The facts about one message.
@@ -31,7 +32,7 @@ impl Entry {
 
 impl Ledger {
     pub(crate) fn new(info: SessionInfo) -> Self {
-        Self { info, entries: Vec::new(), bytes: 0 }
+        Self { info, entries: Vec::new(), bytes: 0, pending_bytes: 0 }
     }
 
     /// Removes all but the first `keep` messages, adds others, and clears the pending call.
@@ -50,11 +51,13 @@ impl Ledger {
             self.entries.push(entry);
         }
         self.info.message_count = self.entries.len();
-        self.set_pending(false, at, revision);
+        self.set_pending(None, at, revision);
     }
 
-    pub(crate) fn set_pending(&mut self, is_pending: bool, at: Timestamp, revision: Revision) {
-        self.info.is_pending = is_pending;
+    /// Sets or clears the pending call, of which only the size of its JSON is known.
+    pub(crate) fn set_pending(&mut self, bytes: Option<u64>, at: Timestamp, revision: Revision) {
+        self.info.is_pending = bytes.is_some();
+        self.pending_bytes = bytes.unwrap_or_default();
         self.info.updated_at = at;
         self.info.revision = revision;
     }
@@ -91,8 +94,8 @@ impl Ledger {
         &self.entries
     }
 
-    /// The size of all messages in bytes.
+    /// Returns the size in bytes of all that a reader of the session needs.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes + self.pending_bytes + json_size(&self.info.metadata) as u64
     }
 }

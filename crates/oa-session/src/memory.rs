@@ -183,11 +183,12 @@ impl SessionStore for MemoryStore {
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo> {
         self.change(move |limits, contents| {
-            pending.iter().try_for_each(|pending| check_pending(pending, limits).map(drop))?;
+            let json =
+                pending.as_ref().map(|pending| check_pending(pending, limits)).transpose()?;
             let next = contents.next_revision();
             let stored = contents.get(id)?;
             stored.ledger.check_revision(revision)?;
-            stored.ledger.set_pending(pending.is_some(), at, next);
+            stored.ledger.set_pending(json.map(|json| json.len() as u64), at, next);
             stored.pending = pending;
             Ok(stored.ledger.info.clone())
         })

@@ -129,6 +129,24 @@ fn paging_continues_after_unreadable_rows() {
 }
 
 #[test]
+fn an_error_behind_a_page_is_not_its_end() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    for name in ["a", "b", "c"] {
+        create(&store, name);
+    }
+    // SQLite fails when it steps to row b, as it does for a damaged page of the file.
+    place.execute("ALTER TABLE sessions RENAME TO rows");
+    place.execute(
+        "CREATE VIEW sessions AS SELECT number, id, created_at, updated_at, metadata, \
+         message_count, iif(id = 'b', abs(-9223372036854775807 - 1), bytes) AS bytes, revision, \
+         pending FROM rows",
+    );
+    let page = block_on(store.list(List::new(1)));
+    assert_eq!(kind(page), ErrorKind::Io);
+}
+
+#[test]
 fn concurrent_first_opens_succeed() {
     for _ in 0..20 {
         let place = Place::new();

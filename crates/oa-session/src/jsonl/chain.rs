@@ -54,7 +54,9 @@ impl Chain {
         let parts = line.len().checked_sub(SEAL).and_then(|at| line.split_at_checked(at));
         let sealed = parts.and_then(|(body, seal)| {
             let digits = seal.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
-            Some((body, u64::from_str_radix(digits, 16).ok()?))
+            // `from_str_radix` also takes a sign and uppercase digits, which no store has written.
+            let is_hex = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+            Some((body, u64::from_str_radix(digits, 16).ok().filter(|_| is_hex)?))
         });
         let Some((body, sum)) = sealed else {
             return Err(Error::corrupt("the checksum is missing"));
@@ -101,5 +103,19 @@ mod tests {
             assert!(chain.check(&changed).is_err(), "{changed}");
         }
         assert!(chain.check("é").is_err());
+    }
+
+    #[test]
+    fn checksums_have_one_spelling() {
+        // Until the sum begins with 0 and has a letter.
+        let lines =
+            (0..).map(|at| Chain::new().seal(&Draft::pending(Timestamp::from_millis(at), None)));
+        let is_wanted = |sum: u64| sum >> 60 == 0 && format!("{sum:x}").contains('a');
+        let (line, sum) = lines.into_iter().find(|(_, sum)| is_wanted(*sum)).unwrap();
+        let digits = format!("{sum:016x}");
+        assert_eq!(Chain::new().check(&line).unwrap(), sum);
+        for other in [digits.to_uppercase(), digits.replacen('0', "+", 1)] {
+            assert!(Chain::new().check(&line.replace(&digits, &other)).is_err(), "{other}");
+        }
     }
 }

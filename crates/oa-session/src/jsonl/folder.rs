@@ -27,7 +27,7 @@ use crate::timestamp::Timestamp;
 /// The maximum memory for cached file contents, in bytes.
 const REMEMBERED: usize = 64 << 20;
 
-/// The slack before compaction: a file may exceed twice the size of its messages by this many bytes.
+/// The slack before compaction: a file may exceed twice the size of its current content by this many bytes.
 const SLACK: u64 = 1 << 20;
 
 /// The folder of a store. Everything here blocks.
@@ -107,9 +107,9 @@ impl Folder {
         self.change(id, |log, _| {
             log.ledger()?.check_revision(revision)?;
             let draft = Draft::pending(at, json.as_deref());
-            let is_pending = json.is_some();
+            let bytes = json.as_ref().map(|json| json.len() as u64);
             Ok((draft, move |ledger: &mut Ledger, revision| {
-                ledger.set_pending(is_pending, at, revision);
+                ledger.set_pending(bytes, at, revision);
             }))
         })
     }

@@ -153,7 +153,7 @@ impl Log {
         // The checksum is also the session's revision: it depends on all lines so far, so it changes with
         // each of them and differs between two files with different pasts.
         let sum = self.end.chain.check(line)?;
-        self.apply(record, id, Revision::from_bits(sum), limits)?;
+        self.apply(record, line.len() as u64, id, Revision::from_bits(sum), limits)?;
         Ok(Some(sum))
     }
 
@@ -181,9 +181,11 @@ impl Log {
         Ok(())
     }
 
+    /// Applies a record that is this many bytes long.
     fn apply(
         &mut self,
         record: Record<'_>,
+        bytes: u64,
         id: &SessionId,
         revision: Revision,
         limits: &Limits,
@@ -212,11 +214,11 @@ impl Log {
                 info.updated_at = at;
             }
             Record::Pending { at, pending } => {
-                self.ledger_mut()?.set_pending(pending.is_some(), at, revision);
+                self.ledger_mut()?.set_pending(pending.as_ref().map(|_| bytes), at, revision);
                 self.keep_pending(pending);
             }
             Record::State { at, revision, pending } => {
-                self.ledger_mut()?.set_pending(pending.is_some(), at, revision);
+                self.ledger_mut()?.set_pending(pending.as_ref().map(|_| bytes), at, revision);
                 self.keep_pending(pending);
             }
         }

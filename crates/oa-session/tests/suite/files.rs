@@ -75,6 +75,31 @@ fn compaction_keeps_the_pending_call() {
 }
 
 #[test]
+fn long_pending_turns_are_not_compacted_twice() {
+    let files = Files::new(1);
+    let store = files.open();
+    let info = block_on(store.load(&id("a"))).unwrap().info;
+    let call = ToolUseBlock::new("call_1", "add", json!({}));
+    let prompt = Message::user("-".repeat(2 << 20));
+    let turn = vec![prompt, Message::assistant(vec![call.clone().into()])];
+    let pending = Pending::new(call, at(1)).with_turn(turn);
+    let mut revision = info.revision;
+    for _ in 0..2 {
+        let set = store.set_pending(&info.id, revision, Some(pending.clone()), at(1));
+        revision = block_on(set).unwrap().revision;
+    }
+    // Half of the file is needed. A compacted file would have a `state` record.
+    for (number, store) in [store, files.open()].into_iter().enumerate() {
+        for place in 0..3 {
+            let title = json!({ "title": format!("{number} {place}") });
+            let members = title.as_object().unwrap().clone();
+            block_on(store.set_metadata(&info.id, members, at(2))).unwrap();
+            assert!(!String::from_utf8(files.read()).unwrap().contains("\"op\":\"state\""));
+        }
+    }
+}
+
+#[test]
 fn forks_are_split_into_bounded_records() {
     let files = Files::new(0);
     let mut limits = Limits::default();

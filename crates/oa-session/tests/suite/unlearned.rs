@@ -45,7 +45,7 @@ const FATES: [Fate; 4] = [Fate::Stored, Fate::Lost, Fate::Late, Fate::LateRevers
 #[derive(Debug)]
 enum Write {
     Append(SessionId, Append),
-    SetPending(SessionId, Revision, Option<Pending>, Timestamp),
+    SetPending(SessionId, Revision, Box<Option<Pending>>, Timestamp),
 }
 
 impl Silent {
@@ -53,7 +53,7 @@ impl Silent {
         match write {
             Write::Append(id, append) => self.inner.append(&id, append).await,
             Write::SetPending(id, revision, pending, at) => {
-                self.inner.set_pending(&id, revision, pending, at).await
+                self.inner.set_pending(&id, revision, *pending, at).await
             }
         }
     }
@@ -133,7 +133,7 @@ impl SessionStore for Silent {
         pending: Option<Pending>,
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo> {
-        Box::pin(self.write(Write::SetPending(id.clone(), revision, pending, at)))
+        Box::pin(self.write(Write::SetPending(id.clone(), revision, Box::new(pending), at)))
     }
 }
 

@@ -135,8 +135,10 @@ impl Pointer {
         let unescaped = |token: &str| {
             // `~` is only valid in `~0` and `~1`. These are decoded in the order of RFC 6901, section 4:
             // `~01` is `~1` and not `/`.
-            let rest = token.replace("~0", "").replace("~1", "");
-            (!rest.contains('~')).then(|| token.replace("~1", "/").replace("~0", "~"))
+            let mut after = token.split('~').skip(1);
+            after
+                .all(|rest| rest.starts_with(['0', '1']))
+                .then(|| token.replace("~1", "/").replace("~0", "~"))
         };
         tokens.map(unescaped).collect::<Option<_>>().map(Self)
     }
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn invalid_pointers_are_rejected() {
-        for text in ["", "seed", "#/seed", "/a~", "/a~2"] {
+        for text in ["", "seed", "#/seed", "/a~", "/a~2", "/~~01", "/~~1", "/~0~"] {
             assert_eq!(Pointer::new(text), None, "{text:?}");
         }
     }

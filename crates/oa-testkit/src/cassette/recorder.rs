@@ -108,6 +108,7 @@ impl Recorder {
     pub(super) fn piece(&self, number: usize, piece: &[u8]) {
         let mut state = self.state();
         state.count(piece.len());
+        state.changes += 1;
         if state.problem.is_none()
             && let Some(answer) = state.takes.get_mut(number).and_then(|take| take.answer.as_mut())
         {

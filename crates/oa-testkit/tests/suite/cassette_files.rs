@@ -263,6 +263,13 @@ async fn partial_recordings_can_be_saved() {
     body.frame().await.unwrap().unwrap();
     tape.save().unwrap();
     assert!(folder.text().contains("saved before the answer ended"), "{}", folder.text());
+    // Another piece is something new to save.
+    let before = folder.text();
+    tape.save().unwrap();
+    assert_eq!(folder.text(), before);
+    body.frame().await.unwrap().unwrap();
+    tape.save().unwrap();
+    assert!(folder.text().contains("data: 2"), "{}", folder.text());
     drop((body.collect().await.unwrap(), service, tape));
     assert!(!folder.text().contains("\"cut\""), "{}", folder.text());
 }
