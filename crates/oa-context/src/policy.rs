@@ -68,8 +68,8 @@ pub enum Plan {
     Drop(Truncated),
     /// Do nothing; there is room.
     Keep,
-    /// It is too long, but nothing can be dropped: the system messages, the last prompt and the last answer
-    /// with its results must stay.
+    /// It is too long, but nothing can be dropped: the leading system messages, the last prompt and the last
+    /// answer with its results must stay.
     Stuck,
     /// Drop some messages and have a model summarize them.
     Summarize(Summary),

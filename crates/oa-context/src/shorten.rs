@@ -262,7 +262,8 @@ impl ContextPolicy {
     /// of the turn are dropped or summarized. A summary becomes a separate user message, which a later summary
     /// replaces. It is shorter than the messages that it replaces; those hardly longer than a summary are dropped.
     ///
-    /// The turn's prompt, later user messages, system messages, and the last answer with its results are always kept.
+    /// Leading system messages, the turn's prompt, later user messages, and the last answer with its results are always
+    /// kept. A system message between other messages belongs to its exchange, and leaves with it.
     ///
     /// ```
     /// use oa_context::{ContextPolicy, Estimator, RunningTurn};

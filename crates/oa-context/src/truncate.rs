@@ -74,12 +74,12 @@ pub enum Unit {
 }
 
 impl Truncation {
-    /// Creates a truncation that keeps whole exchanges and the system messages.
+    /// Creates a truncation that keeps whole exchanges and the leading system messages.
     pub fn new() -> Self {
         Self { preserve_system: true, unit: Unit::default() }
     }
 
-    /// Treats system messages like others.
+    /// Treats leading system messages like others.
     pub fn without_system(mut self) -> Self {
         self.preserve_system = false;
         self

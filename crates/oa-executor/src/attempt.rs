@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};
 
+use crate::caps::Counted;
 use crate::ended::{Ended, panic_body};
 use crate::event::ToolRetry;
 use crate::queue::{QueuedEvent, Sender};
@@ -31,6 +32,7 @@ pub(crate) struct Job {
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) sender: Sender,
     pub(crate) record: Arc<Record>,
+    pub(crate) counted: Counted,
 }
 
 /// The progress of a job, readable after the job is dropped.

@@ -36,7 +36,7 @@ impl RunCaps {
     }
 
     /// Counts another call, or returns the reason why it must not run.
-    pub(crate) fn admit(&self, run: &Run) -> Result<(), String> {
+    pub(crate) fn admit(&self, run: &Run) -> Result<Counted, String> {
         if let Some(time) = self.time
             && self.deadline(run).is_some_and(|deadline| Instant::now() >= deadline)
         {
@@ -46,7 +46,8 @@ impl RunCaps {
         // Counted and compared at once, because batches of one run may be polled in parallel.
         let count = |calls: u32| (calls < most).then(|| calls + 1);
         match run.0.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(Counted { run: run.clone(), has_started: false }),
+            Err(_) if most == 1 => Err("the run's limit of 1 tool call is reached".to_owned()),
             Err(_) => Err(format!("the run's limit of {most} tool calls is reached")),
         }
     }
@@ -59,6 +60,28 @@ impl RunCaps {
 /// A group of batches that share [`RunCaps`]. Clones are the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Run(Arc<Inner>);
+
+/// A call that counts toward its run, unless it is dropped before it starts.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    run: Run,
+    has_started: bool,
+}
+
+impl Counted {
+    /// Marks the call as started.
+    pub(crate) fn start(&mut self) {
+        self.has_started = true;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if !self.has_started {
+            self.run.0.calls.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -73,7 +96,7 @@ impl Run {
         Self::default()
     }
 
-    /// Returns the number of calls that have started.
+    /// Returns the number of calls that have started, including one that waits for the [rate](crate::CallRate).
     #[must_use]
     pub fn calls(&self) -> u32 {
         self.0.calls.load(Ordering::Relaxed)

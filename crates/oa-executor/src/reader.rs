@@ -126,32 +126,34 @@ impl Request<'_> {
     fn search(&self, text: &str, words: &str) -> Result<String, ToolError> {
         let words_lower = words.to_lowercase();
         let contains = |text: &str| text.to_lowercase().contains(&words_lower);
+        let length = words_lower.chars().count();
         let mut shown = Shown::new(self.page);
-        let (mut total, mut matches) = (0, 0);
+        // The matches of the whole result, and those from `from` on.
+        let (mut total, mut matches, mut found) = (0, 0, 0);
         let mut more = None;
         let mut before: Option<&str> = None;
         // The number of the last line that is shown, and true if it is a match.
         let (mut last, mut was_match) = (0, false);
         // Like `grep -C 1`: `5- before`, `6: match`, `7- after`, and `--` where lines are left out. Counting
         // goes on after the page is full.
-        let mut rest = pieces(text, self.width()).peekable();
-        while let Some(piece) = rest.next() {
+        for piece in pieces(text, self.width()) {
             total += 1;
-            let next = rest.peek().filter(|_| piece.goes_on).map_or("", |next| next.text);
-            // Words that a long line was cut in.
+            // Words that a long line was cut in belong to the piece that they begin in.
             let is_cut = || {
+                let end = piece.after.char_indices().nth(length).map(|(end, _)| end);
+                let next = end.map_or(piece.after, |end| &piece.after[..end]);
                 !next.is_empty() && !contains(next) && contains(&format!("{}{next}", piece.text))
             };
-            let is_match = total >= self.from && (contains(piece.text) || is_cut());
-            if is_match {
-                matches += 1;
-            }
+            let contains_words = contains(piece.text) || is_cut();
+            matches += usize::from(contains_words);
+            let is_match = contains_words && total >= self.from;
+            found += usize::from(is_match);
             if more.is_some() {
                 continue;
             }
             if is_match {
                 let text = &mut shown;
-                let has_room = matches <= self.lines
+                let has_room = found <= self.lines
                     // The line before may be shown already, as a match or as the line after one.
                     && text.match_at(total, piece.text, before.filter(|_| last + 1 < total), last);
                 if has_room {
@@ -169,8 +171,20 @@ impl Request<'_> {
         }
         self.check_start(total)?;
         let (id, words) = (quoted(self.id), quoted(words));
-        if matches == 0 {
-            return Ok(format!("Result {id}: none of the {total} lines contains {words}."));
+        match (matches, found) {
+            (0, _) if total == 1 => {
+                return Ok(format!("Result {id}: the only line does not contain {words}."));
+            }
+            (0, _) => {
+                return Ok(format!("Result {id}: none of the {total} lines contains {words}."));
+            }
+            (_, 0) => {
+                let from = self.from;
+                return Ok(format!(
+                    "Result {id}: {matches} of {total} lines contain {words}, but none from line {from} on."
+                ));
+            }
+            _ => {}
         }
         let mut page = format!("Result {id}: {matches} of {total} lines contain {words}:");
         page.push_str(&shown.text);
@@ -192,8 +206,9 @@ impl Request<'_> {
             return Ok(());
         }
         let Self { id, from, .. } = self;
+        let lines = if total == 1 { "line" } else { "lines" };
         let message =
-            format!("the result {} has {total} lines, and from_line is {from}", quoted(id));
+            format!("the result {} has {total} {lines}, and from_line is {from}", quoted(id));
         Err(ToolError::new(message).retryable(false))
     }
 }
@@ -212,31 +227,46 @@ impl Shown {
 
     /// Adds a line if it fits.
     fn push(&mut self, number: usize, mark: char, line: &str) -> bool {
-        let line = format!("\n{number}{mark} {line}");
-        let rest = self.left.checked_sub(line.chars().count());
+        self.push_text(&format!("\n{number}{mark} {line}"))
+    }
+
+    fn push_text(&mut self, text: &str) -> bool {
+        let rest = self.left.checked_sub(text.chars().count());
         if let Some(left) = rest {
             self.left = left;
-            self.text.push_str(&line);
+            self.text.push_str(text);
         }
         rest.is_some()
     }
 
     /// Adds a match, after the line before it if both fit. `last` is the number of the last line shown.
     fn match_at(&mut self, number: usize, line: &str, before: Option<&str>, last: usize) -> bool {
-        let (text, left) = (self.text.len(), self.left);
-        if last > 0 && last + 1 + usize::from(before.is_some()) < number {
-            self.text.push_str("\n--");
-            self.left = self.left.saturating_sub(3);
-        }
-        if let Some(before) = before
-            && self.push(number - 1, '-', before)
-            && self.push(number, ':', line)
-        {
+        if before.is_some() && self.match_after(number, line, before, last) {
             return true;
         }
-        self.text.truncate(text);
-        self.left = left;
-        self.push(number, ':', line)
+        // Without the line before, there may be a gap that was none with it.
+        self.match_after(number, line, None, last)
+    }
+
+    /// Adds a match, the line before it if there is one, and a separator if lines are left out. Adds nothing if they
+    /// do not all fit.
+    fn match_after(
+        &mut self,
+        number: usize,
+        line: &str,
+        before: Option<&str>,
+        last: usize,
+    ) -> bool {
+        let (text, left) = (self.text.len(), self.left);
+        let has_gap = last > 0 && last + 1 + usize::from(before.is_some()) < number;
+        let has_room = (!has_gap || self.push_text("\n--"))
+            && before.is_none_or(|before| self.push(number - 1, '-', before))
+            && self.push(number, ':', line);
+        if !has_room {
+            self.text.truncate(text);
+            self.left = left;
+        }
+        has_room
     }
 }
 
@@ -244,8 +274,8 @@ impl Shown {
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
-    /// True if the next piece belongs to the same line.
-    goes_on: bool,
+    /// The rest of its line.
+    after: &'a str,
 }
 
 fn pieces(text: &str, width: usize) -> impl Iterator<Item = Piece<'_>> {
@@ -259,7 +289,7 @@ fn pieces(text: &str, width: usize) -> impl Iterator<Item = Piece<'_>> {
                 (text, Some(after))
             });
             rest = after;
-            Some(Piece { text, goes_on: after.is_some() })
+            Some(Piece { text, after: after.unwrap_or_default() })
         })
     })
 }

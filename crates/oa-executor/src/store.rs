@@ -43,6 +43,9 @@ struct Inner {
 
 struct Entry {
     id: String,
+    /// The length of the call's id, which `id` begins with. The id alone does not tell: `a_2` may be the second
+    /// result of call `a`, or the first of a call `a_2`.
+    call_length: usize,
     text: Arc<str>,
 }
 
@@ -81,7 +84,7 @@ impl ResultStore {
         let mut number = 1;
         while let Some(entry) = inner.entries.iter().find(|entry| entry.id == id) {
             // A result that is cleared from history may be truncated, and stored in full already.
-            if begins_alike(&entry.text, &text) {
+            if entry.call_id() == call_id && begins_alike(&entry.text, &text) {
                 return Some(id);
             }
             number += 1;
@@ -96,7 +99,11 @@ impl ResultStore {
             inner.remove(0);
         }
         inner.bytes += size;
-        inner.entries.push_back(Entry { id: id.clone(), text: text.into() });
+        inner.entries.push_back(Entry {
+            id: id.clone(),
+            call_length: call_id.len(),
+            text: text.into(),
+        });
         Some(id)
     }
 
@@ -114,16 +121,8 @@ impl ResultStore {
     /// Removes the results of a call, for example after a hook replaced its result.
     pub fn forget(&self, call_id: &str) {
         let mut inner = self.lock();
-        // `keep` appends `_2`, `_3` and so on, so `a` and `a_2` are of call `a`, and `ab` and `a2` are not.
-        let is_of = |id: &str| {
-            let number = id.strip_prefix(call_id);
-            number.is_some_and(|rest| {
-                let number = rest.strip_prefix('_').unwrap_or(rest);
-                number.bytes().all(|byte| byte.is_ascii_digit())
-                    && (rest.is_empty() || number != rest)
-            })
-        };
-        while let Some(place) = inner.entries.iter().rposition(|entry| is_of(&entry.id)) {
+        let is_of = |entry: &Entry| entry.call_id() == call_id;
+        while let Some(place) = inner.entries.iter().rposition(is_of) {
             inner.remove(place);
         }
     }
@@ -153,9 +152,15 @@ impl ResultStore {
     }
 }
 
+impl Entry {
+    fn call_id(&self) -> &str {
+        &self.id[..self.call_length]
+    }
+}
+
 impl Inner {
     fn remove(&mut self, place: usize) {
-        if let Some(Entry { id, text }) = self.entries.remove(place) {
+        if let Some(Entry { id, text, .. }) = self.entries.remove(place) {
             self.bytes -= id.len() + text.len();
         }
     }

@@ -1,6 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -224,18 +225,23 @@ impl BatchStream {
         let Some(rate) = &self.executor.options().rate else { return Ok((job, None)) };
         let slot = rate.reserve(Instant::now());
         if job.deadline.is_some_and(|deadline| deadline <= slot.begin()) {
+            let calls = match rate.calls() {
+                1 => "1 call".to_owned(),
+                calls => format!("{calls} calls"),
+            };
             let reason = format!(
-                "the rate limit of {} calls per minute would delay the call past the time limit of the run",
-                rate.calls()
+                "the rate limit of {calls} per minute would delay the call past the time limit of the run"
             );
             return Err(Ended::not_run(reason));
         }
         Ok((job, Some(slot)))
     }
 
-    fn run(&mut self, place: usize, start: ToolEvent, job: Job, slot: Option<Slot>) {
-        // An unused slot is given back when it is dropped, so it is used up only here, where the call runs.
+    fn run(&mut self, place: usize, start: ToolEvent, mut job: Job, slot: Option<Slot>) {
+        // An unused slot is given back when it is dropped, so it is used up only here, where the call runs. The
+        // same holds for the call's count.
         slot.into_iter().for_each(Slot::use_up);
+        job.counted.start();
         self.out.push_back(start);
         self.running.add(place, job);
         let running = self.schedule.running() as u64;
@@ -306,7 +312,7 @@ impl BatchStream {
         let timeout = contain(|| options.timeouts.of(&block.name, &tool))
             .map_err(|panic| Ended::panicked(&panic))?;
         // After the skip policy and the cache, because calls that these answer do not count.
-        options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
+        let counted = options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
         let sender = || Sender { queue: Arc::clone(&self.queue), call: place };
         let mut cx = ToolContext::new(&*block.id, &*block.name)
             .with_cancel(self.cancel.child())
@@ -326,6 +332,7 @@ impl BatchStream {
             retry: options.retry.clone(),
             sender: sender(),
             record: Arc::default(),
+            counted,
         })
     }
 
@@ -388,12 +395,16 @@ impl BatchStream {
             Err(mut body) => {
                 body.tool.clone_from(&call.block.name);
                 let whole = body.to_value();
-                truncated |= options.truncation.cut_text(&mut body.error);
-                truncated |=
-                    body.reason.as_mut().is_some_and(|text| options.truncation.cut_text(text));
-                if truncated {
+                let mut last_cut = None;
+                for text in iter::once(&mut body.error).chain(&mut body.reason) {
+                    if options.truncation.cut_text(text) {
+                        last_cut = Some(text);
+                    }
+                }
+                if let Some(cut) = last_cut {
+                    truncated = true;
                     if let Some(hint) = keep(&whole) {
-                        add_hint(body.reason.as_mut().unwrap_or(&mut body.error), &hint);
+                        add_hint(cut, &hint);
                     }
                     full_result = Some(Arc::new(whole));
                 }

@@ -20,6 +20,7 @@ pub struct OutputReader {
     /// The index of the call that holds the value.
     place: Option<usize>,
     answers: u32,
+    /// The revision of `json` that `has_grown` has seen.
     shown: u64,
 }
 
@@ -58,6 +59,8 @@ impl OutputReader {
     pub fn push_call(&mut self, call: usize, is_output: bool, fragment: &str) {
         if self.place.is_none() && is_output {
             self.place = Some(call);
+            // From here on, `json` is another reader, whose revisions begin anew.
+            self.shown = 0;
         }
         if self.place == Some(call) {
             self.call.push(fragment);

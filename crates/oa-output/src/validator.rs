@@ -310,14 +310,18 @@ impl OutputValidator {
             ProblemKind::Calls | ProblemKind::Refused => true,
         };
         let is_over = is_hopeless || self.tries >= self.options.tries;
-        if !is_text && !is_over && is_auto {
-            let mut own = message.content.iter_mut().filter(|block| name_of(block).is_some());
-            if let Some(block) = own.next() {
+        // Other broken calls may stand beside it, and its own may have lost its id, so that it gets no result.
+        let is_answered = |block: &ContentBlock| is_own(block) && is_call(&block);
+        if !is_over && is_auto && message.content.iter().any(is_answered) {
+            if let Some(block) = message.content.iter_mut().find(|block| is_answered(block)) {
                 refuse(block, &error);
             }
             let mut first = true;
             // Several calls were judged as one, so only the first gets a result.
-            message.content.retain(|block| name_of(block).is_none() || std::mem::take(&mut first));
+            let stays = |block: &ContentBlock| {
+                !is_own(block) || is_answered(block) && std::mem::take(&mut first)
+            };
+            message.content.retain(stays);
             return Validation::Failed;
         }
         // No result will follow the call, so history gets its arguments as text.

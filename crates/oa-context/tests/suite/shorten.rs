@@ -88,6 +88,23 @@ fn exchanges_are_dropped_before_steps() {
 }
 
 #[test]
+fn later_system_messages_go_with_their_exchange() {
+    let mut messages = run(40);
+    messages.insert(2, Message::system("Speak French."));
+    for overflow in [Overflow::DropOldest, Overflow::Summarize] {
+        let policy = ContextPolicy::new(1_500).with_target(0.4).with_overflow(overflow);
+        let turn = RunningTurn::new(&messages, Some(4), 83);
+        let mut shortening = policy.shorten(&turn, &Estimator::new()).unwrap();
+        let request = shortening.summary().and_then(|summary| summary.next_request());
+        let is_told = request.map(|request| request[0].text().contains("Speak French."));
+        assert_eq!(is_told, (overflow == Overflow::Summarize).then_some(true));
+        assert_eq!(shortening.archived()[1], messages[2]);
+        let kept = shortening.finish(&Estimator::new()).messages;
+        assert_eq!(kept[..2], [messages[0].clone(), messages[4].clone()]);
+    }
+}
+
+#[test]
 fn later_summaries_replace_earlier_ones() {
     let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
     let mut messages = run(40);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use oa_executor::{
-    Batch, CallRate, ExecutorOptions, Outcome, Placement, RunCaps, ToolCache, ToolEvent,
+    Batch, CallRate, ExecutorOptions, Outcome, Placement, Run, RunCaps, ToolCache, ToolEvent,
 };
 use oa_tools::FnTool;
 use serde_json::json;
@@ -136,7 +136,33 @@ async fn call_delayed_past_the_run_is_not_run() {
     let two = calls([("s", json!({})), ("s", json!({}))]);
     let end = end(&executor([tool], options), two, Batch::new()).await;
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the rate limit of 1 calls per minute would delay the call past the time limit of the run"}"#);
+    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the rate limit of 1 call per minute would delay the call past the time limit of the run"}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_the_rate_stops_do_not_count() {
+    let (tool, _) = noting("s");
+    let caps = RunCaps::none().calls(2).time(Duration::from_secs(90));
+    let options = ExecutorOptions::new().rate(CallRate::per_minute(1)).caps(caps);
+    let executor = executor([tool], options);
+    let given = || calls([("s", json!({})), ("s", json!({}))]);
+    let run = Run::new();
+    // The second call waits for the rate, until its batch is dropped or canceled.
+    let mut events = executor.execute_batch_streaming(given(), Batch::new().run(run.clone()));
+    while run.calls() < 2 {
+        assert!(events.next().await.is_some());
+    }
+    drop(events);
+    assert_eq!(run.calls(), 1);
+    let events = executor.execute_batch_streaming(given(), Batch::new().run(run.clone()));
+    events.cancel();
+    assert_eq!(events.end().await.execution_results[0].outcome, Outcome::Cancelled);
+    assert_eq!(run.calls(), 1);
+    // The first call waits a minute, and the second one would wait too long.
+    let end = end(&executor, given(), Batch::new().run(run.clone())).await;
+    let outcomes = [0, 1].map(|call: usize| end.execution_results[call].outcome);
+    assert_eq!(outcomes, [Outcome::Ok, Outcome::NotRun]);
+    assert_eq!(run.calls(), 2);
 }
 
 #[test]

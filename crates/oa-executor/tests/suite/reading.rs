@@ -12,6 +12,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::{calls, end, executor};
+
 fn read(store: &ResultStore, limit: usize, input: Value) -> Result<String, ToolError> {
     let cx = ToolContext::new("reader", "read_result");
     let cx = cx.with_state(State::new().with(store.clone()));
@@ -137,6 +139,44 @@ fn words_are_found_where_a_long_line_is_cut() {
 }
 
 #[test]
+fn search_counts_matches_in_the_whole_result() {
+    let found = |text: &str, from: usize, words: &str| {
+        let input = json!({ "id": "a", "from_line": from, "search": words });
+        read(&kept(text), 10_000, input).unwrap()
+    };
+    assert_eq!(
+        found("alpha\nbeta", 2, "alpha"),
+        "Result \"a\": 1 of 2 lines contain \"alpha\", but none from line 2 on."
+    );
+    assert_eq!(
+        found("a1\nb\nc\na2", 2, "a"),
+        "Result \"a\": 2 of 4 lines contain \"a\":\n3- c\n4: a2"
+    );
+    assert_eq!(
+        found("beta", 1, "alpha"),
+        "Result \"a\": the only line does not contain \"alpha\"."
+    );
+}
+
+#[test]
+fn long_words_are_found_across_three_pieces() {
+    // On the smallest page, a line is cut after 100 characters.
+    let words = "needle".repeat(33);
+    let text = format!("{}{words}{}", "x".repeat(99), "y".repeat(300));
+    let found = read(&kept(&text), 0, json!({ "id": "a", "search": words })).unwrap();
+    assert_eq!(lines(&found, ':').0.len(), 1, "{found}");
+    assert!(lines(&found, ':').0[0].1.ends_with("xn"), "{found}");
+}
+
+#[test]
+fn gaps_are_marked_at_the_end_of_a_page() {
+    // A page of 400 characters has 120 for lines: the line before the second match does not fit.
+    let rows = ["match", "b", "c", &"d".repeat(100), "match"];
+    let page = read(&kept(&rows.join("\n")), 0, json!({ "id": "a", "search": "match" })).unwrap();
+    assert!(page.ends_with(":\n1: match\n2- b\n--\n5: match"), "{page}");
+}
+
+#[test]
 fn errors_name_the_mistake() {
     let why = |store: &ResultStore, input: Value| {
         read(store, 1_000, input).unwrap_err().message().to_owned()
@@ -191,6 +231,29 @@ fn reused_call_ids_get_a_number() {
     assert_eq!(store.keep("json", &json!(cut)).as_deref(), Some("json"), "its beginning");
     store.forget("call");
     assert_eq!(store.ids(), ["json"]);
+}
+
+#[test]
+fn forgetting_a_call_keeps_similar_ids() {
+    let store = ResultStore::new();
+    let ids = ["a", "a_", "a_2", "a__2", "ab"];
+    for id in ids {
+        assert_eq!(store.keep(id, &json!(format!("of {id}"))).as_deref(), Some(id));
+    }
+    assert_eq!(store.keep("a", &json!("another")).as_deref(), Some("a_3"));
+    store.forget("a");
+    assert_eq!(store.ids(), ids[1..]);
+}
+
+#[test]
+fn equal_results_of_two_calls_are_both_kept() {
+    let store = ResultStore::new();
+    let kept = ["a", "a", "a_2"].map(|id| store.keep(id, &json!(format!("of {}", &id[..1]))));
+    assert_eq!(kept.map(Option::unwrap), ["a", "a", "a_2"]);
+    assert_eq!(store.keep("a", &json!("two")).as_deref(), Some("a_3"));
+    assert_eq!(store.keep("a_3", &json!("two")).as_deref(), Some("a_3_2"), "of another call");
+    store.forget("a");
+    assert_eq!(store.ids(), ["a_2", "a_3_2"]);
 }
 
 async fn run(
@@ -252,4 +315,35 @@ async fn a_truncated_error_is_kept_too() {
     let [result] = &run(Some(&store), 40, vec![call]).await[..] else { panic!() };
     assert!(result.result.to_string().contains("read_result"), "{}", result.result);
     assert!(store.get("call_1").unwrap().contains("line 100"));
+}
+
+#[tokio::test]
+async fn the_hint_follows_the_text_that_was_cut() {
+    let shown = async |reason: &'static str| {
+        let options = ExecutorOptions::new()
+            .truncation(TruncationPolicy::max_chars(5))
+            .skip_if(move |_, _| Some(reason.into()));
+        let tools = [tool("t", "").build(|input| async { Ok(input) })];
+        let state = State::new().with(ResultStore::new());
+        let call = calls([("t", json!({}))]);
+        let end = end(&executor(tools, options), call, Batch::new().state(state)).await;
+        end.execution_results[0].result.clone()
+    };
+    let hint = "; to read on, call read_result with the id \"c0\"]";
+    assert_eq!(
+        shown("odd").await,
+        json!({
+            "error": format!("not r\n[2 of 7 characters left out{hint}"),
+            "tool": "t",
+            "reason": "odd",
+        })
+    );
+    assert_eq!(
+        shown("very odd").await,
+        json!({
+            "error": "not r\n[2 of 7 characters left out]",
+            "tool": "t",
+            "reason": format!("very \n[3 of 8 characters left out{hint}"),
+        })
+    );
 }

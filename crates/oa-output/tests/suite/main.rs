@@ -2,4 +2,6 @@
 
 #![cfg(feature = "schemars")]
 
+mod reader;
 mod response_format;
+mod validator;
