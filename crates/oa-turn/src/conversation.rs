@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_is_that_of_one_message_and_what_was_not_touched_keeps_it(
+        fn untouched_messages_keep_their_revisions(
             before in vec(any::<u8>(), 0..200),
             after in vec(any::<u8>(), 0..20),
             cut in any::<prop::sample::Index>(),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_all_change_are_compared_with_few_others() {
+    fn comparing_histories_is_not_quadratic() {
         let mut this = Conversation::default();
         let messages = |text: &str| (0..20_000).map(|_| Message::user(text)).collect::<Vec<_>>();
         this.set(messages("before"));

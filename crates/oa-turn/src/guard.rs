@@ -67,8 +67,9 @@ mod tests {
 
     use super::*;
 
+    /// Each call has its own count, which restarts once a round lacks the call or its result differs.
     #[test]
-    fn each_call_is_counted_by_itself_and_what_a_round_lacks_starts_anew() {
+    fn a_missed_round_resets_the_count() {
         let mut guard = Guard::default();
         let mut round = |calls: &[(&str, u32)]| -> Vec<u32> {
             guard.begin_round();
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_older_than_a_round_is_kept() {
+    fn only_the_last_round_is_kept() {
         let mut guard = Guard::default();
         for round in 0..100 {
             guard.begin_round();

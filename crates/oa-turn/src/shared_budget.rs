@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sub_agent_spends_is_charged_once_at_each_level() {
+    fn each_level_is_charged_once() {
         let left = BudgetLeft { tokens: Some(100), ..BudgetLeft::default() };
         let outer = Arc::new(SharedBudget::new(left, None));
         let inner = Arc::new(SharedBudget::new(BudgetLeft::default(), Some(Arc::clone(&outer))));

@@ -37,8 +37,9 @@ fn refused(options: Options) -> Turn {
     turn
 }
 
+/// A refused answer and its reason stay in history while the turn runs, and leave when an answer is kept.
 #[test]
-fn a_refused_answer_stays_while_the_turn_goes_on_and_leaves_with_it() {
+fn refused_answers_leave_when_the_turn_ends() {
     let mut turn = refused(options());
     answer(&mut turn, vec![call("1", "a")]);
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
@@ -57,7 +58,7 @@ fn a_refused_answer_stays_while_the_turn_goes_on_and_leaves_with_it() {
 }
 
 #[test]
-fn after_the_last_retry_a_retry_is_a_block() {
+fn without_retries_left_a_retry_blocks() {
     let mut turn = begun(options());
     for number in 0..3 {
         answer(&mut turn, vec![text("Bad.")]);
@@ -85,7 +86,7 @@ fn after_the_last_retry_a_retry_is_a_block() {
 }
 
 #[test]
-fn a_block_removes_the_answer_and_keeps_the_results() {
+fn a_blocked_answer_leaves_its_results() {
     let mut turn = begun(options());
     answer(&mut turn, vec![call("1", "a")]);
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
@@ -99,8 +100,9 @@ fn a_block_removes_the_answer_and_keeps_the_results() {
     assert_eq!(told(&turn)[2..], [r#"tool: 1="ok""#, "user: Then not."]);
 }
 
+/// An answer under review counts as a partial one: it stays only if its text was shown as it arrived.
 #[test]
-fn an_interrupt_during_the_review_leaves_what_was_shown() {
+fn interrupted_review_keeps_shown_text() {
     for final_text_only in [false, true] {
         let mut options = options();
         options.final_text_only = final_text_only;
@@ -119,7 +121,7 @@ fn an_interrupt_during_the_review_leaves_what_was_shown() {
 }
 
 #[test]
-fn a_refused_answer_leaves_however_the_turn_ends() {
+fn every_ending_removes_refused_answers() {
     type End = fn(&mut Turn);
     let ends: [(End, &[&str]); 5] = [
         (Turn::fail, &["user: Go."]),
@@ -144,9 +146,9 @@ fn a_refused_answer_leaves_however_the_turn_ends() {
     }
 }
 
-/// Otherwise an answer that nobody keeps would be seen by the way of final text.
+/// With `final_text_only`, a refused answer is never shown.
 #[test]
-fn only_the_text_of_a_kept_answer_is_shown_at_the_end() {
+fn refused_text_is_not_the_final_text() {
     let mut options = options();
     options.final_text_only = true;
     let mut turn = refused(options);
@@ -157,8 +159,9 @@ fn only_the_text_of_a_kept_answer_is_shown_at_the_end() {
     assert_eq!((lines, last), (vec!["Good.".to_owned()], Some(end(FinishReason::Unspecified))));
 }
 
+/// Without tokens there is no retry; after the last round, the retry is sent without tools.
 #[test]
-fn a_retry_needs_budget_and_after_a_limit_of_calls_goes_without_tools() {
+fn answer_retries_respect_limits() {
     let mut spent = options();
     spent.max_tokens = Some(1);
     let mut turn = begun(spent);
@@ -186,9 +189,9 @@ fn a_retry_needs_budget_and_after_a_limit_of_calls_goes_without_tools() {
     assert_eq!(perform(&mut turn), end(FinishReason::MaxToolIterations));
 }
 
-/// A correction is a matter of the driver: nobody reviews an answer that it has found to be invalid.
+/// The driver has already rejected an answer that it corrects. An empty answer is reviewed.
 #[test]
-fn a_corrected_answer_is_not_reviewed_and_an_empty_one_is() {
+fn corrected_answers_skip_the_review() {
     let mut turn = begun(options());
     answer(&mut turn, vec![text("Bad.")]);
     assert!(turn.correct(Message::user("No.")));
@@ -215,7 +218,7 @@ fn a_steered_message_waits_for_the_review() {
 }
 
 #[test]
-fn checkpoints_are_after_the_last_review_and_at_the_end() {
+fn checkpoints_follow_reviews_and_the_end() {
     let mut turn = begun(Options::auto());
     assert_eq!(turn.checkpoint(), None);
     answer(&mut turn, vec![call("1", "a"), call("2", "a")]);
@@ -250,7 +253,7 @@ proptest! {
     /// Whatever is reviewed, cut, carried to another process and steered: nothing refused stays, retries are bounded,
     /// and each whole answer at the end of the turn was kept.
     #[test]
-    fn nothing_that_was_refused_stays(
+    fn refused_answers_never_stay(
         retries in 0..4_u32,
         script in vec((0..8_u8, 0..8_u8), 1..12),
         carries in any::<bool>(),

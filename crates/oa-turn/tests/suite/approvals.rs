@@ -31,8 +31,9 @@ fn waiting() -> Turn {
     }
 }
 
+/// A waiting call is denied while the other is still being decided: the turn does not end to wait for it.
 #[test]
-fn a_call_denied_before_its_turn_rests_is_answered_at_once() {
+fn early_denials_are_answered_in_the_turn() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
@@ -55,7 +56,7 @@ fn roles(turn: &Turn) -> Vec<MessageRole> {
 }
 
 #[test]
-fn nothing_runs_while_a_call_waits_and_all_goes_on_once_it_is_permitted() {
+fn no_call_runs_before_approval() {
     use MessageRole::{Assistant, Tool, User};
     let mut turn = waiting();
     assert!(turn.waits_for_approval() && !turn.is_busy());
@@ -80,7 +81,7 @@ fn nothing_runs_while_a_call_waits_and_all_goes_on_once_it_is_permitted() {
 }
 
 #[test]
-fn a_denied_call_is_answered_and_a_new_prompt_answers_what_waits() {
+fn waiting_calls_end_by_denial_or_new_prompt() {
     let mut turn = waiting();
     turn.approve("b", Decision::Refuse(json!({ "error": "denied" }))).unwrap();
     turn.continue_turn().unwrap();
@@ -96,7 +97,7 @@ fn a_denied_call_is_answered_and_a_new_prompt_answers_what_waits() {
 }
 
 #[test]
-fn a_conversation_that_waits_is_taken_over_and_decided_anew() {
+fn resumed_calls_are_decided_again() {
     let messages = waiting().history().to_vec();
     let mut turn = Turn::new(Options::auto());
     turn.resume(messages.clone()).unwrap();
@@ -124,8 +125,9 @@ fn a_conversation_that_waits_is_taken_over_and_decided_anew() {
     assert_eq!(perform(&mut manual), Action::Request { tools: true });
 }
 
+/// Only calls without a result wait after a resume; a history without open calls is taken as it is.
 #[test]
-fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid() {
+fn resume_keeps_earlier_results() {
     let mut first = Turn::new(Options::default());
     first.submit(Message::user("Go.")).unwrap();
     perform(&mut first);
@@ -153,7 +155,7 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
 
 /// The results of the third and the first call came before the second was approved; all are reviewed now.
 #[test]
-fn results_of_an_earlier_conversation_are_not_shown_again() {
+fn earlier_results_are_reviewed_not_shown() {
     let mut first = Turn::new(Options::default());
     first.submit(Message::user("Go.")).unwrap();
     perform(&mut first);
@@ -187,7 +189,7 @@ fn results_of_an_earlier_conversation_are_not_shown_again() {
 
 /// The completed input concerns the call alone; history keeps the model's own.
 #[test]
-fn a_completed_input_stands_beside_the_models_own() {
+fn completed_input_stays_out_of_history() {
     let mut turn = waiting();
     let completed = json!({ "a": 1, "path": "/" });
     for place in 0..3 {
@@ -204,7 +206,7 @@ fn a_completed_input_stands_beside_the_models_own() {
 
 /// Inputs are prepared once, before the caller is shown a call, and a call that is allowed runs with them.
 #[test]
-fn calls_are_prepared_once() {
+fn call_inputs_are_prepared_once() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
@@ -242,7 +244,7 @@ fn calls_are_prepared_once() {
 
 /// `{}` and the default written out are one call.
 #[test]
-fn the_guard_counts_what_runs() {
+fn repeat_guard_compares_completed_inputs() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     for round in 0..3 {
@@ -268,7 +270,7 @@ fn the_guard_counts_what_runs() {
 
 /// The result of a refused call enters history when the turn continues.
 #[test]
-fn a_checkpoint_waits_as_long_as_a_call_is_open_in_history() {
+fn checkpoint_waits_while_a_call_is_open() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });

@@ -9,8 +9,9 @@ use oa_types::{FinishReason, Message};
 use crate::rules::{auto, begun, end, lines, manual, shown};
 use crate::{answer, call, malformed, perform, text, told};
 
+/// A correction uses the rounds of its turn and does not count as another turn.
 #[test]
-fn an_answer_that_was_to_be_the_last_is_corrected_within_the_same_turn() {
+fn corrections_stay_within_the_turn() {
     let mut options = Options::auto();
     (options.max_turns, options.max_rounds, options.final_text_only) = (Some(1), 1, true);
     let mut turn = begun(options);
@@ -40,7 +41,7 @@ fn an_answer_that_was_to_be_the_last_is_corrected_within_the_same_turn() {
 }
 
 #[test]
-fn after_a_failed_correction_the_same_prompt_asks_again() {
+fn failed_corrections_can_be_retried() {
     for has_begun in [false, true] {
         let mut turn = manual();
         answer(&mut turn, vec![text("Five.")]);
@@ -64,7 +65,7 @@ fn after_a_failed_correction_the_same_prompt_asks_again() {
 }
 
 #[test]
-fn after_a_lost_call_and_a_failure_the_same_prompt_asks_again() {
+fn retry_after_lost_call_adds_no_prompt() {
     let mut turn = auto();
     let mut lost = Answer::new(vec![malformed("1", None)]);
     lost.finish_reason = FinishReason::ToolCalls;
@@ -98,7 +99,7 @@ fn no_correction_follows_calls_or_a_limit() {
 
 /// Typed answers remove what was rejected when the turn is over, also when it has failed.
 #[test]
-fn a_failed_turn_can_be_retried_after_rejected_answers_are_removed() {
+fn retry_after_rejected_answers_are_removed() {
     let mut turn = manual();
     answer(&mut turn, vec![text("Five.")]);
     assert!(turn.correct(Message::user("No.")));

@@ -8,7 +8,7 @@ use crate::rules::{auto, end, shown};
 use crate::{answer, call, perform, text, told};
 
 #[test]
-fn an_interrupt_keeps_words_and_answers_calls() {
+fn interrupt_keeps_text_and_answers_calls() {
     let mut turn = auto();
     turn.interrupt(vec![text("Half a"), text(" word"), call("1", "a")]);
     assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
@@ -29,7 +29,7 @@ fn an_interrupt_keeps_words_and_answers_calls() {
 }
 
 #[test]
-fn a_call_that_was_cut_while_it_ran_is_not_said_not_to_have_run() {
+fn cut_running_calls_may_have_taken_effect() {
     type Cut = fn(&mut Turn);
     let cuts: [(Cut, &str); 4] = [
         (|turn| turn.interrupt(Vec::new()), "the user interrupted"),
@@ -52,7 +52,7 @@ fn a_call_that_was_cut_while_it_ran_is_not_said_not_to_have_run() {
 }
 
 #[test]
-fn after_an_interrupt_no_call_waits_for_permission() {
+fn interrupt_clears_waiting_approvals() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a")]);
     turn.next_action();
@@ -65,7 +65,7 @@ fn after_an_interrupt_no_call_waits_for_permission() {
 }
 
 #[test]
-fn a_call_whose_result_is_lost_may_have_taken_effect() {
+fn lost_results_have_an_unknown_outcome() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
     assert!(!turn.lose_call(0), "it has not started");

@@ -59,7 +59,7 @@ fn results_keep_their_images() {
 }
 
 #[test]
-fn a_replaced_result_has_the_images_that_it_is_given() {
+fn replacing_a_result_replaces_its_images() {
     for images_given in [vec![], vec![image(), image()]] {
         let mut turn = auto();
         reviewed(&mut turn);
@@ -74,7 +74,7 @@ fn a_replaced_result_has_the_images_that_it_is_given() {
 }
 
 #[test]
-fn callers_add_images() {
+fn manual_results_may_have_images() {
     let mut turn = manual();
     answer(&mut turn, vec![call("1", "look")]);
     perform(&mut turn);
@@ -83,7 +83,7 @@ fn callers_add_images() {
 }
 
 #[test]
-fn images_are_carried() {
+fn snapshot_and_resume_keep_images() {
     let mut turn = auto();
     reviewed(&mut turn);
     let json = serde_json::to_string(&turn.snapshot()).unwrap();
@@ -101,7 +101,7 @@ fn images_are_carried() {
 }
 
 #[test]
-fn pictures_that_differ_are_no_repetition() {
+fn different_images_are_no_repetition() {
     for differ in [true, false] {
         let mut turn = auto();
         let mut end = None;

@@ -51,7 +51,7 @@ fn ok(content: impl Into<Value>) -> (Value, Outcome) {
 }
 
 #[test]
-fn results_take_the_place_of_their_calls_without_another_request() {
+fn results_replace_calls_in_the_text() {
     let mut turn = asked(options());
     assert!(turn.inlines_results());
     let blocks = vec![
@@ -84,7 +84,7 @@ fn results_take_the_place_of_their_calls_without_another_request() {
 }
 
 #[test]
-fn after_a_call_that_failed_the_model_is_asked_again() {
+fn failed_calls_ask_the_model_again() {
     for (blocks, results) in [
         (vec![text("It is "), call("1", "a"), text(".")], vec![(json!("no"), Outcome::Failed)]),
         (vec![call("1", "a"), malformed("2", Some("b"))], vec![ok("3")]),
@@ -98,8 +98,9 @@ fn after_a_call_that_failed_the_model_is_asked_again() {
     }
 }
 
+/// Text after a call is held back for its result. If the model is not asked again, it is shown unchanged.
 #[test]
-fn where_nobody_will_say_it_anew_the_text_is_shown_as_it_stands() {
+fn held_text_is_shown_when_a_limit_ends_it() {
     let mut limited = options();
     limited.max_calls = Some(1);
     let mut turn = asked(limited);
@@ -110,7 +111,7 @@ fn where_nobody_will_say_it_anew_the_text_is_shown_as_it_stands() {
 }
 
 #[test]
-fn a_call_may_be_made_as_often_as_its_result_is_needed() {
+fn repeat_guard_ignores_inlined_results() {
     let mut turn = asked(options());
     answer(&mut turn, (0..9).map(|number| call(&format!("c{number}"), "a")).collect());
     let results: Vec<_> = (0..9).map(|_| ok("x")).collect();
@@ -119,7 +120,7 @@ fn a_call_may_be_made_as_often_as_its_result_is_needed() {
 }
 
 #[test]
-fn nothing_but_empty_results_is_no_answer() {
+fn empty_results_add_no_message() {
     let mut turn = asked(options());
     answer(&mut turn, vec![call("1", "a")]);
     let (shown, end) = play(&mut turn, &[ok("")]);
@@ -128,7 +129,7 @@ fn nothing_but_empty_results_is_no_answer() {
 }
 
 #[test]
-fn with_the_final_text_alone_all_of_it_comes_at_once() {
+fn final_text_only_shows_filled_text_once() {
     let mut quiet = options();
     quiet.final_text_only = true;
     let mut turn = asked(quiet);
@@ -138,7 +139,7 @@ fn with_the_final_text_alone_all_of_it_comes_at_once() {
 }
 
 #[test]
-fn in_manual_mode_the_caller_puts_results_where_they_belong() {
+fn manual_mode_does_not_inline_results() {
     let mut manual = Options::default();
     manual.inline_results = true;
     let mut turn = asked(manual);

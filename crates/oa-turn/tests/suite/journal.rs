@@ -342,7 +342,7 @@ proptest! {
     /// A process that dies at any point is followed by another one, which takes the same way over what is recorded,
     /// and performs only what is not.
     #[test]
-    fn a_replay_from_every_part_of_the_journal_comes_to_the_same(script in script()) {
+    fn replay_from_any_journal_prefix_is_equal(script in script()) {
         let worker = Worker::new(&script, Vec::new(), usize::MAX);
         let way = converse(&worker).expect("it does not die");
         let journal = worker.journal.take();
@@ -466,7 +466,7 @@ fn die_once(mortal: &Mortal) -> (Turn, bool) {
 }
 
 #[test]
-fn a_step_that_was_lost_is_performed_again_by_the_next_process() {
+fn only_the_lost_step_is_performed_again() {
     let whole = Mortal::new(usize::MAX, true);
     let (turn, _) = die_once(&whole);
     let steps = whole.steps.take();
@@ -483,8 +483,9 @@ fn a_step_that_was_lost_is_performed_again_by_the_next_process() {
     }
 }
 
+/// The driver may run them again under the same keys, or tell the model that the result was lost.
 #[test]
-fn a_call_that_may_have_run_is_marked_and_the_model_is_told_if_nobody_knows() {
+fn calls_that_may_have_run_are_marked() {
     let steps = {
         let whole = Mortal::new(usize::MAX, true);
         die_once(&whole);
@@ -503,7 +504,7 @@ fn a_call_that_may_have_run_is_marked_and_the_model_is_told_if_nobody_knows() {
 }
 
 #[test]
-fn calls_that_are_asked_about_keep_the_budgets_of_their_turn() {
+fn asking_for_approval_keeps_the_budgets() {
     let mut options = Options::auto();
     options.max_rounds = 1;
     let mut turn = Turn::new(options);

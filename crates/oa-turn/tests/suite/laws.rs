@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn history_is_a_valid_conversation_after_any_events(
+    fn history_is_valid_after_any_events(
         options in options(),
         events in vec(event(), 0..80),
     ) {
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn a_driver_that_does_as_it_is_told_comes_to_an_end(
+    fn every_driven_turn_ends(
         options in options(),
         answers in vec(vec(piece(), 0..5), 1..30),
         choices in vec((any::<bool>(), any::<bool>(), any::<bool>()), 1..40),
@@ -375,8 +375,9 @@ proptest! {
         }
     }
 
+    /// A model that repeats an answer gets one note for each call, and the turn ends one round later.
     #[test]
-    fn who_gives_the_same_answer_again_is_told_of_each_call_once_and_stopped_a_round_later(
+    fn repeated_answers_warn_once_then_end(
         calls in 1..6_usize,
         limit in 1..5_u32,
     ) {
@@ -400,8 +401,9 @@ proptest! {
         prop_assert_eq!(notes.count(), calls);
     }
 
+    /// Repair keeps all text, and a valid list stays as it is.
     #[test]
-    fn any_list_of_messages_becomes_a_valid_one_and_a_valid_one_stays(
+    fn repair_is_valid_and_idempotent(
         messages in histories(),
         auto in any::<bool>(),
         resumes in any::<bool>(),
@@ -431,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_prompt_never_stands_twice_after_failures(
+    fn retries_never_duplicate_the_prompt(
         options in options(),
         sends in vec((0..3_usize, vec(piece(), 0..3), 0..4_u8), 1..12),
     ) {

@@ -15,7 +15,7 @@ fn steered(prompt: &str) -> Option<Action> {
 }
 
 #[test]
-fn a_steered_message_enters_after_the_results() {
+fn steered_messages_follow_the_results() {
     let mut turn = auto();
     turn.steer(Message::user("In French.")).unwrap();
     assert_eq!(turn.next_action(), None, "a request is on its way");
@@ -42,7 +42,7 @@ fn a_steered_message_enters_after_the_results() {
 }
 
 #[test]
-fn a_turn_that_is_about_to_end_goes_on_with_a_steered_message() {
+fn steered_messages_continue_an_ending_turn() {
     for after_end in [SteerAfterEnd::Continue, SteerAfterEnd::Keep] {
         let mut options = Options::auto();
         options.steer_after_end = after_end;
@@ -66,7 +66,7 @@ fn a_turn_that_is_about_to_end_goes_on_with_a_steered_message() {
 
 /// Otherwise the next request would end with the answer, and strict servers have nothing to answer then.
 #[test]
-fn a_turn_that_was_about_to_end_ends_without_a_refused_message() {
+fn refused_steering_lets_the_turn_end() {
     let mut options = Options::auto();
     options.final_text_only = true;
     for words in [None, Some(" ")] {
@@ -114,8 +114,9 @@ fn steered_messages_outlive_their_turn() {
     assert_eq!(turn.steered().len(), 1);
 }
 
+/// The one that is under review is not withdrawn.
 #[test]
-fn steered_messages_are_taken_back_unless_they_are_under_review() {
+fn steered_messages_can_be_withdrawn() {
     let mut turn = auto();
     turn.steer(Message::user("One.")).unwrap();
     turn.steer(Message::user("Two.")).unwrap();
@@ -147,7 +148,7 @@ fn steering_is_bounded_and_checked() {
 
 /// Without a gate for prompts a steered message of the failed first request would be lost with its prompt.
 #[test]
-fn a_failed_request_keeps_the_message_that_was_steered_before_it() {
+fn failed_request_keeps_steered_messages() {
     let mut turn = Turn::new(Options::auto());
     turn.steer(Message::user("Hm.")).unwrap();
     turn.submit(Message::user("Go.")).unwrap();
@@ -232,7 +233,7 @@ fn a_plan_can_end_the_turn() {
 
 /// The condition sees the conversation as the model's calls have left it.
 #[test]
-fn a_step_is_checked_before_anything_else_changes_the_conversation() {
+fn stop_check_precedes_steering() {
     let mut options = Options::auto();
     (options.check_stop, options.shorten, options.plan_steps) = (true, true, true);
     for outcome in [StopOutcome::Continue, StopOutcome::Stop] {
@@ -263,7 +264,7 @@ fn a_step_is_checked_before_anything_else_changes_the_conversation() {
 
 /// Calls that had waited are over once they have their results; those before a prompt are of no step of its turn.
 #[test]
-fn calls_are_checked_once_they_have_results() {
+fn stop_check_waits_for_external_results() {
     let mut options = Options::auto();
     options.check_stop = true;
     let mut turn = Turn::new(options);
@@ -295,7 +296,7 @@ fn external() -> Turn {
 }
 
 #[test]
-fn the_turn_ends_until_external_calls_are_answered() {
+fn external_calls_end_the_turn() {
     let mut turn = external();
     let early = turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap_err();
     assert_eq!(early.kind(), ErrorKind::AlreadyAnswered, "it is not decided yet");
@@ -312,7 +313,7 @@ fn the_turn_ends_until_external_calls_are_answered() {
 }
 
 #[test]
-fn results_of_other_calls_are_shown_before_the_turn_waits() {
+fn other_results_are_shown_before_waiting() {
     let mut turn = external();
     let mut results = Vec::new();
     loop {
@@ -337,7 +338,7 @@ fn results_of_other_calls_are_shown_before_the_turn_waits() {
 
 /// A result may come while the other calls still run: then the turn does not end.
 #[test]
-fn a_result_that_comes_early_keeps_the_turn_going() {
+fn early_external_result_keeps_turn_going() {
     let mut turn = Turn::new(Options::auto());
     turn.set_external_tools(["ask_user".to_owned()]);
     turn.submit(Message::user("Go.")).unwrap();
@@ -357,7 +358,7 @@ fn a_result_that_comes_early_keeps_the_turn_going() {
 }
 
 #[test]
-fn external_calls_are_resumed() {
+fn resumed_external_calls_need_permission() {
     let mut turn = external();
     assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
     let messages = turn.history().to_vec();

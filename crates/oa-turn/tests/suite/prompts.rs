@@ -16,8 +16,9 @@ use crate::{block_on, call, text, told};
 #[derive(Debug, PartialEq)]
 struct Crash;
 
+/// The images of a prompt stay when its text is replaced.
 #[test]
-fn a_prompt_is_looked_at_once_and_its_images_stay() {
+fn retried_prompts_are_not_reviewed_again() {
     struct Gate(Cell<u32>);
     impl Perform for Gate {
         type Error = Crash;
@@ -56,8 +57,9 @@ fn a_prompt_is_looked_at_once_and_its_images_stay() {
     assert_eq!(block_on(drive(&mut turn, &gate)), Err(DriveError::Idle));
 }
 
+/// Open calls stay open when a prompt is blocked, cut, replaced by blank text, or its hook fails.
 #[test]
-fn a_prompt_that_is_not_let_through_leaves_everything_as_it_was() {
+fn rejected_prompts_change_nothing() {
     let mut turn = Turn::new(Options::default());
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });

@@ -41,7 +41,7 @@ pub(crate) fn end(reason: FinishReason) -> Action {
 }
 
 #[test]
-fn results_stand_in_call_order_whatever_the_order_of_completion() {
+fn results_are_in_call_order() {
     let mut turn = auto();
     answer(&mut turn, vec![text("I look."), call("1", "a"), call("2", "b"), call("3", "c")]);
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
@@ -61,7 +61,7 @@ fn results_stand_in_call_order_whatever_the_order_of_completion() {
 }
 
 #[test]
-fn every_call_is_decided_before_any_runs_and_a_refused_one_never_does() {
+fn all_calls_are_decided_before_any_runs() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
     let calls = lines([r#"[1 {"a":1}]"#, r#"[2 {"a":1}]"#]);
@@ -105,8 +105,9 @@ fn a_review_may_change_a_result() {
     assert_eq!(told(&turn)[2], r#"tool: 1="****""#);
 }
 
+/// In auto mode the model reads the error and can repair the call; in manual mode the call is left out.
 #[test]
-fn a_malformed_call_is_mended_by_the_model_in_auto_mode_and_left_out_in_manual_mode() {
+fn malformed_calls_stay_only_in_auto_mode() {
     let broken =
         || vec![text("Hm."), malformed("1", Some("a")), malformed("2", None), call("3", "c")];
     let mut turn = auto();
@@ -127,7 +128,7 @@ fn a_malformed_call_is_mended_by_the_model_in_auto_mode_and_left_out_in_manual_m
 }
 
 #[test]
-fn calls_after_the_last_round_are_not_run_and_answered() {
+fn calls_beyond_max_rounds_do_not_run() {
     let mut options = Options::auto();
     (options.max_rounds, options.repeat_guard) = (2, None);
     let mut turn = Turn::new(options);
@@ -149,7 +150,7 @@ fn calls_after_the_last_round_are_not_run_and_answered() {
 }
 
 #[test]
-fn a_limit_may_be_followed_by_one_last_answer_without_tools() {
+fn one_answer_without_tools_follows_a_limit() {
     let mut options = Options::auto();
     (options.max_rounds, options.last_answer_without_tools) = (1, true);
     for obedient in [true, false] {
@@ -165,8 +166,9 @@ fn a_limit_may_be_followed_by_one_last_answer_without_tools() {
     }
 }
 
+/// By default, the third equal result carries a note, and the fourth ends the turn.
 #[test]
-fn the_same_call_again_and_again_is_told_at_the_third_time_and_ended_at_the_fourth() {
+fn repeat_guard_warns_then_ends_the_turn() {
     let mut options = Options::auto();
     options.max_rounds = 10;
     let mut turn = Turn::new(options);
@@ -183,7 +185,7 @@ fn the_same_call_again_and_again_is_told_at_the_third_time_and_ended_at_the_four
 }
 
 #[test]
-fn in_manual_mode_the_caller_answers_and_says_when_to_go_on() {
+fn manual_mode_waits_for_the_caller() {
     let mut turn = manual();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
     assert_eq!(perform(&mut turn), end(FinishReason::Unspecified));
@@ -211,8 +213,9 @@ fn in_manual_mode_the_caller_answers_and_says_when_to_go_on() {
     assert_eq!(told(&turn)[3], r#"tool: 2="changed""#);
 }
 
+/// A request to continue that comes while calls are shown is remembered until all have results.
 #[test]
-fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
+fn early_continue_waits_for_the_last_result() {
     for (told_of_the_end, says_it_again) in [(false, false), (true, false), (true, true)] {
         let mut turn = manual();
         answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
@@ -239,8 +242,9 @@ fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
     }
 }
 
+/// The caller may answer the last call and continue before it takes `Action::End`.
 #[test]
-fn the_last_call_may_be_answered_and_gone_on_from_before_the_end_is_told() {
+fn continue_is_allowed_before_end_is_taken() {
     let go_on_when_answered =
         |turn: &mut Turn| turn.continue_when_answered().map(|now| assert!(now));
     for go_on in [Turn::continue_turn, go_on_when_answered] {
@@ -256,7 +260,7 @@ fn the_last_call_may_be_answered_and_gone_on_from_before_the_end_is_told() {
 }
 
 #[test]
-fn results_are_shown_in_call_order_each_as_it_was_reviewed() {
+fn reviewed_results_are_shown_in_call_order() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), malformed("2", Some("a")), call("3", "a")]);
     let mut shown = Vec::new();
@@ -288,8 +292,9 @@ fn results_are_shown_in_call_order_each_as_it_was_reviewed() {
     );
 }
 
+/// A call is shown with the input that hooks gave it; a refused one is shown only as an error.
 #[test]
-fn in_manual_mode_a_call_is_shown_as_it_is_to_run_and_a_blocked_one_only_as_an_error() {
+fn manual_mode_shows_calls_as_decided() {
     let mut turn = manual();
     answer(&mut turn, vec![call("1", "a"), malformed("2", None), call("3", "a")]);
     assert_eq!(shown(&mut turn), (vec![], Some(Action::Decide { call: 0 })));
@@ -316,7 +321,7 @@ fn in_manual_mode_a_call_is_shown_as_it_is_to_run_and_a_blocked_one_only_as_an_e
 }
 
 #[test]
-fn if_only_the_final_text_is_wanted_it_is_shown_at_the_end() {
+fn final_text_only_shows_the_last_text() {
     let mut options = Options::auto();
     options.final_text_only = true;
     let mut turn = begun(options);
@@ -337,7 +342,7 @@ fn if_only_the_final_text_is_wanted_it_is_shown_at_the_end() {
 }
 
 #[test]
-fn prompts_and_tokens_are_counted() {
+fn failed_prompts_do_not_count() {
     let mut options = Options::auto();
     (options.max_turns, options.max_tokens) = (Some(1), Some(100));
     let mut turn = Turn::new(options);
@@ -362,7 +367,7 @@ fn prompts_and_tokens_are_counted() {
 }
 
 #[test]
-fn money_ends_the_turn_once_it_is_used_up() {
+fn max_cost_ends_the_turn() {
     let cost = |amount| Cost::new(amount).unwrap();
     let mut options = Options::auto();
     options.max_cost = Some(cost(0.3));
@@ -384,7 +389,7 @@ fn money_ends_the_turn_once_it_is_used_up() {
 }
 
 #[test]
-fn messages_keep_their_numbers_as_long_as_they_stay_the_same() {
+fn unchanged_messages_keep_their_revisions() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), call("2", "a")]);
     let first = turn.revisions().to_vec();
@@ -403,7 +408,7 @@ fn messages_keep_their_numbers_as_long_as_they_stay_the_same() {
 }
 
 #[test]
-fn a_new_prompt_answers_open_calls_with_not_run() {
+fn new_prompts_answer_open_calls() {
     let mut turn = manual();
     answer(&mut turn, vec![call("1", "a")]);
     perform(&mut turn);
@@ -418,8 +423,9 @@ fn a_new_prompt_answers_open_calls_with_not_run() {
     );
 }
 
+/// A failed continuation removes nothing, and neither does a failure after the answer began.
 #[test]
-fn a_failed_send_takes_its_prompt_back_and_a_failed_continuation_nothing() {
+fn failed_request_removes_its_prompt() {
     let mut turn = auto();
     turn.fail();
     assert!(turn.history().is_empty());
@@ -439,7 +445,7 @@ fn a_failed_send_takes_its_prompt_back_and_a_failed_continuation_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_an_error_and_changes_nothing() {
+fn misuse_is_an_error_and_changes_nothing() {
     let mut turn = Turn::new(Options::default());
     assert_eq!(turn.submit(Message::user(" ")).unwrap_err().kind(), ErrorKind::InvalidPrompt);
     assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::NothingToContinue);
@@ -488,8 +494,9 @@ fn any_list_of_messages_is_repaired() {
     assert_eq!(repair(repaired.clone()), repaired);
 }
 
+/// A call without a name cannot have a result, so the model is asked to call again.
 #[test]
-fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
+fn lost_calls_count_as_rounds() {
     let lost = |turn: &mut Turn| {
         let mut lost = Answer::new(vec![malformed("1", None)]);
         lost.finish_reason = FinishReason::ToolCalls;
@@ -516,7 +523,7 @@ fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
 }
 
 #[test]
-fn nobody_looks_at_an_answer_that_is_made_by_a_call() {
+fn output_tool_results_are_not_reviewed() {
     let mut turn = auto();
     turn.begin_output(Some("final_answer".to_owned()));
     answer(&mut turn, vec![malformed("1", Some("final_answer"))]);
@@ -526,7 +533,7 @@ fn nobody_looks_at_an_answer_that_is_made_by_a_call() {
 }
 
 #[test]
-fn a_call_that_is_answered_while_it_is_decided_holds_nothing_up() {
+fn results_may_arrive_before_the_decision() {
     let mut turn = manual();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
     assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
@@ -538,7 +545,7 @@ fn a_call_that_is_answered_while_it_is_decided_holds_nothing_up() {
 
 /// A server would reject each of these forever.
 #[test]
-fn what_no_server_accepts_does_not_enter_history() {
+fn calls_without_id_or_name_are_dropped() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });

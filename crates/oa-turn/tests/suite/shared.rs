@@ -37,7 +37,7 @@ fn limited(tokens: u64) -> Turn {
 }
 
 #[test]
-fn what_was_charged_ends_the_turn_by_its_own_limit_without_another_request() {
+fn charged_spending_ends_the_turn() {
     let mut turn = limited(100);
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
     turn.answer(answer(10, 0, 1, 0));
@@ -51,7 +51,7 @@ fn what_was_charged_ends_the_turn_by_its_own_limit_without_another_request() {
 }
 
 #[test]
-fn answers_and_summaries_that_were_cut_or_failed_count() {
+fn cut_and_failed_requests_are_charged() {
     let (by, spent) = (CutBy::User, Spent::new(0, 40, cost(2)));
     let error = || Box::new(ErrorRecord::new("stream", "the answer broke off"));
     let partial = || vec![text("Half a")];
@@ -81,7 +81,7 @@ fn answers_and_summaries_that_were_cut_or_failed_count() {
 }
 
 #[test]
-fn a_turn_with_nothing_left_outside_sends_no_request() {
+fn empty_outer_budget_prevents_requests() {
     for (left, reason) in [
         (BudgetLeft::new(None, Some(0), None), FinishReason::MaxRunTokens),
         (BudgetLeft::new(None, None, Some(Cost::ZERO)), FinishReason::MaxRunCost),
@@ -94,7 +94,7 @@ fn a_turn_with_nothing_left_outside_sends_no_request() {
 }
 
 #[test]
-fn calls_beyond_what_is_left_outside_do_not_run() {
+fn outer_call_limit_holds() {
     let mut turn = begun(Options::auto());
     turn.set_outer_budget(BudgetLeft::new(Some(2), None, None));
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
@@ -106,7 +106,7 @@ fn calls_beyond_what_is_left_outside_do_not_run() {
 }
 
 #[test]
-fn a_turn_that_shares_nothing_has_no_such_state_in_its_snapshot() {
+fn unshared_snapshots_omit_outer_budgets() {
     let turn = limited(5);
     let snapshot = serde_json::to_value(turn.snapshot()).unwrap().to_string();
     assert!(!snapshot.contains("shared"), "{snapshot}");
@@ -181,7 +181,7 @@ proptest! {
     /// Whatever the sub-agents do and in whatever order, no budget is passed by more than one answer of each, and the
     /// turn that runs them ends by the limit that was reached.
     #[test]
-    fn shared_budgets_are_passed_by_at_most_one_answer_of_each(
+    fn overspend_is_at_most_one_answer_each(
         limits in (prop::option::of(1..60_u64), prop::option::of(1..60_u64), prop::option::of(3..12_u32)),
         scripts in vec(vec((0..20_u64, 0..20_u64, 0..3_u32), 0..5), 1..4),
         order in vec(any::<prop::sample::Index>(), 0..200),

@@ -96,7 +96,7 @@ fn replace(turn: &mut Turn, history: Vec<Message>) -> Result<(), Box<ErrorRecord
 }
 
 #[test]
-fn a_conversation_is_shortened_before_the_request_is_planned() {
+fn shortening_precedes_planning() {
     let mut options = options();
     options.plan_steps = true;
     let mut turn = Turn::new(options);
@@ -113,7 +113,7 @@ fn a_conversation_is_shortened_before_the_request_is_planned() {
 }
 
 #[test]
-fn what_must_stay_is_named() {
+fn shorten_step_names_what_must_stay() {
     let turn = grown();
     let step = turn.shorten_step();
     assert_eq!((step.prompt, step.keep_from, step.history.len()), (Some(3), 7, 9));
@@ -121,7 +121,7 @@ fn what_must_stay_is_named() {
 }
 
 #[test]
-fn a_shorter_history_keeps_revisions_calls_and_the_prompt() {
+fn kept_messages_keep_their_revisions() {
     let mut turn = grown();
     let (old, revisions) = (turn.history().to_vec(), turn.revisions().to_vec());
     let mut messages = vec![old[0].clone(), Message::user("They greeted."), old[3].clone()];
@@ -153,7 +153,7 @@ fn a_shorter_history_keeps_revisions_calls_and_the_prompt() {
 }
 
 #[test]
-fn a_history_that_is_not_sound_fails_the_turn() {
+fn invalid_shortened_history_fails_the_turn() {
     let old = grown().history().to_vec();
     let without = |gone: usize| {
         let mut messages = old.clone();
@@ -179,7 +179,7 @@ fn a_history_that_is_not_sound_fails_the_turn() {
 }
 
 #[test]
-fn steered_messages_stay() {
+fn shortening_must_keep_steered_messages() {
     let mut turn = Turn::new(options());
     turn.submit(Message::user("Go.")).unwrap();
     for number in 0..3 {
@@ -214,7 +214,7 @@ impl CloneBySnapshot for Turn {
 }
 
 #[test]
-fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
+fn overflow_is_shortened_and_retried_once() {
     let overflow = || {
         let mut error = Box::new(ErrorRecord::new("context_overflow", "too long"));
         (error.prompt_tokens, error.context_tokens) = (Some(900), Some(800));
@@ -252,7 +252,7 @@ fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
 }
 
 #[test]
-fn an_overflow_is_the_error_where_nothing_is_shortened() {
+fn overflow_fails_without_shortening() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
     assert!(!turn.retry_shorter(OverflowSizes::default()), "the request was not handed out");
@@ -262,7 +262,7 @@ fn an_overflow_is_the_error_where_nothing_is_shortened() {
 }
 
 #[test]
-fn the_reported_size_is_known_until_history_changes() {
+fn shortening_clears_the_reported_size() {
     let mut turn = Turn::new(options());
     turn.submit(Message::user("Go.")).unwrap();
     next_request(&mut turn);
@@ -280,7 +280,7 @@ fn the_reported_size_is_known_until_history_changes() {
 }
 
 #[test]
-fn what_a_summary_takes_counts() {
+fn summary_tokens_count_toward_the_limit() {
     let mut options = options();
     options.max_tokens = Some(1_000);
     let mut turn = Turn::new(options);
@@ -317,7 +317,7 @@ proptest! {
 
     /// Shortening at any step, with overflows, failures, interrupts, steering, and another process for each action.
     #[test]
-    fn every_request_is_sound_and_unchanged_messages_keep_their_revisions(
+    fn shortened_requests_are_valid(
         chances in vec(chance(), 1..40),
         auto in any::<bool>(),
     ) {

@@ -174,7 +174,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn a_turn_that_is_carried_between_processes_goes_on_as_one_that_stays(
+    fn restored_turns_behave_identically(
         options in options(),
         events in vec(event(), 0..60),
     ) {
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_snapshot_is_an_error_or_a_turn_with_a_valid_history(
+    fn damaged_snapshots_never_break_history(
         options in options(),
         events in vec(event(), 0..40),
         damages in vec((any::<usize>(), anything()), 1..4),
@@ -244,7 +244,7 @@ fn busy() -> Turn {
 const FIRST: &str = include_str!("snapshot_1.json");
 
 #[test]
-fn the_first_form_is_written_and_read() {
+fn version_1_snapshots_are_read() {
     let turn = busy();
     assert_eq!(json(&turn), FIRST.trim_end());
     assert_eq!(seen(&restored(FIRST).unwrap()), seen(&turn));
@@ -255,7 +255,7 @@ fn the_first_form_is_written_and_read() {
 }
 
 #[test]
-fn what_was_handed_out_is_known_after_a_restart() {
+fn snapshots_keep_pending_actions() {
     let mut turn = carried(&busy());
     assert_eq!(turn.next_action(), None);
     assert_eq!(turn.pending_action(), Some(Action::Review { call: 1 }));
@@ -284,7 +284,7 @@ fn what_was_handed_out_is_known_after_a_restart() {
 
 /// The turn still rests for the approval, and continues with the call.
 #[test]
-fn a_turn_whose_approved_call_was_answered_from_outside_comes_back() {
+fn approved_and_answered_call_is_restored() {
     let mut turn = Turn::new(Options::auto());
     turn.set_external_tools(["ask".to_owned()]);
     turn.submit(Message::user("Go.")).unwrap();
@@ -303,7 +303,7 @@ fn a_turn_whose_approved_call_was_answered_from_outside_comes_back() {
 }
 
 #[test]
-fn a_form_that_is_not_known_is_a_clear_error_and_is_kept() {
+fn unknown_versions_are_not_restored() {
     let later = r#"{"version":2,"turn":{"everything":"is otherwise"}}"#;
     let snapshot: TurnSnapshot = serde_json::from_str(later).unwrap();
     assert_eq!(serde_json::to_string(&snapshot).unwrap(), later);
@@ -317,7 +317,7 @@ fn a_form_that_is_not_known_is_a_clear_error_and_is_kept() {
 }
 
 #[test]
-fn a_snapshot_that_contradicts_itself_is_a_clear_error() {
+fn inconsistent_snapshots_are_rejected() {
     let why = |change: &dyn Fn(&mut Value)| {
         let mut json = serde_json::to_value(busy().snapshot()).unwrap();
         change(&mut json["turn"]);
@@ -349,7 +349,7 @@ fn a_snapshot_shares_the_history() {
 }
 
 #[test]
-fn calls_are_known_by_one_key_each_wherever_they_run() {
+fn call_keys_are_stable_and_unique() {
     let turn = busy();
     let keys =
         |turn: &Turn| (0..turn.calls().len()).map(|call| turn.call_key(call)).collect::<Vec<_>>();
