@@ -109,8 +109,9 @@ mod tests {
         text
     }
 
+    /// Unless the model separated them by white space of its own.
     #[test]
-    fn answers_are_apart_and_white_space_of_the_model_stays() {
+    fn answers_are_separated_by_a_blank_line() {
         let cases = [
             (&["Let me look.", "It is 42."][..], "Let me look.\n\nIt is 42."),
             (&["", "Alone.", ""], "Alone."),
@@ -150,13 +151,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(answers in prop::collection::vec("[ab \n]{0,5}", 0..5), size in 1..4_usize) {
+        fn text_is_equal_for_any_split(answers in prop::collection::vec("[ab \n]{0,5}", 0..5), size in 1..4_usize) {
             prop_assert_eq!(joined(&answers, size), joined(&answers, 100));
         }
 
         /// Without what was put between them, the answers are as they were.
         #[test]
-        fn nothing_is_lost(answers in prop::collection::vec("[ab]{0,5}", 0..5)) {
+        fn only_line_breaks_are_added(answers in prop::collection::vec("[ab]{0,5}", 0..5)) {
             prop_assert_eq!(joined(&answers, 2).replace('\n', ""), answers.concat());
         }
     }

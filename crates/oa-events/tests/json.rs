@@ -137,7 +137,7 @@ proptest! {
 
     /// Every instance of the schema is an event, what it is written as is one too, and it comes back as it was.
     #[test]
-    fn nothing_is_lost_in_json(seed in any::<u64>(), variant in any::<prop::sample::Index>()) {
+    fn events_round_trip_through_json(seed in any::<u64>(), variant in any::<prop::sample::Index>()) {
         let schema = schema();
         let variants = schema["oneOf"].as_array().expect("a list");
         let mut maker = Maker { root: &schema, state: seed };

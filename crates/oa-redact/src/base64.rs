@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vectors_of_the_rfc_hold_in_both_directions() {
+    fn rfc_4648_vectors_round_trip() {
         let vectors = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         for (length, text) in vectors.into_iter().enumerate() {
             assert_eq!(encode(&b"foobar"[..length]), text);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digits_inside_depend_on_nothing_else() {
+    fn inside_is_independent_of_neighbors() {
         for before in ["", "a", "ab", "abc", "user:"] {
             let inside = inside(b"sk-0123456789", before.len() % 3);
             let whole = encode(format!("{before}sk-0123456789 and more").as_bytes());
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_base64_is_refused() {
+    fn invalid_base64_is_rejected() {
         for text in ["Z", "Zg=", "Zg===", "====", "Zm9v!A==", "Zm 9"] {
             assert_eq!(decode(text), None, "{text}");
         }

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read() {
+    fn escapes_are_decoded() {
         check("%2D9", Some((3, '-')));
         check(r"\u002d1", Some((6, '-')));
         check(r"\ud83d\ude00", Some((12, '\u{1f600}')));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_is_left() {
+    fn invalid_escapes_are_not_decoded() {
         for text in [
             "%2", "%+1", "%\u{e4}x", r"\u12", r"\ud83d", r"\ude00", r"\q", "\\", "&#;", "&nope;",
             "&", "a",

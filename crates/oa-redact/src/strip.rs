@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_go_as_a_whole() {
+    fn whole_escape_sequences_are_removed() {
         check("a\u{1b}[31;1mb\u{1b}[0mc", "abc");
         check("a\u{9b}2Jb", "ab");
         check("a\u{1b}]8;;http://h/\u{1b}\\link\u{1b}]8;;\u{7}b", "alinkb");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_does_not_end_loses_its_introducer() {
+    fn unfinished_sequences_lose_only_the_start() {
         check("a\u{1b}[31", "a31");
         check("a\u{1b}]0;title", "a0;title");
         check("a\u{1b}", "a");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn control_and_format_characters_go_and_lines_stay() {
+    fn controls_are_removed_line_breaks_kept() {
         check("a\0\u{8}\r\n\tb\u{7f}\u{85}", "a\n\tb");
         check("\u{feff}a\u{202e}b\u{200b}c\u{2066}d\u{ad}e\u{e0041}", "abcde");
         check("plain \u{e4} \u{1f600}", "plain \u{e4} \u{1f600}");

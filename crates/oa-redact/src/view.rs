@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_where_they_stand() {
+    fn decoded_matches_map_to_source_ranges() {
         assert_eq!(found("1 a-b 2", "a-b"), ["a-b"]);
         assert_eq!(found("1 a%2Db 2", "a-b"), ["a%2Db"]);
         assert_eq!(found("%31 %61-b 2", "a-b"), ["%61-b"]);

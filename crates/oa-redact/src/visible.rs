@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acted_on_is_invisible() {
+    fn printable_escapes_a_subset_of_visible() {
         let acted_on = ACTED_ON.iter().flat_map(|(first, last)| *first..=*last);
         assert!(acted_on.into_iter().all(|c| is_within(c, INVISIBLE)));
     }

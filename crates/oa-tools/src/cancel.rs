@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_behind() {
+    fn dropped_waiters_and_children_unregister() {
         let cancel = Cancel::new();
         let mut cx = Context::from_waker(Waker::noop());
         for _ in 0..100 {
@@ -210,8 +210,9 @@ mod tests {
         assert!(cancel.0.lock().children.is_empty());
     }
 
+    /// Both canceling and dropping.
     #[test]
-    fn a_long_line_of_children_is_cancelled_and_dropped() {
+    fn deep_chains_do_not_overflow_the_stack() {
         let first = Cancel::new();
         let mut last = first.child();
         for _ in 0..100_000 {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_replaces_what_came_from_the_source_and_nothing_else() {
+    fn refresh_replaces_only_sourced_tools() {
         let list = Arc::new(Mutex::new((1, vec!["a", "own", "b"])));
         let mut registry = Registry::new();
         registry.add(tool("own", "Mine").build(|_| async { Ok(json!(null)) })).unwrap();

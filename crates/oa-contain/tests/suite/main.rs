@@ -18,7 +18,7 @@ impl Drop for Hostile {
 }
 
 #[test]
-fn messages_are_kept_if_they_are_text() {
+fn text_payloads_become_messages() {
     assert_eq!(contain(|| 5).unwrap(), 5);
     let plain = contain(|| -> u8 { panic!("plain") }).unwrap_err();
     assert_eq!(plain.message(), Some("plain"));
@@ -29,13 +29,13 @@ fn messages_are_kept_if_they_are_text() {
 }
 
 #[test]
-fn a_payload_may_panic_when_it_is_dropped() {
+fn payloads_may_panic_on_drop() {
     assert_eq!(contain(|| panic_any(Hostile)).unwrap_err().message(), None);
     discard(Hostile);
 }
 
 #[test]
-fn futures_are_contained_from_first_poll_to_drop() {
+fn futures_are_contained_until_drop() {
     let cx = &mut Context::from_waker(Waker::noop());
 
     let hostile = Hostile;
@@ -63,7 +63,7 @@ fn futures_are_contained_from_first_poll_to_drop() {
 }
 
 #[test]
-fn a_panic_between_two_polls_is_contained() {
+fn a_panic_in_a_later_poll_is_contained() {
     let cx = &mut Context::from_waker(Waker::noop());
     let mut polls = 0;
     let future: Pin<Box<dyn Future<Output = u8> + Send>> = Box::pin(future::poll_fn(move |_| {
@@ -95,7 +95,7 @@ fn a_future_is_dropped_when_it_ends() {
 }
 
 #[test]
-fn values_whose_destructors_panic_are_discarded() {
+fn discard_contains_panicking_destructors() {
     let held = Arc::new(());
     // The second member is dropped although the first one panics.
     discard((Hostile, Arc::clone(&held)));

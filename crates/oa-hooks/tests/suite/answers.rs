@@ -21,7 +21,7 @@ fn decision(hooks: &Hooks, event: AnswerEvent) -> AnswerDecision {
 }
 
 #[test]
-fn the_first_decision_about_an_answer_wins() {
+fn first_answer_decision_wins() {
     let last = Arc::new(AtomicUsize::new(0));
     let hooks = Hooks::new()
         .add_answer(|_| async { Some(HookDecision::continue_()) })

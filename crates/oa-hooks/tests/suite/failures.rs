@@ -28,7 +28,7 @@ fn check(error: &Error, kind: ErrorKind, point: &str, words: &str) {
 }
 
 #[test]
-fn the_error_of_a_hook_is_returned_and_nobody_is_asked_after_it() {
+fn an_error_ends_the_dispatch() {
     let hooks = Hooks::new()
         .try_add_pre_tool_use(|_| async { Err("no database".into()) })
         .try_add_post_tool_use(|_| async { Err(HookError::new("no database")) })
@@ -52,8 +52,9 @@ fn the_error_of_a_hook_is_returned_and_nobody_is_asked_after_it() {
     assert!(error.source().unwrap().is::<std::num::ParseIntError>());
 }
 
+/// At the other points a panic is an error.
 #[test]
-fn a_panic_blocks_a_call_and_is_an_error_elsewhere() {
+fn a_panic_blocks_only_pre_tool_use() {
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async { panic!("no idea") })
         .add_post_tool_use(|event| async move { panic!("no idea of {}", event.tool_name) })
@@ -75,7 +76,7 @@ fn a_panic_blocks_a_call_and_is_an_error_elsewhere() {
 }
 
 #[test]
-fn a_panic_of_the_closure_itself_is_one_too() {
+fn a_panic_in_the_closure_blocks() {
     let hooks = Hooks::new().add_pre_tool_use(|event| {
         assert_eq!(event.tool_name, "sub", "wrong tool");
         async { None }
@@ -87,7 +88,7 @@ fn a_panic_of_the_closure_itself_is_one_too() {
 }
 
 #[test]
-fn the_message_of_a_panic_is_bounded() {
+fn panic_messages_are_bounded() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { panic!("{}", "é".repeat(100_000)) });
     let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
     let reason = format!("a hook panicked: {}", "é".repeat(500));
@@ -95,7 +96,7 @@ fn the_message_of_a_panic_is_bounded() {
 }
 
 #[test]
-fn a_hook_that_takes_too_long_has_failed() {
+fn a_slow_hook_times_out() {
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| future::pending())
         .add_post_tool_use(|_| future::pending())
@@ -111,7 +112,7 @@ fn a_hook_that_takes_too_long_has_failed() {
 }
 
 #[test]
-fn an_answer_in_time_counts() {
+fn a_decision_beats_an_expired_timeout() {
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async { None })
         .with_timeout(SECOND)
@@ -125,7 +126,7 @@ fn an_answer_in_time_counts() {
 }
 
 #[test]
-fn the_clock_is_asked_for_hooks_with_a_timeout_only() {
+fn hooks_without_timeout_start_no_timer() {
     let asked = AtomicUsize::new(0);
     let clock = |limit| {
         assert_eq!(limit, SECOND);
@@ -151,7 +152,7 @@ impl Drop for Fuse {
 }
 
 #[test]
-fn panics_of_what_a_hook_leaves_behind_stay_inside() {
+fn panics_on_drop_of_a_hook_are_contained() {
     let burnt = Arc::new(AtomicBool::new(false));
     let fuse = Arc::clone(&burnt);
     let hooks = Hooks::new()
@@ -187,7 +188,7 @@ impl Drop for Hostile {
 }
 
 #[test]
-fn what_a_hook_throws_may_throw_when_it_is_dropped() {
+fn panic_payloads_that_panic_are_contained() {
     let throws = Hooks::new().add_pre_tool_use(|_| async { panic_any(Hostile) });
     let outcome = now(throws.pre_tool_use(pre("add"), never)).unwrap();
     assert_eq!(outcome, HookOutcome::Block { reason: "a hook panicked: no message".to_owned() });
@@ -204,7 +205,7 @@ fn what_a_hook_throws_may_throw_when_it_is_dropped() {
 }
 
 #[test]
-fn what_a_rule_or_whoever_is_asked_throws_allows_nothing() {
+fn panics_in_permissions_allow_nothing() {
     let rule = |rule: ToolRule| Permissions::new().rule(rule.when(|_| panic_any(Hostile)));
     let known = |permissions: Permissions| permissions.known("add", &json!({}), None);
     assert!(matches!(known(rule(ToolRule::deny("add"))), Some(Permission::Deny(_))));
@@ -219,7 +220,7 @@ fn what_a_rule_or_whoever_is_asked_throws_allows_nothing() {
 }
 
 #[test]
-fn errors_show_what_they_know() {
+fn errors_show_point_and_cause() {
     let hooks = Hooks::new().try_add_pre_tool_use(|_| async { Err("no database".into()) });
     let error = now(hooks.pre_tool_use(pre("add"), never)).unwrap_err();
     let shown = format!("{error:?}");

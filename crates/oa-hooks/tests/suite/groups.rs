@@ -32,20 +32,20 @@ fn check(hooks: &Hooks, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_group_is_about_some_tools() {
+fn for_tools_limits_hooks_to_names() {
     check(&gate("a").for_tools(["add", "sub"]), &[("add", "a"), ("sub", "a"), ("mul", "")]);
     check(&gate("a").for_tools(vec![String::from("add")]), &[("add", "a"), ("Add", ""), ("", "")]);
     check(&gate("a").for_tools([""; 0]), &[("add", "")]);
 }
 
 #[test]
-fn a_second_filter_leaves_only_tools_that_both_name() {
+fn filters_intersect() {
     let hooks = gate("a").for_tools(["add", "sub"]).for_tools(["sub", "mul"]);
     check(&hooks, &[("add", ""), ("sub", "a"), ("mul", "")]);
 }
 
 #[test]
-fn filters_are_about_hooks_added_so_far() {
+fn filters_apply_to_hooks_added_before() {
     let hooks = gate("a").for_tools(["add"]).merge(gate("b"));
     check(&hooks, &[("add", "a"), ("sub", "b")]);
     let hooks = hooks.for_tools(["add", "sub"]);
@@ -53,13 +53,13 @@ fn filters_are_about_hooks_added_so_far() {
 }
 
 #[test]
-fn groups_stay_in_order() {
+fn merged_groups_keep_their_order() {
     check(&gate("a").merge(gate("b")), &[("add", "a")]);
     check(&Hooks::new().merge(gate("b")).merge(Hooks::new()), &[("add", "b")]);
 }
 
 #[test]
-fn prompts_concern_no_tool() {
+fn for_tools_does_not_limit_prompt_hooks() {
     let hooks = gate("a").for_tools(["add"]);
     assert!(hooks.has_user_prompt_submit());
     let outcome = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap();
@@ -67,7 +67,7 @@ fn prompts_concern_no_tool() {
 }
 
 #[test]
-fn the_shorter_time_counts() {
+fn the_shorter_timeout_applies() {
     let seconds = Duration::from_secs;
     for (first, second) in [(1, 2), (2, 1)] {
         let hooks = Hooks::new().add_pre_tool_use(|_| std::future::pending());
@@ -79,7 +79,7 @@ fn the_shorter_time_counts() {
 }
 
 #[test]
-fn clones_share_hooks_and_not_limits() {
+fn filters_of_a_clone_are_its_own() {
     let all = gate("a");
     let some = all.clone().for_tools(["add"]);
     check(&all, &[("add", "a"), ("sub", "a")]);
@@ -87,7 +87,7 @@ fn clones_share_hooks_and_not_limits() {
 }
 
 #[test]
-fn hooks_show_where_they_come_from() {
+fn debug_shows_location_and_tools() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { None }).for_tools(["add"]);
     let shown = format!("{hooks:?}");
     assert!(shown.contains("groups.rs:"), "{shown}");

@@ -155,7 +155,7 @@ fn hush() {
 
 proptest! {
     #[test]
-    fn the_first_that_matters_says_it_all(list in hooks()) {
+    fn the_first_relevant_hook_decides(list in hooks()) {
         hush();
         let hooks = build(&list);
 
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn hooks_that_concern_nobody_cost_nothing_and_say_nothing(list in hooks()) {
+    fn hooks_for_other_tools_are_not_reported(list in hooks()) {
         hush();
         let hooks = build(&list);
         let concerns = list.iter().any(|hook| hook.concerns);

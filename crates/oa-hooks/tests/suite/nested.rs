@@ -29,8 +29,9 @@ fn asking(asked: &Arc<Mutex<Vec<String>>>, who: &'static str) -> Permissions {
     })
 }
 
+/// Denials of an outer agent apply to inner agents; its list of allowed tools does not.
 #[test]
-fn denials_of_outer_agents_hold_and_lists_of_allowed_tools_do_not() {
+fn outer_denials_hold_inside() {
     let outer = Permissions::new()
         .allow_only(["researcher"])
         .disallow(["shell*"])
@@ -50,7 +51,7 @@ fn denials_of_outer_agents_hold_and_lists_of_allowed_tools_do_not() {
 }
 
 #[test]
-fn an_agent_without_settings_asks_as_the_one_that_runs_it() {
+fn without_settings_the_outer_rules_apply() {
     let asked = Arc::default();
     let outer = asking(&asked, "outer").rule(ToolRule::allow("read"));
     let inner = Permissions::new().within(&Permissions::new().within(&outer, "a"), "b");
@@ -59,8 +60,9 @@ fn an_agent_without_settings_asks_as_the_one_that_runs_it() {
     assert_eq!(*asked.lock().unwrap(), ["outer: a > b"]);
 }
 
+/// An agent with settings decides by its own rules and mode, and asks the nearest callback.
 #[test]
-fn an_agent_with_settings_decides_by_them_and_asks_the_nearest_callback() {
+fn the_nearest_callback_is_asked() {
     let asked = Arc::default();
     let outer = asking(&asked, "outer").rule(ToolRule::ask("search"));
     let inner = Permissions::new().rule(ToolRule::ask("write")).within(&outer, "a");
@@ -75,7 +77,7 @@ fn an_agent_with_settings_decides_by_them_and_asks_the_nearest_callback() {
 }
 
 #[test]
-fn an_agent_inside_of_one_that_allows_everything_is_as_it_was() {
+fn nesting_in_allow_everything_keeps_it() {
     let inner = Permissions::new().within(&Permissions::new(), "a");
     assert!(inner.allow_everything());
 }

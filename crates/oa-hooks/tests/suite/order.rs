@@ -29,7 +29,7 @@ fn no_hooks_allow_everything() {
 }
 
 #[test]
-fn each_point_has_its_own() {
+fn each_point_has_its_own_hooks() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { None });
     assert!(!hooks.is_empty() && hooks.has_pre_tool_use("add"));
     assert!(!hooks.has_post_tool_use("add") && !hooks.has_user_prompt_submit());
@@ -78,7 +78,7 @@ fn the_first_decision_wins() {
 }
 
 #[test]
-fn a_logger_does_not_switch_off_the_gate_behind_it() {
+fn allow_does_not_skip_later_hooks() {
     let hooks = Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::allow()) })
         .add_pre_tool_use(|_| async { Some(HookDecision::block("no")) })
@@ -93,7 +93,7 @@ fn a_logger_does_not_switch_off_the_gate_behind_it() {
 }
 
 #[test]
-fn prompts_are_changed() {
+fn a_hook_may_change_the_prompt() {
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
         let prompt = event.prompt.trim();
         (prompt != event.prompt).then(|| HookDecision::modify_prompt(prompt, "trimmed"))
@@ -128,7 +128,7 @@ fn every_hook_gets_the_whole_event() {
 }
 
 #[test]
-fn a_changed_result_has_the_images_that_the_hook_gives_it() {
+fn a_changed_result_replaces_the_images() {
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
     let keeps = Hooks::new().add_post_tool_use(|event| async move {
         let images = event.images.clone();
@@ -146,7 +146,7 @@ fn a_changed_result_has_the_images_that_the_hook_gives_it() {
 }
 
 #[test]
-fn fallible_hooks_decide_like_others() {
+fn fallible_hooks_may_decide() {
     let hooks = Hooks::new()
         .try_add_pre_tool_use(|event| async move {
             let limit: i64 = "1".parse()?;
@@ -163,7 +163,7 @@ fn fallible_hooks_decide_like_others() {
 }
 
 #[test]
-fn decisions_tell_what_they_are() {
+fn decisions_expose_their_outcome() {
     let decision = HookDecision::<PreToolUseEvent>::block("no");
     assert_eq!(decision.outcome(), &blocked("no"));
     assert_eq!(decision.clone(), decision);
@@ -175,7 +175,7 @@ fn decisions_tell_what_they_are() {
 }
 
 #[test]
-fn each_hook_point_has_the_same_name_twice() {
+fn event_names_equal_the_constants() {
     assert_eq!((PreToolUseEvent::NAME, HOOK_PRE_TOOL_USE), ("pre_tool_use", "pre_tool_use"));
     assert_eq!((PostToolUseEvent::NAME, HOOK_POST_TOOL_USE), ("post_tool_use", "post_tool_use"));
     let name = "user_prompt_submit";

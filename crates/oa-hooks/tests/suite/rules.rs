@@ -15,7 +15,7 @@ fn known(permissions: &Permissions, category: Option<&str>) -> &'static str {
 }
 
 #[test]
-fn any_category_is_allowed_denied_or_asked_about() {
+fn rules_apply_by_category() {
     let under = |mode, rule: ToolRule| Permissions::new().mode(mode).rule(rule);
     let (all, ask) = (PermissionMode::AllowAll, PermissionMode::Ask);
     for (permissions, files, other) in [
@@ -33,7 +33,7 @@ fn any_category_is_allowed_denied_or_asked_about() {
 }
 
 #[test]
-fn lists_can_be_asked_for() {
+fn tool_lists_can_be_inspected() {
     let permissions = Permissions::new();
     assert_eq!((permissions.allowed(), permissions.disallowed()), (None, Vec::new()));
     assert!(!permissions.asks());
@@ -52,7 +52,7 @@ fn lists_can_be_asked_for() {
 
 proptest! {
     #[test]
-    fn the_strictest_rule_counts_whatever_it_is_about(
+    fn the_strictest_matching_rule_applies(
         rules in prop::collection::vec((0_usize..3, 0_usize..5), 0..6),
         category in prop::sample::select(vec![None, Some("files"), Some("network")]),
     ) {

@@ -14,7 +14,7 @@ fn assert_send<T: Send>(value: T) -> T {
 fn assert_send_sync<T: Send + Sync>() {}
 
 #[test]
-fn everything_crosses_threads() {
+fn public_types_are_send_and_sync() {
     assert_send_sync::<Hooks>();
     assert_send_sync::<History>();
     assert_send_sync::<Error>();
@@ -29,7 +29,7 @@ fn everything_crosses_threads() {
 }
 
 #[test]
-fn a_future_needs_only_to_be_send() {
+fn hook_futures_need_not_be_sync() {
     // A `Cell` across an await: `Send` but not `Sync`.
     let hooks = Hooks::new().add_pre_tool_use(|_| async {
         let cell = std::cell::Cell::new(0);

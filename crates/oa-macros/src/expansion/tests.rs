@@ -12,7 +12,7 @@ fn expanded(options: TokenStream, function: TokenStream) -> String {
 }
 
 #[test]
-fn every_kind_of_parameter() {
+fn every_parameter_kind_is_expanded() {
     let function = quote! {
         /// Returns the weather of a city.
         ///
@@ -110,7 +110,7 @@ fn every_kind_of_parameter() {
 }
 
 #[test]
-fn every_option() {
+fn every_option_is_expanded() {
     let options = quote! {
         name = "delete-file", description = DESCRIPTION, category = "write", timeout = SECOND,
         max_parallel = 2, exclusive, cacheable, crate = "crate::sdk"
@@ -166,7 +166,7 @@ fn every_option() {
 }
 
 #[test]
-fn without_arguments() {
+fn no_arguments_expand_to_build() {
     let function = quote! {
         /// Returns the time.
         pub(crate) async fn now() -> (u8, u8) {
@@ -193,7 +193,7 @@ fn without_arguments() {
 }
 
 #[test]
-fn state_alone() {
+fn state_alone_needs_no_arguments_type() {
     let function = quote! {
         #[doc = include_str!("stock.md")]
         fn stock(#[state] stock: &Stock) {}
@@ -224,7 +224,7 @@ fn state_alone() {
 
 /// Everything else of a function with a mistake is there, so that nobody else has an error.
 #[test]
-fn with_mistakes() {
+fn mistakes_keep_the_function() {
     let function = quote! {
         /// Takes a reference, and an argument with docs.
         async fn search(text: &str, /** Docs. */ #[default(3)] limit: u8) -> u8 {
@@ -256,7 +256,7 @@ fn with_mistakes() {
 }
 
 #[test]
-fn methods_stay_alone() {
+fn methods_get_no_tool() {
     let function = quote! {
         /// Is called on something.
         async fn method(&self) {}

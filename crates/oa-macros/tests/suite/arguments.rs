@@ -112,7 +112,7 @@ fn the_signature_is_the_schema() {
 }
 
 #[test]
-fn what_the_model_omits_is_filled_in() {
+fn omitted_arguments_are_filled_in() {
     let run = |input| execute(&plan::tool(), input);
     assert_eq!(run(json!({ "city": "Oslo" })).unwrap(), json!(["Oslo", "celsius", null, [], "en"]));
     let full = json!({
@@ -124,7 +124,7 @@ fn what_the_model_omits_is_filled_in() {
 }
 
 #[test]
-fn wrong_arguments_are_named() {
+fn problems_name_the_argument() {
     let refused = |input| execute(&plan::tool(), input).unwrap_err();
     assert_snapshot!(refused(json!({})), @"`city`: required, but missing; expected string");
     assert_snapshot!(refused(json!({ "city": "a", "unit": "f" })), @r#"`unit`: expected one of "celsius", "kelvin", found string "f""#);
@@ -145,7 +145,7 @@ async fn search(
 }
 
 #[test]
-fn fields_take_attributes_of_serde_and_schemars() {
+fn serde_and_schemars_attributes_apply() {
     let schema = search::tool().input_schema().clone();
     assert_eq!(schema["required"], json!(["type"]));
     assert_eq!(schema["properties"]["limit"]["maximum"], 7);
@@ -210,7 +210,7 @@ async fn now() -> &'static str {
 }
 
 #[test]
-fn without_arguments_the_schema_is_that_of_the_builder() {
+fn no_arguments_give_an_empty_schema() {
     let schema = json!({ "type": "object", "properties": {}, "required": [] });
     assert_eq!(*now::tool().input_schema(), schema);
     for input in [json!({}), json!(null), json!({ "other": 1 })] {

@@ -40,7 +40,7 @@ fn stocked(#[state] stock: &Stock) -> u32 {
 }
 
 #[test]
-fn the_model_does_not_see_state_nor_context() {
+fn state_and_context_are_not_in_the_schema() {
     let schema = left::tool().input_schema().clone();
     let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["sold"]);
@@ -58,7 +58,7 @@ fn state_is_found_by_type() {
 }
 
 #[test]
-fn missing_state_is_an_error_that_names_the_type() {
+fn missing_state_error_names_the_type() {
     for (tool, input) in [
         (left::tool(), json!({ "sold": 1 })),
         (left_blocking::tool(), json!({ "sold": 1 })),
@@ -71,7 +71,7 @@ fn missing_state_is_an_error_that_names_the_type() {
 }
 
 #[test]
-fn the_function_can_be_called_as_one() {
+fn the_function_stays_callable() {
     let context = ToolContext::new("call_7", "left");
     assert_eq!(run(left(&context, 2, &Stock(5), None)).unwrap(), (3, 0));
     assert!(run(left(&context, 6, &Stock(5), None)).is_err());
@@ -79,7 +79,7 @@ fn the_function_can_be_called_as_one() {
 }
 
 #[test]
-fn output_of_the_context_arrives() {
+fn emissions_reach_the_emitter() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
     let context = ToolContext::new("call_1", "left")
@@ -90,7 +90,7 @@ fn output_of_the_context_arrives() {
 }
 
 #[test]
-fn only_functions_that_are_not_async_block() {
+fn only_sync_functions_are_blocking() {
     assert!(left::tool().blocking().is_none());
     let handler = left_blocking::tool().blocking().unwrap();
     let context = ToolContext::new("", "").with_state(State::new().with(Stock(3)));
@@ -113,7 +113,7 @@ async fn wait(context: &ToolContext, #[state] dropped: &Arc<Mutex<bool>>) -> &'s
 }
 
 #[test]
-fn a_call_hears_of_cancellation_and_may_be_dropped() {
+fn calls_can_be_cancelled_and_dropped() {
     let dropped = Arc::new(Mutex::new(false));
     let (cancel, tool) = (Cancel::new(), wait::tool());
     let context = ToolContext::new("call_1", "wait")

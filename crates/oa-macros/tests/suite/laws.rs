@@ -128,7 +128,7 @@ fn outcome(tool: &FnTool, input: &Value, cx: &ToolContext) -> Result<Value, Stri
 }
 
 #[test]
-fn specs_are_equal() {
+fn macro_and_builder_specs_are_equal() {
     for by_macro in [by_macro::tool(), blocking::tool()] {
         let (one, other) = (by_macro.to_openai_format(), by_builder().to_openai_format());
         // As text, since the order of members counts.
@@ -140,7 +140,7 @@ fn specs_are_equal() {
 
 proptest! {
     #[test]
-    fn outcomes_are_equal(
+    fn macro_and_builder_outcomes_are_equal(
         input in any_input(),
         factor in prop::option::of(prop_oneof![Just(2), any::<i64>()]),
         is_cancelled in any::<bool>(),

@@ -141,14 +141,14 @@ fn names_do_not_collide() {
 }
 
 #[test]
-fn macros_may_make_tools() {
+fn tool_works_inside_macro_rules() {
     assert_eq!(three::tool().description(), "Returns 3.");
     assert_eq!(execute(&three::tool(), json!({})).unwrap(), json!(3));
     assert_eq!(execute(&four::tool(), json!({})).unwrap(), json!(4));
 }
 
 #[test]
-fn a_function_in_a_function_sees_what_is_around_it() {
+fn local_functions_see_local_types() {
     #[derive(serde::Deserialize, schemars::JsonSchema, serde::Serialize)]
     struct Local(u8);
 

@@ -85,7 +85,7 @@ async fn unwritable() -> BTreeMap<Vec<u8>, u8> {
 }
 
 #[test]
-fn values_are_json() {
+fn return_values_become_json() {
     let plain = |tool: FnTool| execute(&tool, json!({})).unwrap();
     assert_eq!(plain(nothing::tool()), json!(null));
     assert_eq!(plain(weather::tool()), json!({ "degrees": -3 }));
@@ -95,7 +95,7 @@ fn values_are_json() {
 }
 
 #[test]
-fn errors_are_errors_under_any_name() {
+fn aliased_results_are_errors_too() {
     let fail = |tool: FnTool| {
         let succeeded = execute(&tool, json!({ "fail": false })).unwrap();
         (succeeded, execute(&tool, json!({ "fail": true })).unwrap_err())
@@ -110,7 +110,7 @@ fn errors_are_errors_under_any_name() {
 }
 
 #[test]
-fn results_that_are_no_json_are_errors() {
+fn unserializable_results_are_errors() {
     let error = execute(&unwritable::tool(), json!({})).unwrap_err();
     assert_eq!(error, "the result cannot be written as JSON: key must be a string");
 }
@@ -143,7 +143,7 @@ async fn for_good() -> Result<(), ToolError> {
 }
 
 #[test]
-fn nothing_of_an_error_is_lost() {
+fn error_causes_and_hints_are_kept() {
     let fails = |tool: FnTool| call(&tool, json!({}), oa_tools::State::new()).unwrap_err();
     assert_eq!(fails(layered::tool()).causes(), [fmt::Error.to_string()]);
     assert_eq!(fails(for_good::tool()).retry_hint(), Some(false));

@@ -31,7 +31,7 @@ fn plain_and_escaped_secrets_are_masked() {
 }
 
 #[test]
-fn base64_around_a_secret_is_masked_at_every_alignment() {
+fn base64_is_masked_at_every_alignment() {
     for user in ["", "u", "us", "use", "user:", "someone@example.com:"] {
         let encoded = base64::encode(format!("{user}{KEY}").as_bytes());
         check(&format!("Basic {encoded}, {encoded}."), "Basic ****, ****.");
@@ -42,8 +42,9 @@ fn base64_around_a_secret_is_masked_at_every_alignment() {
     }
 }
 
+/// Where the text was cut within a secret, the beginning of the secret is masked.
 #[test]
-fn the_beginning_of_a_secret_is_masked_where_the_text_was_cut() {
+fn cut_off_secrets_are_masked() {
     for mark in [
         "",
         "...",
@@ -64,7 +65,7 @@ fn the_beginning_of_a_secret_is_masked_where_the_text_was_cut() {
 }
 
 #[test]
-fn headers_hold_secrets_in_their_parts() {
+fn parts_of_header_values_are_masked() {
     let masked = |name: &str, value: &str, text: &str| {
         let mut secrets = Secrets::new();
         secrets.add_header(name, value);
@@ -86,7 +87,7 @@ fn headers_hold_secrets_in_their_parts() {
 }
 
 #[test]
-fn an_excerpt_is_masked_before_it_is_cut() {
+fn excerpts_are_masked_before_the_cut() {
     let secrets = secrets();
     let text = format!("\u{1b}[1mwrong\r\n key\u{1b}[0m {KEY}");
     assert_eq!(secrets.excerpt(&text, 100), "wrong key ****");
@@ -97,13 +98,13 @@ fn an_excerpt_is_masked_before_it_is_cut() {
 }
 
 #[test]
-fn nothing_shows_the_secrets_themselves() {
+fn debug_does_not_show_secrets() {
     assert_eq!(format!("{:?}", secrets()), "Secrets { forms: 4, .. }");
 }
 
 /// The backslash of the cut escape is also the next byte of the key.
 #[test]
-fn a_cut_escape_that_looks_like_the_next_byte_hides_nothing() {
+fn ambiguous_cut_escapes_are_masked() {
     for (key, text) in [
         (r"abcdefghij\klmnop", r"the key abcdefghij\u"),
         (r"abcdefghij\klmnop", r"the key abcdefghij\u00"),

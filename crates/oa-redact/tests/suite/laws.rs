@@ -72,7 +72,7 @@ proptest! {
 
     /// A text that was cut within a key, by the server or a bounded buffer, and then cut again.
     #[test]
-    fn no_cut_gives_away_eight_bytes_of_a_key(
+    fn no_cut_reveals_eight_bytes_of_a_key(
         key in key(),
         form in form(),
         before in "[ a-zé]{0,30} ",
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_is_in_an_excerpt(text in "(\\PC|[\u{0}-\u{2f}\u{7f}-\u{9f}\u{1b}\u{202e}]|\u{1b}\\[){0,60}", limit in 0..80_usize) {
+    fn excerpts_have_no_control_characters(text in "(\\PC|[\u{0}-\u{2f}\u{7f}-\u{9f}\u{1b}\u{202e}]|\u{1b}\\[){0,60}", limit in 0..80_usize) {
         let excerpt = Secrets::new().excerpt(&text, limit);
         prop_assert!(!excerpt.chars().any(|c| c.is_control() || c == '\u{202e}'), "{excerpt:?}");
         prop_assert!(excerpt.chars().count() <= limit + 3);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_can_be_searched(text in any::<String>(), key in key()) {
+    fn spans_are_sorted_and_within_the_text(text in any::<String>(), key in key()) {
         let mut secrets = Secrets::new();
         secrets.add(&key);
         let mut last = 0;

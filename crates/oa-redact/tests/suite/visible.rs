@@ -54,7 +54,7 @@ const KINDS: &[(&str, char, char)] = &[
 ];
 
 #[test]
-fn every_kind_of_invisible_character_is_escaped() {
+fn every_invisible_kind_is_escaped() {
     for (kind, first, last) in KINDS {
         for c in *first..=*last {
             let escaped = c.escape_unicode().to_string();
@@ -103,7 +103,7 @@ fn unescaped(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_nothing_is_hidden(text in text()) {
+    fn escaping_is_lossless_and_hides_nothing(text in text()) {
         let text = text.replace('\\', "/");
         for shown in [visible(&text), printable(&text)] {
             prop_assert_eq!(unescaped(&shown), &*text);
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_are_escaped_as_the_whole_is(text in text(), cut in 0_usize..40) {
+    fn pieces_are_escaped_like_the_whole(text in text(), cut in 0_usize..40) {
         let at = text.char_indices().nth(cut).map_or(text.len(), |(at, _)| at);
         let (a, b) = text.split_at(at);
         prop_assert_eq!(format!("{}{}", visible(a), visible(b)), visible(&text));

@@ -18,7 +18,7 @@ fn properties(properties: Value) -> Value {
 }
 
 #[test]
-fn types_are_those_of_json() {
+fn every_json_type_is_checked() {
     let samples = [
         ("array", json!([1])),
         ("boolean", json!(true)),
@@ -40,7 +40,7 @@ fn types_are_those_of_json() {
 }
 
 #[test]
-fn a_whole_number_is_an_integer_however_it_is_written() {
+fn whole_floats_become_integers() {
     let schema = properties(json!({ "n": { "type": "integer" }, "x": { "type": "number" } }));
     check(&schema, json!({ "n": 3.0, "x": 3.0 }), &json!({ "n": 3, "x": 3.0 }));
     check(&schema, json!({ "n": -0.0 }), &json!({ "n": 0 }));
@@ -54,7 +54,7 @@ fn a_whole_number_is_an_integer_however_it_is_written() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_path() {
+fn problems_name_the_path() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -110,7 +110,7 @@ fn defaults_are_filled_in_at_any_depth() {
 
 /// Defaults that never settle are not filled in at all, rather than to a different depth each time.
 #[test]
-fn defaults_without_end_are_not_filled_in() {
+fn endless_defaults_are_not_filled_in() {
     let endless = properties(json!({
         "a": { "$ref": "#", "default": {} },
         "b": { "$ref": "#", "default": {} },
@@ -122,7 +122,7 @@ fn defaults_without_end_are_not_filled_in() {
 
 /// A default in one alternative may make the value match an earlier one with more defaults.
 #[test]
-fn alternatives_are_completed_until_nothing_changes() {
+fn completion_repeats_until_stable() {
     let schema = json!({
         "type": "object",
         "anyOf": [
@@ -135,7 +135,7 @@ fn alternatives_are_completed_until_nothing_changes() {
 }
 
 #[test]
-fn null_for_what_may_be_left_out_is_left_out() {
+fn null_for_an_optional_member_is_removed() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -188,7 +188,7 @@ fn alternatives_and_references_are_followed() {
 }
 
 #[test]
-fn what_stands_beside_a_reference_holds_too() {
+fn keywords_beside_a_ref_apply() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -219,7 +219,7 @@ fn what_stands_beside_a_reference_holds_too() {
 }
 
 #[test]
-fn additional_members_have_a_schema_or_none() {
+fn additional_properties_are_checked() {
     let of_numbers = json!({ "type": "object", "additionalProperties": { "type": "number" } });
     check(&of_numbers, json!({ "a": 1 }), &json!({ "a": 1 }));
     assert_snapshot!(refused(&of_numbers, json!({ "a": "x" })), @r#"`a`: expected number, found string "x""#);
@@ -235,7 +235,7 @@ fn additional_members_have_a_schema_or_none() {
 }
 
 #[test]
-fn the_first_items_may_have_schemas_of_their_own() {
+fn tuple_items_have_their_own_schemas() {
     let integer = json!({ "type": "integer" });
     let string = json!({ "type": "string" });
     for schema in [
@@ -252,7 +252,7 @@ fn the_first_items_may_have_schemas_of_their_own() {
 }
 
 #[test]
-fn null_is_a_value_where_openapi_says_so() {
+fn openapi_nullable_allows_null() {
     let schema = json!({
         "properties": { "a": { "type": "string", "nullable": true }, "b": { "type": "string" } },
         "required": ["a"],
@@ -263,7 +263,7 @@ fn null_is_a_value_where_openapi_says_so() {
 }
 
 #[test]
-fn large_whole_numbers_are_not_the_same_as_their_neighbors() {
+fn large_integers_compare_exactly() {
     let schema = properties(json!({ "n": { "enum": [9_007_199_254_740_993_i64, 2.0] } }));
     check(
         &schema,
@@ -275,7 +275,7 @@ fn large_whole_numbers_are_not_the_same_as_their_neighbors() {
 }
 
 #[test]
-fn what_the_model_wrote_is_quoted_in_part() {
+fn long_values_are_quoted_in_part() {
     let schema = properties(json!({ "n": { "type": "integer" } }));
     let message = refused(&schema, json!({ "n": "long\n".repeat(1_000_000) }));
     assert!(message.len() < 150, "{message}");
@@ -285,7 +285,7 @@ fn what_the_model_wrote_is_quoted_in_part() {
 }
 
 #[test]
-fn eight_problems_are_told_and_the_rest_counted() {
+fn eight_problems_are_listed_rest_counted() {
     let schema = json!({ "items": { "type": "string" } });
     let error = check_arguments(&schema, json!((0..100).collect::<Vec<_>>())).unwrap_err();
     assert_eq!(error.problems().len(), 8);
@@ -294,7 +294,7 @@ fn eight_problems_are_told_and_the_rest_counted() {
 }
 
 #[test]
-fn schemas_that_go_in_circles_come_to_an_end() {
+fn recursive_schemas_terminate() {
     let circle = json!({ "$ref": "#/$defs/a", "$defs": {
         "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" },
     }});
@@ -318,7 +318,7 @@ fn schemas_that_go_in_circles_come_to_an_end() {
 }
 
 #[test]
-fn words_of_the_schema_in_the_wrong_place_are_passed_over() {
+fn malformed_keywords_are_ignored() {
     let schema = json!({
         "type": 5, "required": "a", "properties": [], "enum": {}, "anyOf": 1, "items": 3, "$ref": 9,
     });
@@ -357,7 +357,7 @@ fn ranges_and_lengths_are_checked() {
 }
 
 #[test]
-fn bounds_that_no_call_could_satisfy_are_ignored() {
+fn unsatisfiable_bounds_are_ignored() {
     let schema = properties(json!({
         "swapped": { "type": "integer", "minimum": 5, "maximum": 1 },
         "empty": { "type": "number", "minimum": 5, "exclusiveMaximum": 5 },
@@ -370,7 +370,7 @@ fn bounds_that_no_call_could_satisfy_are_ignored() {
 }
 
 #[test]
-fn a_default_is_accepted_outside_of_its_bounds() {
+fn defaults_may_be_out_of_bounds() {
     let schema = properties(json!({ "limit": { "type": "integer", "minimum": 1, "default": 0 } }));
     check(&schema, json!({}), &json!({ "limit": 0 }));
     let float = properties(json!({ "limit": { "type": "integer", "minimum": 1, "default": 0.0 } }));
@@ -379,7 +379,7 @@ fn a_default_is_accepted_outside_of_its_bounds() {
 }
 
 #[test]
-fn a_default_that_does_not_match_its_own_schema_is_left_out() {
+fn mistyped_defaults_are_not_filled_in() {
     let page = json!({
         "type": "object",
         "properties": { "size": { "type": "integer", "default": 10 } },
@@ -406,8 +406,9 @@ fn a_default_that_does_not_match_its_own_schema_is_left_out() {
     assert_snapshot!(refused(&schema, json!({ "order": "" })), @r#"`order`: expected one of "newest", "oldest", found string """#);
 }
 
+/// Where a default would make valid arguments invalid, no default is filled in.
 #[test]
-fn arguments_that_only_a_default_would_make_invalid_are_not_completed() {
+fn defaults_never_invalidate_arguments() {
     let schema = json!({
         "type": "object",
         "allOf": [
@@ -423,7 +424,7 @@ fn arguments_that_only_a_default_would_make_invalid_are_not_completed() {
 
 /// Servers with `strict: true` send `null` for each member that is left out, and each alternative has such members.
 #[test]
-fn null_for_what_may_be_left_out_is_left_out_in_alternatives_too() {
+fn null_is_removed_in_alternatives() {
     let circle = json!({
         "type": "object",
         "properties": {

@@ -14,7 +14,7 @@ fn echo(builder: ToolBuilder) -> FnTool {
 }
 
 #[test]
-fn the_wire_form_is_what_servers_take() {
+fn openai_format_holds_the_schema() {
     let add = echo(
         tool("add", "Add two numbers")
             .param("a", "number")
@@ -31,7 +31,7 @@ fn required_parameters_keep_their_order() {
 }
 
 #[test]
-fn optional_default_and_values_are_by_name() {
+fn builder_options_apply_by_parameter_name() {
     let tool = echo(
         tool("t", "")
             .param("q", "string")
@@ -48,7 +48,7 @@ fn optional_default_and_values_are_by_name() {
 }
 
 #[test]
-fn every_way_ends_in_the_same_type() {
+fn every_constructor_makes_an_fn_tool() {
     let tools: [FnTool; 5] = [
         echo(tool("a", "")),
         tool("b", "")
@@ -71,7 +71,7 @@ fn every_way_ends_in_the_same_type() {
 }
 
 #[test]
-fn only_what_blocks_has_a_handler_to_move() {
+fn only_blocking_tools_have_a_handler() {
     let blocks = tool("b", "").build_blocking(|args| Ok(json!({ "got": args })));
     let handler = blocks.blocking().unwrap();
     let moved = std::thread::spawn(move || handler.run(json!(1), ToolContext::new("c", "b")));
@@ -80,7 +80,7 @@ fn only_what_blocks_has_a_handler_to_move() {
 }
 
 #[test]
-fn marks_are_seen_through_every_arc() {
+fn arcs_forward_all_tool_settings() {
     let marked = echo(
         tool("rm", "")
             .category("files")
@@ -131,7 +131,7 @@ fn mistake(tool: &FnTool) -> String {
 }
 
 #[test]
-fn mistakes_are_kept_until_they_are_asked_for() {
+fn check_reports_builder_mistakes() {
     let of = |change: fn(ToolBuilder) -> ToolBuilder| {
         mistake(&echo(change(tool("t", "").param("a", "integer"))))
     };
@@ -150,7 +150,7 @@ fn mistakes_are_kept_until_they_are_asked_for() {
 }
 
 #[test]
-fn names_are_those_that_servers_take() {
+fn tool_names_are_validated() {
     for name in ["a", "get_weather-2", &"x".repeat(64)] {
         echo(tool(name, "")).check().unwrap();
     }
@@ -203,7 +203,7 @@ fn futures_are_send() {
 }
 
 #[test]
-fn a_promise_about_results_is_kept_from_the_model() {
+fn output_schema_is_not_sent_to_the_model() {
     let schema = json!({ "type": "object", "properties": { "sum": { "type": "number" } } });
     let add = echo(tool("add", "Adds").output_schema(schema.clone()));
     assert_eq!(Tool::output_schema(&add), Some(&schema));

@@ -20,7 +20,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_given_signal_stays() {
+fn a_triggered_signal_stays_triggered() {
     let cancel = Cancel::default();
     assert!(!cancel.is_cancelled());
     cancel.cancel();
@@ -53,7 +53,7 @@ fn a_child_outlives_the_handle_of_its_parent() {
 }
 
 #[test]
-fn all_who_wait_are_woken_once_by_their_latest_waker() {
+fn waiters_are_woken_once_by_latest_waker() {
     let cancel = Cancel::new();
     let child = cancel.child();
     let counts: Vec<Arc<Count>> = (0..4).map(|_| Arc::default()).collect();
@@ -79,7 +79,7 @@ fn all_who_wait_are_woken_once_by_their_latest_waker() {
 }
 
 #[test]
-fn a_waker_may_do_anything() {
+fn wakers_may_reenter_the_signal() {
     /// Uses the signal and drops its waiters while being woken.
     struct Reenter(Cancel);
     impl Wake for Reenter {

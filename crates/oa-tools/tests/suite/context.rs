@@ -32,7 +32,7 @@ fn missing_state_is_named() {
 }
 
 #[test]
-fn secrets_do_not_show() {
+fn debug_does_not_show_state_values() {
     let cx = ToolContext::new("c1", "t").with_state(State::new().with(Secret("hush")));
     let shown = format!("{cx:?}");
     assert!(shown.contains("Secret") && !shown.contains("hush"), "{shown}");
@@ -49,7 +49,7 @@ fn clones_are_the_same_call() {
 }
 
 #[test]
-fn a_key_is_computed_once_and_only_if_asked_for() {
+fn lazy_idempotency_key_is_computed_once() {
     let computed = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&computed);
     let key = IdempotencyKey::lazy(move || format!("k{}", counter.fetch_add(1, Ordering::SeqCst)));
@@ -65,7 +65,7 @@ fn a_key_is_computed_once_and_only_if_asked_for() {
 }
 
 #[test]
-fn everything_said_arrives_in_order() {
+fn emissions_arrive_in_order() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = Arc::clone(&heard);
     let cx = ToolContext::new("c1", "t")
@@ -95,7 +95,7 @@ fn everything_said_arrives_in_order() {
 }
 
 #[test]
-fn what_nobody_hears_is_not_even_made() {
+fn nothing_is_formatted_without_an_emitter() {
     struct Unshown;
     impl std::fmt::Display for Unshown {
         fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,7 +111,7 @@ fn what_nobody_hears_is_not_even_made() {
 }
 
 #[test]
-fn fractions_are_percentages_within_bounds() {
+fn fractions_become_clamped_percentages() {
     for (fraction, done) in
         [(0.0, 0), (0.126, 13), (1.0, 100), (7.0, 100), (-1.0, 0), (f64::NAN, 0)]
     {

@@ -29,7 +29,7 @@ fn layered() -> Layered {
 }
 
 #[test]
-fn every_error_and_text_becomes_a_tool_error_that_shows_it() {
+fn errors_and_strings_become_tool_errors() {
     fn of(cause: u8) -> Result<(), ToolError> {
         match cause {
             0 => Err("text")?,
@@ -66,7 +66,7 @@ fn message_and_causes_are_kept_apart() {
 }
 
 #[test]
-fn a_chain_without_end_ends() {
+fn endless_source_chains_are_cut() {
     #[derive(Debug)]
     struct Circle;
     impl fmt::Display for Circle {
@@ -83,14 +83,14 @@ fn a_chain_without_end_ends() {
 }
 
 #[test]
-fn a_handler_may_say_whether_to_try_again() {
+fn handlers_may_set_a_retry_hint() {
     assert_eq!(ToolError::new("x").retry_hint(), None);
     assert_eq!(ToolError::new("x").retryable(true).retry_hint(), Some(true));
     assert_eq!(ToolError::from("x").retryable(false).retry_hint(), Some(false));
 }
 
 #[test]
-fn running_one_alone_ends_in_an_ordinary_error() {
+fn execute_returns_a_std_error() {
     let fails = tool("f", "").build(|_| async {
         let _: u16 = "x".parse()?;
         Ok(json!(null))
@@ -103,7 +103,7 @@ fn running_one_alone_ends_in_an_ordinary_error() {
 }
 
 #[test]
-fn bodies_say_what_is_known() {
+fn error_bodies_hold_known_fields() {
     let body = ErrorBody::new("add", "invalid arguments").with_reason("`a`: required, but missing");
     assert_eq!(
         body.to_value(),

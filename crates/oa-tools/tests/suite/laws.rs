@@ -96,7 +96,7 @@ fn place(number: usize, schema: &Value, value: &Value) -> (Value, Value) {
 proptest! {
     /// Wherever a value stands, its schema is found, and no schema that is meant for another place.
     #[test]
-    fn a_value_is_completed_and_checked_wherever_it_stands(
+    fn nested_values_are_completed_and_checked(
         places in prop::collection::vec(0..12_usize, 0..5),
     ) {
         let of = json!({
@@ -112,9 +112,9 @@ proptest! {
         prop_assert!(check_arguments(&wrong.0, wrong.1).is_err());
     }
 
-    /// Preparing is idempotent: accepted arguments pass again unchanged.
+    /// Accepted arguments pass again unchanged.
     #[test]
-    fn preparing_twice_is_preparing_once(schema in any_schema(), input in any_json()) {
+    fn preparing_is_idempotent(schema in any_schema(), input in any_json()) {
         if let Ok(once) = check_arguments(&schema, input.clone()) {
             prop_assert_eq!(check_arguments(&schema, once.clone()), Ok(once));
         }
@@ -124,7 +124,7 @@ proptest! {
 
     /// The same for a tool with hidden defaults.
     #[test]
-    fn a_tool_prepares_once(
+    fn hidden_defaults_keep_prepare_idempotent(
         schema in any_schema(),
         hidden in prop::collection::btree_map("[a-d]", (any_schema(), any_json()), 0..3),
         input in any_json(),
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn every_refusal_names_something(schema in any_schema(), input in any_json()) {
+    fn every_refusal_names_a_problem(schema in any_schema(), input in any_json()) {
         if let Err(error) = check_arguments(&schema, input) {
             prop_assert!(!error.problems().is_empty());
             prop_assert!(error.problems().iter().all(|problem| !problem.message.is_empty()));
@@ -161,7 +161,7 @@ proptest! {
 
     /// A shorthand accepts the same arguments as its schema.
     #[test]
-    fn shorthand_is_its_schema(names in prop::collection::btree_set("[a-d]", 0..4), input in any_json()) {
+    fn shorthand_accepts_what_its_schema_does(names in prop::collection::btree_set("[a-d]", 0..4), input in any_json()) {
         let shorthand = names.iter().map(|name| (name.clone(), json!("integer"))).collect();
         let tool = FnTool::new("t", "", Value::Object(shorthand), |args| async { Ok(args) });
         prop_assert_eq!(tool.prepare(input.clone()), check_arguments(tool.input_schema(), input));

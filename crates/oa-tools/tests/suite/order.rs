@@ -20,7 +20,7 @@ fn end(tool: ToolBuilder) -> FnTool {
 
 #[cfg(feature = "schemars")]
 #[test]
-fn a_type_has_its_own_order() {
+fn typed_schemas_keep_field_order() {
     use schemars::JsonSchema;
     use serde::Deserialize;
 
@@ -50,7 +50,7 @@ fn a_type_has_its_own_order() {
 }
 
 #[test]
-fn words_about_a_parameter_are_taken_out_without_moving_the_rest() {
+fn removing_flags_keeps_member_order() {
     let parameter =
         json!({"default": 1, "type": "int", "minimum": 0, "optional": true, "maximum": 9});
     let tool = end(tool("a", "A").param_with("n", parameter));
@@ -60,7 +60,7 @@ fn words_about_a_parameter_are_taken_out_without_moving_the_rest() {
 
 proptest! {
     #[test]
-    fn the_builder_a_shorthand_and_a_whole_schema_keep_any_order(
+    fn parameters_keep_declaration_order(
         wanted in prop::collection::hash_set("[a-z]{1,6}", 1..12),
     ) {
         let wanted: Vec<String> = wanted.into_iter().map(|name| format!("p_{name}")).collect();

@@ -16,7 +16,7 @@ fn names(tools: &Registry) -> Vec<&str> {
 }
 
 #[test]
-fn order_is_that_of_adding() {
+fn tools_keep_insertion_order() {
     let mut tools = Registry::from_tools(["z", "a", "m"].map(named)).unwrap();
     assert_eq!(names(&tools), ["z", "a", "m"]);
     assert_eq!(tools.remove("a").unwrap().name(), "a");
@@ -34,7 +34,7 @@ fn order_is_that_of_adding() {
 }
 
 #[test]
-fn a_tool_behind_any_pointer_is_that_tool() {
+fn boxes_and_arcs_forward_to_the_tool() {
     let of_several_kinds: Vec<Box<dyn Tool>> =
         vec![Box::new(named("a").clone()), Box::new(Arc::new(named("b")))];
     let tools = Registry::from_tools(of_several_kinds).unwrap();
@@ -49,7 +49,7 @@ fn a_tool_behind_any_pointer_is_that_tool() {
 }
 
 #[test]
-fn a_name_is_taken_once() {
+fn duplicate_names_are_rejected() {
     let mut tools = Registry::new();
     tools.add_shared(Arc::new(named("add"))).unwrap();
     let error = tools.add(named("add")).unwrap_err();
@@ -61,7 +61,7 @@ fn a_name_is_taken_once() {
 }
 
 #[test]
-fn a_tool_that_cannot_be_offered_is_refused() {
+fn tools_with_mistakes_are_rejected() {
     let mut tools = Registry::new();
     assert_eq!(tools.add(named("a b")).unwrap_err().kind(), ErrorKind::Config);
     let wrong = tool("w", "").param("a", "text").build(|_| async { Ok(json!(null)) });
@@ -70,7 +70,7 @@ fn a_tool_that_cannot_be_offered_is_refused() {
 }
 
 #[test]
-fn clones_share_and_then_part() {
+fn clones_share_tools_but_not_changes() {
     let mut one = Registry::from_tools([named("a")]).unwrap();
     let other = one.clone();
     one.add(named("b")).unwrap();
@@ -85,7 +85,7 @@ proptest! {
 
     /// Few names are compared, many are looked up: the results are those of a list.
     #[test]
-    fn a_registry_is_a_list_of_unique_names(
+    fn registry_behaves_like_a_list(
         changes in vec((any::<bool>(), 0_u8..40), 0..120),
     ) {
         let (mut tools, mut list) = (Registry::new(), Vec::new());

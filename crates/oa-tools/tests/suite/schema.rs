@@ -23,7 +23,7 @@ fn becomes(shorthand: Value, properties: Value, required: Value) {
 }
 
 #[test]
-fn whole_schemas_are_left_alone() {
+fn full_schemas_are_unchanged() {
     passes_unchanged(json!({ "type": "object" }));
     passes_unchanged(json!({ "type": "object", "properties": {} }));
     passes_unchanged(json!({ "type": ["object", "null"] }));
@@ -61,7 +61,7 @@ fn shorthand_maps_names_to_types() {
 }
 
 #[test]
-fn parameters_may_be_called_like_words_of_the_schema() {
+fn parameters_may_be_named_like_keywords() {
     becomes(json!({ "type": "string" }), json!({ "type": { "type": "string" } }), json!(["type"]));
     becomes(
         json!({ "type": "object", "q": "string" }),
@@ -80,8 +80,9 @@ fn parameters_may_be_called_like_words_of_the_schema() {
     );
 }
 
+/// `default`, `required: false` and `optional: true` make a parameter optional and are removed.
 #[test]
-fn three_flags_make_a_parameter_optional_and_do_not_reach_the_model() {
+fn optional_flags_are_removed() {
     becomes(
         json!({
             "q": "string",
@@ -106,7 +107,7 @@ fn three_flags_make_a_parameter_optional_and_do_not_reach_the_model() {
 }
 
 #[test]
-fn defaults_of_the_shorthand_are_filled_in() {
+fn shorthand_defaults_are_filled_in() {
     let tool = with_schema(json!({ "q": "string", "limit": { "type": "int", "default": 10 } }));
     let run = |input| crate::wait(tool.execute(input)).unwrap();
     assert_eq!(run(json!({ "q": "a" })), json!({ "q": "a", "limit": 10 }));
@@ -115,7 +116,7 @@ fn defaults_of_the_shorthand_are_filled_in() {
 }
 
 #[test]
-fn parameters_can_be_added_to_a_whole_schema() {
+fn params_can_be_added_to_a_full_schema() {
     let tool = tool("t", "")
         .schema(json!({ "type": "object", "properties": { "a": { "type": "string" } } }))
         .param("b", "number")

@@ -36,7 +36,7 @@ fn one() -> u8 {
 }
 
 #[test]
-fn the_type_is_the_schema_and_the_arguments() {
+fn the_type_gives_schema_and_arguments() {
     let trip = tool("trip", "Plans a trip")
         .typed(|trip: Trip| async move { Ok(serde_json::to_value(trip)?) });
     trip.check().unwrap();
@@ -67,7 +67,7 @@ struct Tree {
 }
 
 #[test]
-fn a_type_may_hold_itself() {
+fn recursive_types_are_supported() {
     fn size(tree: &Tree) -> usize {
         1 + tree.children.iter().map(size).sum::<usize>()
     }
@@ -101,7 +101,7 @@ fn blocking_handlers_are_typed_too() {
 }
 
 #[test]
-fn parameters_come_from_one_place() {
+fn typed_and_param_exclude_each_other() {
     let both = tool("t", "").param("a", "string").typed(|_: Tree| async { Ok(json!(null)) });
     assert_eq!(both.check().unwrap_err().kind(), ErrorKind::Config);
 }

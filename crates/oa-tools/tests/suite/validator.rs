@@ -36,7 +36,7 @@ fn patterns_and_formats_are_checked() {
 }
 
 #[test]
-fn problems_are_counted_and_short() {
+fn problems_are_counted_and_quotes_cut() {
     let schema =
         json!({ "items": { "pattern": "^a" }, "properties": { "text": { "format": "uuid" } } });
     let many: Value = (0..20).map(|number| json!(format!("b{number}"))).collect();
@@ -48,7 +48,7 @@ fn problems_are_counted_and_short() {
 }
 
 #[test]
-fn invalid_schemas_and_other_documents_are_mistakes() {
+fn invalid_and_external_schemas_are_rejected() {
     for (schema, expected) in [
         (json!({ "type": "any" }), "type"),
         (json!({ "properties": { "a": { "pattern": "(" } } }), "pattern"),
@@ -67,7 +67,7 @@ fn invalid_schemas_and_other_documents_are_mistakes() {
 
 /// Defaults are filled in first, and those hidden from the model need not match.
 #[test]
-fn a_tool_checks_its_completed_arguments() {
+fn completed_arguments_are_validated() {
     let send = tool("send", "Sends")
         .param_with("to", json!({ "type": "string", "pattern": "@" }))
         .param("note", "string")
@@ -162,7 +162,7 @@ fn part() -> impl Strategy<Value = Value> {
 proptest! {
     /// Another implementation agrees: what completed arguments pass is valid, and what is valid is not refused.
     #[test]
-    fn arguments_are_checked_as_json_schema_says(
+    fn checks_agree_with_the_validator(
         schema in schema(),
         part in part(),
         properties in members(schema()),

@@ -43,7 +43,7 @@ enum Part {
 struct Empty {}
 
 #[test]
-fn a_type_is_closed_and_complete() {
+fn structs_are_closed_and_all_required() {
     let strict = strict_schema(&schema_of::<Report>()).unwrap();
     let schema = serde_json::to_string_pretty(&strict).unwrap();
     insta::assert_snapshot!(schema, @r##"
@@ -224,7 +224,7 @@ fn a_type_is_closed_and_complete() {
 }
 
 #[test]
-fn maps_tuples_and_any_json_have_no_strict_form() {
+fn maps_tuples_and_any_json_give_none() {
     for (schema, name) in [
         (schema_of::<BTreeMap<String, u32>>(), "map"),
         (schema_of::<(u32, String)>(), "tuple"),
