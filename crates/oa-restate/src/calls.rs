@@ -13,6 +13,7 @@ use crate::contract::{SessionPrompt, TurnReply};
 use crate::control::watched;
 use crate::name;
 use crate::place::{Durable, Happened, Place};
+use crate::tap;
 
 /// The maximum depth of nested turns.
 pub(crate) const MAX_DEPTH: usize = 8;
@@ -175,13 +176,16 @@ impl AgentTool {
         };
         let name = name::of_call("call", &call);
         let (shared, of) = (self.0.clone(), name.clone());
+        // The turn cancels this invocation when it ends early, and an operator may cancel it alone.
+        let cancelled = tap::heard();
         let closure = move || async move {
             let cancel = Cancel::new();
             let steps = options
                 .steps()
                 .with_cancel(cancel.clone())
                 .on_event(shared.publisher(&session, turn, &of));
-            let work = watched(shared.control.clone(), &watch, &cancel, None, steps.run(step));
+            let work = steps.run(step);
+            let work = watched(shared.control.clone(), &watch, &cancel, cancelled, work);
             let Ok(mut outcome) = work.await;
             let tool = &call.call.block.name;
             let results = outcome.results.into_iter();
@@ -201,7 +205,7 @@ fn bounded(result: CallResult, tool: &str, most: usize) -> CallResult {
     if size <= most {
         return result;
     }
-    let reason = format!("it takes {size} bytes, and at most {most} are kept; ask for less");
+    let reason = format!("it is {size} bytes, and the limit is {most}; request less data");
     let body = ErrorBody::new(tool, "the result is too large").with_reason(reason);
     CallResult::new(result.place, body.to_value(), Outcome::Failed)
 }

@@ -82,6 +82,9 @@ pub struct Status {
     pub messages: u64,
     /// The size of the finished turns, in bytes of JSON.
     pub bytes: u64,
+    /// The agent of the session; `None` is the worker's main agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The turn in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnStatus>,

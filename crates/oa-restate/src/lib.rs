@@ -17,7 +17,7 @@
 //! | `interrupt` | none | ends the turn in progress; false if there is none |
 //! | `steer` | [`SessionPrompt`] | adds a user's message to the turn in progress, or to the next one |
 //! | `clear` | none | removes all messages |
-//! | `fork` | [`Fork`] | copies messages of another session into an empty one |
+//! | `fork` | [`Fork`] | copies messages of another session, and its agent, into an empty one |
 //!
 //! `INGRESS/AgentBatch/run` takes a [`BatchPrompts`] and returns a [`BatchItem`] for each prompt.
 //!

@@ -5,6 +5,8 @@ use oa_client::AgentOptions;
 use oa_turn::StepCall;
 use serde_json::json;
 
+use crate::limits::Limits;
+
 /// The maximum length of a part of a name that the model has chosen, in characters.
 const LONGEST: usize = 64;
 
@@ -41,8 +43,12 @@ pub(crate) fn conversation(session: &str, turn: u64) -> u64 {
 /// was begun with one digest may not be replayable with another.
 pub(crate) fn digest<'a>(
     agents: impl Iterator<Item = (&'a str, &'a AgentOptions)>,
+    limits: &Limits,
     has_store: bool,
 ) -> String {
+    // These sizes are in the input of calls, or decide if a request follows. The other limits only affect what a
+    // step records, so they may change.
+    let sizes = [limits.session_bytes, limits.result_bytes, limits.round_bytes];
     let agents = agents.map(|(name, options)| {
         let tools = options.tools().iter().map(|tool| {
             let hooks = options.hooks();
@@ -51,13 +57,15 @@ pub(crate) fn digest<'a>(
         json!([
             name,
             options.turn_options(),
+            format!("{:?}", options.executor().mode),
+            options.executor().max_parallel,
             options.max_run_time().is_some(),
             options.hooks().has_user_prompt_submit(),
             tools.collect::<Vec<_>>(),
         ])
     });
     let agents: Vec<_> = agents.collect();
-    format!("{:016x}", hash(json!([agents, has_store]).to_string().as_bytes()))
+    format!("{:016x}", hash(json!([agents, sizes, has_store]).to_string().as_bytes()))
 }
 
 /// A 64-bit FNV-1a hash: the same in each process and version.
@@ -68,9 +76,40 @@ fn hash(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use oa_executor::ExecutorOptions;
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn digest_covers_limits_and_executor() {
+        let agent = |change: fn(ExecutorOptions) -> ExecutorOptions| {
+            let executor = change(ExecutorOptions::new());
+            AgentOptions::builder()
+                .base_url("http://localhost/v1")
+                .model("any")
+                .executor(executor)
+                .auto_execute_tools(true)
+                .build()
+        };
+        let of = |agent: Result<AgentOptions, _>, limits: &Limits| {
+            let agent: Result<AgentOptions, oa_client::Error> = agent;
+            digest([("", &agent.expect("it is valid"))].into_iter(), limits, false)
+        };
+        let (limits, mut smaller) = (Limits::default(), Limits::default());
+        smaller.result_bytes = 1_000;
+        let plain = of(agent(|executor| executor), &limits);
+        assert_eq!(of(agent(|executor| executor), &limits), plain);
+        assert_ne!(of(agent(|executor| executor), &smaller), plain);
+        assert_ne!(of(agent(|executor| executor.max_parallel(1)), &limits), plain);
+        assert_ne!(
+            of(agent(|executor| executor.mode(oa_executor::ExecutionMode::Sequential)), &limits),
+            plain
+        );
+        smaller = limits;
+        smaller.longest_wait /= 2;
+        assert_eq!(of(agent(|executor| executor), &smaller), plain, "times may change");
+    }
 
     proptest! {
         #[test]

@@ -66,8 +66,8 @@ impl Agent {
         let head = reader.head().await?;
         let turn = reader.get::<TurnStatus>(TURN).await?;
         let pending = reader.get::<Vec<PendingCall>>(PENDING).await?.unwrap_or_default();
-        let Head { prompts, messages, bytes, .. } = head;
-        Ok(Json(Status { prompts, messages, bytes, turn, pending }))
+        let Head { prompts, messages, bytes, agent, .. } = head;
+        Ok(Json(Status { prompts, messages, bytes, agent, turn, pending }))
     }
 
     /// Approves a call that waits for approval.
@@ -165,19 +165,22 @@ impl Agent {
         Ok(())
     }
 
-    /// Copies messages of another session into an empty one.
+    /// Copies messages of another session, and its agent, into an empty one.
     #[handler]
     async fn fork(&self, ctx: ObjectContext<'_>, input: Json<Fork>) -> Result<(), HandlerError> {
         let Json(Fork { from, keep }) = input;
-        let head = Reader::Object(&ctx).head().await?;
+        let mut head = Reader::Object(&ctx).head().await?;
         let kept = self.load(&ctx, head.clone(), &[]).await?;
         if !kept.messages.is_empty() {
             let message = "the session is not empty: clear it first";
             return Err(TerminalError::new_with_code(409, message).into());
         }
-        let target = RequestTarget::object("Agent", from, "history");
-        // `history` is a shared handler: it answers while a turn of the other session runs.
+        // `history` and `status` are shared handlers: they answer while a turn of the other session runs.
+        let target = RequestTarget::object("Agent", &*from, "history");
         let Json(mut messages) = ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
+        let target = RequestTarget::object("Agent", from, "status");
+        let Json(status) = ctx.request::<(), Json<Status>>(target, ()).call().await?;
+        head.agent = status.agent;
         messages.truncate(keep.unwrap_or(usize::MAX));
         // A call separated from its result gets an error as its result.
         let messages = oa_turn::repair(messages);
@@ -315,11 +318,11 @@ impl Agent {
             }
             head.prompts += 1;
             head.turns += 1;
-            let (place, interrupted) = self.begin(ctx, &head, &options).await?;
-            let watch = place.watch.clone();
             // Keys of calls derive from the invocation: equal in each attempt, and different in each turn.
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
             turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
+            let (place, interrupted) = self.begin(ctx, &head, &options).await?;
+            let watch = place.watch.clone();
             if let Some(output) = &output {
                 turn.begin_output(output.tool());
             }
@@ -330,9 +333,13 @@ impl Agent {
                 // Only valid messages were kept.
                 let _ = turn.steer(message);
             }
-            turn.prompt(prompt.message).map_err(|error| refused(400, &error))?;
+            let prompted = turn.prompt(prompt.message).map_err(|error| refused(400, &error));
             let steps = DurableSteps::new(ctx, &self.0, &options, place, output, interrupted);
-            let ended = converse(&mut turn, &steps).await;
+            // Not `?`: since `begin`, the session has a turn in progress, which only the code below ends.
+            let ended = match prompted {
+                Ok(()) => converse(&mut turn, &steps).await,
+                Err(error) => Err(error.into()),
+            };
             if turn.is_busy() {
                 // The engine rejected a step. History is left as after an interrupt.
                 turn.abandon(Vec::new());
@@ -382,10 +389,14 @@ impl Agent {
         prompt: &SessionPrompt,
     ) -> Result<AgentOptions, HandlerError> {
         let refuse = |code, message: String| TerminalError::new_with_code(code, message);
+        Turn::check_message(&prompt.message).map_err(|error| refused(400, &error))?;
         if kept.messages.is_empty() {
             head.agent.clone_from(&prompt.agent);
         } else if prompt.agent.is_some() && prompt.agent != head.agent {
-            let message = format!("the session belongs to the agent {:?}", head.agent);
+            let message = match &head.agent {
+                Some(agent) => format!("the session belongs to the agent {agent:?}"),
+                None => "the session belongs to the main agent".to_owned(),
+            };
             return Err(refuse(409, message).into());
         }
         head.within.clone_from(&prompt.within);
@@ -433,7 +444,13 @@ impl Agent {
         // The start time is recorded, so the deadline is the same in each attempt.
         let digest = self.0.digest.clone();
         let begin = || async move { Ok(Json(Begun { at: now_in_micros(), digest })) };
-        let Json(begun) = ctx.run(begin).name("begin").await?;
+        let begun = ctx.run(begin).name("begin").await.inspect_err(|_| {
+            // Cancelled by an operator before the turn began.
+            ctx.invocation_handle(watch.clone()).signal(SIGNAL).resolve(false);
+            ctx.clear(TURN);
+            ctx.clear(RUNNING);
+        });
+        let Json(begun) = begun?;
         let session = ctx.key().to_owned();
         if begun.digest != self.0.digest {
             let (digest, begun_by) = (self.0.digest.clone(), begun.digest);

@@ -149,7 +149,8 @@ impl AgentWorker {
     #[must_use]
     pub fn digest(&self) -> String {
         let named = self.named.iter().map(|(name, options)| (&**name, options));
-        name::digest([("", &self.main)].into_iter().chain(named), self.store.is_some())
+        let agents = [("", &self.main)].into_iter().chain(named);
+        name::digest(agents, &self.limits, self.store.is_some())
     }
 
     /// Binds a listener that several workers on this machine can share, by `SO_REUSEPORT`. Its connections set

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oa_client::SteerHandle;
 use oa_events::AgentEvent;
 use oa_types::Usage;
-use tokio::sync::{OwnedSemaphorePermit, RwLock, watch};
+use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
@@ -50,7 +50,7 @@ struct State {
     agents: Vec<SubAgent>,
     run_agents: SubAgents,
     /// Messages that the model has not read yet.
-    steering: Vec<String>,
+    steering: Vec<Steered>,
     /// The last run for a front end.
     front: Option<Front>,
     is_deleted: bool,
@@ -79,7 +79,7 @@ impl Front {
 #[derive(Debug)]
 pub(crate) struct Begin {
     pub(crate) steer: SteerHandle,
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Permit,
     /// The time, in milliseconds since 1970.
     pub(crate) now: u64,
     /// The event that announces the prompt to viewers.
@@ -102,8 +102,30 @@ pub(crate) struct Run {
     pub(crate) id: u64,
     pub(crate) stop: watch::Receiver<bool>,
     /// Counts toward the server's limit of concurrent runs.
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
     is_over: bool,
+}
+
+/// The place of a run among those in progress.
+#[derive(Debug)]
+pub(crate) struct Permit(Arc<watch::Sender<usize>>);
+
+impl Permit {
+    /// Returns a place, unless there are `most` runs.
+    pub(crate) fn take(runs: &Arc<watch::Sender<usize>>, most: usize) -> Option<Self> {
+        let has_room = runs.send_if_modified(|runs| {
+            let has_room = *runs < most;
+            *runs += usize::from(has_room);
+            has_room
+        });
+        has_room.then(|| Self(Arc::clone(runs)))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.send_modify(|runs| *runs -= 1);
+    }
 }
 
 /// The state of a conversation, except for its messages.
@@ -117,7 +139,18 @@ pub(crate) struct Status {
     pub(crate) steering: Vec<String>,
 }
 
+/// A message that the model has not read yet.
+#[derive(Debug)]
+struct Steered {
+    text: String,
+    is_listed: bool,
+}
+
 impl State {
+    fn is_answered(&self, call_id: &str) -> bool {
+        self.answered.iter().any(|answered| answered == call_id)
+    }
+
     /// Updates sub-agents and steered messages from an event.
     fn note(&mut self, event: &AgentEvent) {
         match event {
@@ -127,7 +160,7 @@ impl State {
             AgentEvent::Steered(message) => {
                 // A hook may have changed the text; then remove the message that has waited longest.
                 let text = message.text();
-                let place = self.steering.iter().position(|waiting| *waiting == text);
+                let place = self.steering.iter().position(|waiting| waiting.text == text);
                 self.forget_steered(place.unwrap_or_default());
             }
             AgentEvent::SteerBlocked(_) => self.forget_steered(0),
@@ -136,7 +169,6 @@ impl State {
     }
 
     fn forget_steered(&mut self, place: usize) {
-        // Front-end prompts are steered too but not listed here, so the list may be empty.
         if place < self.steering.len() {
             self.steering.remove(place);
         }
@@ -236,8 +268,14 @@ impl Conversation {
             ));
         };
         run.steer.steer(&*text)?;
-        state.steering.push(text);
+        state.steering.push(Steered { text, is_listed: true });
         Ok(())
+    }
+
+    /// Records the prompt of a front end that is steered after the results of calls. It has been announced as a prompt,
+    /// so it is not listed.
+    pub(crate) fn steered_by_front(&self, text: String) {
+        self.state().steering.push(Steered { text, is_listed: false });
     }
 
     /// Forgets steered messages that the model has not read, because the agent that held them is replaced.
@@ -264,8 +302,9 @@ impl Conversation {
     /// Adopts the state of a conversation that another process has changed.
     pub(crate) fn adopt(&self, seat: &Seat) {
         let mut state = self.state();
-        state.waiting = seat.waiting();
-        state.answered.clear();
+        state.answered = seat.claimed();
+        let is_open = |call: &WaitingCall| !state.answered.contains(&call.call_id);
+        state.waiting = seat.waiting().into_iter().filter(is_open).collect();
         if let Some(mark) = seat.mark() {
             // Approvals name the run that asked for them, here the one of the other process.
             state.last_run = state.last_run.max(mark.run);
@@ -291,7 +330,7 @@ impl Conversation {
         kind: WaitingKind,
     ) -> Result<WaitingCall, Refusal> {
         let state = self.state();
-        if state.answered.iter().any(|answered| answered == call_id) {
+        if state.is_answered(call_id) {
             return Err(Refusal::conflict("this call was already answered"));
         }
         let is_it = |call: &&WaitingCall| call.call_id == call_id;
@@ -315,8 +354,18 @@ impl Conversation {
             usage: state.usage,
             waiting: state.waiting.clone(),
             agents: state.agents.clone(),
-            steering: state.steering.clone(),
+            steering: state
+                .steering
+                .iter()
+                .filter(|steered| steered.is_listed)
+                .map(|steered| steered.text.clone())
+                .collect(),
         }
+    }
+
+    /// Returns true if this call of the last turn was answered.
+    pub(crate) fn is_answered(&self, call_id: &str) -> bool {
+        self.state().is_answered(call_id)
     }
 
     /// Returns the number of the last run.

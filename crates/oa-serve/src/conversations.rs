@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
 use oa_session::{
-    List, MemoryStore, NewSession, SavedSession, SessionId, SessionInfo, SessionPage, SessionStore,
-    Timestamp,
+    ErrorKind, List, MemoryStore, NewSession, SavedSession, SessionId, SessionInfo, SessionPage,
+    SessionStore, Timestamp,
 };
 use oa_types::{ContentBlock, Message};
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedMutexGuard, watch};
 
-use crate::conversation::{Begin, Conversation, running};
+use crate::conversation::{Begin, Conversation, Permit, running};
 use crate::error::Refusal;
-use crate::front_session::answer_members;
+use crate::front_session::{answer_members, with_claims, without_claim};
 use crate::limits::ServeLimits;
 use crate::log::{CallAnswer, ConversationEvent, WaitingKind};
 use crate::run::{Phase, Policy, Start, drive};
@@ -47,7 +47,8 @@ struct Shared {
     store: Arc<dyn SessionStore>,
     limits: ServeLimits,
     open: Mutex<HashMap<Key, Arc<Conversation>>>,
-    runs: Arc<Semaphore>,
+    /// The number of runs in progress.
+    runs: Arc<watch::Sender<usize>>,
     phase: watch::Sender<Phase>,
     hasher: RandomState,
     /// The sessions in order of creation, if the server has no store.
@@ -62,7 +63,7 @@ impl Conversations {
     ) -> Self {
         let created = store.is_none().then(Mutex::default);
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
-        let runs = Arc::new(Semaphore::new(limits.runs.min(Semaphore::MAX_PERMITS)));
+        let runs = Arc::new(watch::Sender::new(0));
         let (open, phase) = (Mutex::default(), watch::Sender::new(Phase::Open));
         let hasher = RandomState::new();
         Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher, created }))
@@ -71,7 +72,7 @@ impl Conversations {
     /// Returns the number of runs in progress.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.0.limits.runs.min(Semaphore::MAX_PERMITS) - self.0.runs.available_permits()
+        *self.0.runs.borrow()
     }
 
     /// Rejects new runs, and waits until those in progress have ended. After [`ServeLimits::shutdown`] they are
@@ -90,12 +91,8 @@ impl Conversations {
             }
             is_open
         });
-        // A run holds one permit, so all permits are free when no run is in progress. They are released at
-        // once: new runs are refused by `phase`.
-        let runs =
-            u32::try_from(self.0.limits.runs.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
-        let _ = self.0.runs.acquire_many(runs).await;
+        // The sender lives as long as `self`.
+        let _ = self.0.runs.subscribe().wait_for(|runs| *runs == 0).await;
     }
 
     pub(crate) fn agent(&self) -> &AgentOptions {
@@ -180,22 +177,23 @@ impl Conversations {
         Ok(())
     }
 
-    /// Records a new session. On a server without a store, deletes the oldest session beyond the limit.
+    /// Records a new session. On a server without a store, deletes the oldest sessions beyond the limit.
     async fn created(&self, id: &SessionId) {
         let Some(created) = &self.0.created else { return };
-        // The lock is released before the deletion, which waits for the store.
-        let oldest = {
+        // The lock is released before the deletions, which wait for the store.
+        let mut surplus = Vec::new();
+        {
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.push_back(id.clone());
-            if created.len() > self.0.limits.stored.max(1) { created.pop_front() } else { None }
-        };
-        if let Some(oldest) = oldest {
-            // Spares a conversation that is at work: it counts as new.
-            if self.is_running(&oldest) {
-                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
-                created.push_back(oldest);
-                return;
+            // Spares conversations at work. While they are more than the limit, nothing else is deleted but
+            // those that have ended since.
+            while created.len() >= self.0.limits.stored.max(1)
+                && let Some(oldest) = created.iter().position(|id| !self.is_running(id))
+            {
+                surplus.extend(created.remove(oldest));
             }
+            created.push_back(id.clone());
+        }
+        for oldest in surplus {
             // The user may have deleted it already.
             let _ = self.delete(&oldest).await;
         }
@@ -254,17 +252,20 @@ impl Conversations {
 
     /// Deletes a conversation, after stopping its run.
     pub(crate) async fn delete(&self, id: &SessionId) -> Result<(), Refusal> {
-        let key = Key::Stored(id.clone());
-        let known = self.open_now().get(&key).cloned();
-        if let Some(conversation) = known {
-            // First marks it, so that no run can begin once it is idle. A request that is dropped while it
-            // waits leaves the mark behind; `DELETE` can be repeated.
-            conversation.delete();
-            conversation.stop();
-            conversation.idle().await;
-            self.open_now().remove(&key);
-        }
-        Ok(self.0.store.delete(id).await?)
+        let (conversations, id) = (self.clone(), id.clone());
+        to_the_end(async move {
+            let key = Key::Stored(id.clone());
+            let known = conversations.open_now().get(&key).cloned();
+            if let Some(conversation) = known {
+                // First marks it, so that no run can begin once it is idle.
+                conversation.delete();
+                conversation.stop();
+                conversation.idle().await;
+                conversations.open_now().remove(&key);
+            }
+            Ok(conversations.0.store.delete(&id).await?)
+        })
+        .await
     }
 
     /// Starts a run with a prompt, and returns the number of the run.
@@ -303,6 +304,17 @@ impl Conversations {
         call_id: &str,
         answer: CallAnswer,
     ) -> Result<(), Refusal> {
+        let (conversations, id, call_id) = (self.clone(), id.clone(), call_id.to_owned());
+        // Otherwise a client that hangs up could leave a claimed call that nothing runs.
+        to_the_end(async move { conversations.answer_now(&id, &call_id, answer).await }).await
+    }
+
+    async fn answer_now(
+        &self,
+        id: &SessionId,
+        call_id: &str,
+        answer: CallAnswer,
+    ) -> Result<(), Refusal> {
         let conversation = self.open(id).await?;
         let kind = match answer {
             CallAnswer::Approved { .. } | CallAnswer::Denied { .. } => WaitingKind::Approval,
@@ -313,9 +325,15 @@ impl Conversations {
         // and nothing would continue the turn.
         let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
-        // Another viewer may have answered it in between.
+        self.refresh(&conversation, &mut seat).await?;
+        // Another viewer may have answered it in between, here or on another server.
         conversation.waiting_call(call_id, kind)?;
-        give(&mut seat.client, call_id, &answer)?;
+        self.claim(&conversation, &mut seat, &[call_id.to_owned()]).await?;
+        if let Err(error) = give(&mut seat.client, call_id, &answer) {
+            // An input that does not match the schema: the call still waits, on all servers.
+            self.release(&mut seat, call_id).await;
+            return Err(error.into());
+        }
         if seat.waiting().is_empty() {
             conversation.answered(call_id, answer);
             self.start(&conversation, seat, permit, Start::Continue, None)?;
@@ -326,6 +344,43 @@ impl Conversations {
             self.save_early(&conversation, &mut seat).await;
         }
         Ok(())
+    }
+
+    /// Claims waiting calls in the store. If several servers share it, one of them can answer a call.
+    ///
+    /// After a restart, claimed calls wait again, because their run may have ended with the server.
+    pub(crate) async fn claim(
+        &self,
+        conversation: &Conversation,
+        seat: &mut Seat,
+        calls: &[String],
+    ) -> Result<(), Refusal> {
+        // Only after a change by another server: otherwise the caller has checked it.
+        if calls.iter().any(|call| conversation.is_answered(call)) {
+            return Err(Refusal::conflict("this call was already answered"));
+        }
+        // No other server has the store of a server without one.
+        let (Some(saved), None) = (&mut seat.saved, &self.0.created) else { return Ok(()) };
+        let Some(pending) = saved.session().pending.clone() else { return Ok(()) };
+        let claimed = with_claims(pending, calls);
+        match saved.set_pending(Some(claimed), Timestamp::now()).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.refresh(conversation, seat).await?;
+                Err(Refusal::conflict(
+                    "the conversation was changed by another server: load it again",
+                ))
+            }
+            claimed => Ok(claimed?),
+        }
+    }
+
+    /// Takes back a claim.
+    async fn release(&self, seat: &mut Seat, call: &str) {
+        let (Some(saved), None) = (&mut seat.saved, &self.0.created) else { return };
+        if let Some(pending) = saved.session().pending.clone() {
+            // After a failure, other servers refuse answers to the call, and this one still accepts them.
+            let _ = saved.set_pending(Some(without_claim(pending, call)), Timestamp::now()).await;
+        }
     }
 
     /// Stores answers while other calls of the turn still wait. If that fails, the answers still count in this process,
@@ -346,7 +401,7 @@ impl Conversations {
         &self,
         conversation: &Arc<Conversation>,
         mut seat: OwnedMutexGuard<Seat>,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
         start: Start,
         prompt: Option<ConversationEvent>,
     ) -> Result<u64, Refusal> {
@@ -379,11 +434,13 @@ impl Conversations {
         Ok(())
     }
 
-    pub(crate) fn permit(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    pub(crate) fn permit(&self) -> Result<Permit, Refusal> {
+        let permit = Permit::take(&self.0.runs, self.0.limits.runs);
+        // After the permit, which `shutdown` waits for: a run that sees an open server is one of those.
         if *self.0.phase.borrow() != Phase::Open {
             return Err(Refusal::busy("the server is shutting down"));
         }
-        Arc::clone(&self.0.runs).try_acquire_owned().map_err(|_| {
+        permit.ok_or_else(|| {
             Refusal::busy(format!("{} runs are in progress; try again later", self.0.limits.runs))
         })
     }
@@ -391,6 +448,14 @@ impl Conversations {
     fn open_now(&self) -> MutexGuard<'_, HashMap<Key, Arc<Conversation>>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Runs a request to its end, even if the client hangs up and the future is dropped.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, Refusal> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|_| Err(Refusal::busy("the server is shutting down")))
 }
 
 /// Returns the time in milliseconds since 1970.

@@ -57,15 +57,17 @@ const UNKNOWN: &str =
 const NO_RESULT: &str = "no result was given";
 
 impl Answers {
-    /// Returns true if any answer is for a call that has been waiting since the end of run `run`.
-    pub(crate) fn concern(&self, client: &Client, run: u64) -> bool {
-        let approvals = client.pending_approvals();
-        let results = client.pending_calls();
-        let is_asked = |answer: &Approval| {
-            approvals.iter().any(|call| approval_id(run, &call.id) == answer.id)
+    /// Returns the answered calls that have been waiting since the end of run `run`.
+    pub(crate) fn concern(&self, client: &Client, run: u64) -> Vec<String> {
+        let is_decided = |call: &str| {
+            let id = approval_id(run, call);
+            self.approvals.iter().any(|answer| answer.id == id)
         };
-        let is_open = |answer: &ClientResult| results.iter().any(|call| call.id == answer.call_id);
-        self.approvals.iter().any(is_asked) || self.results.iter().any(is_open)
+        let has_result = |call: &str| self.results.iter().any(|result| result.call_id == call);
+        let approvals = client.pending_approvals().into_iter().map(|call| call.id);
+        let results = client.pending_calls().into_iter().map(|call| call.id);
+        let approvals = approvals.filter(|call| is_decided(call));
+        approvals.chain(results.filter(|call| has_result(call))).collect()
     }
 
     /// Passes the agent the answers to calls that have been waiting since the end of run `run`; their stored inputs

@@ -1,6 +1,6 @@
 //! Conversations of front ends in the store: their ids, their last run, and the stored history.
 
-use oa_session::{SessionId, SessionInfo};
+use oa_session::{Pending, Session, SessionId, SessionInfo};
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -14,6 +14,8 @@ const FRONT: &str = "front";
 /// The member of a session's metadata that holds answers to calls while others of the same turn still wait.
 const ANSWERS: &str = "answers";
 
+/// The member of a pending turn that holds the ids of the calls that a server has claimed.
+const CLAIMED: &str = "claimed";
 /// The member of a session's metadata that holds its sub-agents.
 const AGENTS: &str = "agents";
 
@@ -82,6 +84,32 @@ pub(crate) fn answer_members(answers: &[EarlyAnswer]) -> Map<String, Value> {
 pub(crate) fn early_answers(info: &SessionInfo) -> Vec<EarlyAnswer> {
     let answers = info.metadata.get(ANSWERS).cloned();
     answers.and_then(|answers| serde_json::from_value(answers).ok()).unwrap_or_default()
+}
+
+/// Returns the pending turn with these calls claimed by a server that answers them.
+pub(crate) fn with_claims(mut pending: Pending, calls: &[String]) -> Pending {
+    let mut claims = claims_of(&pending);
+    claims.extend(calls.iter().filter(|call| !claims.contains(call)).cloned().collect::<Vec<_>>());
+    pending.extra.insert(CLAIMED.to_owned(), json!(claims));
+    pending
+}
+
+/// Returns the pending turn without the claim of a call.
+pub(crate) fn without_claim(mut pending: Pending, call: &str) -> Pending {
+    let mut claims = claims_of(&pending);
+    claims.retain(|claimed| claimed != call);
+    pending.extra.insert(CLAIMED.to_owned(), json!(claims));
+    pending
+}
+
+/// Returns the calls that a server has claimed.
+pub(crate) fn claimed(session: &Session) -> Vec<String> {
+    session.pending.as_ref().map(claims_of).unwrap_or_default()
+}
+
+fn claims_of(pending: &Pending) -> Vec<String> {
+    let claims = pending.extra.get(CLAIMED).cloned();
+    claims.and_then(|claims| serde_json::from_value(claims).ok()).unwrap_or_default()
 }
 
 /// Returns the members that store sub-agents, which messages do not contain.

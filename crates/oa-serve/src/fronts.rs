@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::conversation::{Begin, Conversation, From, Viewer};
-use crate::conversations::{Conversations, Key, now, prompt_event};
+use crate::conversations::{Conversations, Key, now, prompt_event, to_the_end};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
 use crate::front_session::{FrontMark, FrontProtocol, session_id, with_kept};
@@ -71,6 +71,17 @@ impl Conversations {
         request: FrontRequest,
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
+        let (conversations, conversation) = (self.clone(), Arc::clone(conversation));
+        // Otherwise a client that hangs up could leave answers that no run continues.
+        to_the_end(async move { conversations.run_now(&conversation, request, ending).await }).await
+    }
+
+    async fn run_now(
+        &self,
+        conversation: &Arc<Conversation>,
+        request: FrontRequest,
+        ending: impl FnOnce(&RunEvent) + Send + 'static,
+    ) -> Result<FrontRun, Refusal> {
         // Ends the run in progress, brings the seat up to date, applies the answers or the history of the
         // request, and begins the run.
         let FrontRequest { turn, denied, tools, agent, sampling, state, continues, policy } =
@@ -98,8 +109,6 @@ impl Conversations {
         if seat.is_restored && has_tools {
             seat.restore(&options)?;
         }
-        // The last `.await`: from here on, a client that hangs up cannot leave answers in the seat that no
-        // run continues.
         self.save_from_now_on(&mut seat, turn.prompt.as_ref()).await?;
         let prompt = turn.prompt.as_ref().map(prompt_event);
         // Ids of approvals contain the number of the run that asked. `begin` below gives out the next number.
@@ -110,26 +119,38 @@ impl Conversations {
             (None, Some(_)) => false,
             (_, None) => true,
         };
-        let goes_on = is_same && turn.answers.concern(&seat.client, before);
+        let answered = turn.answers.concern(&seat.client, before);
+        let goes_on = is_same && !answered.is_empty();
+        if let Some(sampling) = &sampling
+            && sampling.has_format()
+            && agent.tool_mode().is_text()
+            && !agent.tools().is_empty()
+        {
+            let message =
+                "response_format is not supported: this agent writes its tool calls as text";
+            return Err(Refusal::bad_request(message).of("response_format"));
+        }
+        // The viewer comes before the answers, because there may be no place for it; and before the run, which
+        // may otherwise stop at once for lack of viewers.
+        let mut viewer = conversation.view(From::Next)?;
         let (start, denied) = if goes_on {
+            if let Some(prompt) = &turn.prompt {
+                // The model reads the prompt after the results. Before the claim, because it may be refused.
+                seat.client.steer_handle().steer_message(prompt.clone())?;
+                conversation.steered_by_front(prompt.text());
+            }
+            self.claim(conversation, &mut seat, &answered).await?;
             go_on(conversation, &mut seat, &turn, before)?
         } else {
             conversation.forget_steering();
             rebuild(&mut seat, options, turn, &denied)?
         };
         if let Some(sampling) = sampling {
-            if sampling.has_format() && agent.tool_mode().is_text() && !agent.tools().is_empty() {
-                let message =
-                    "response_format is not supported: this agent writes its tool calls as text";
-                return Err(Refusal::bad_request(message).of("response_format"));
-            }
             // Not the client's parameters: these may be from the request before.
             let own = agent.chat_options().parameters.clone();
             seat.client.change_parameters(|parameters| sampling.apply(&own, parameters))?;
         }
         seat.share_state(state);
-        // Create the viewer before the run begins, which may otherwise stop at once for lack of viewers.
-        let mut viewer = conversation.view(From::Next)?;
         let begin = Begin {
             steer: seat.client.steer_handle(),
             permit,
@@ -259,14 +280,8 @@ fn go_on(
         }
         conversation.answered(&call_id, answer);
     }
-    if !seat.waiting().is_empty() {
-        return Ok((Start::Nothing, denied));
-    }
-    if let Some(prompt) = &turn.prompt {
-        // The model reads the prompt after the results.
-        seat.client.steer_handle().steer_message(prompt.clone())?;
-    }
-    Ok((Start::Continue, denied))
+    let start = if seat.waiting().is_empty() { Start::Continue } else { Start::Nothing };
+    Ok((start, denied))
 }
 
 /// Returns the agent with the tools that the front end runs. They do not replace tools that run on the server, and the

@@ -8,7 +8,8 @@ use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -63,9 +64,16 @@ impl Access {
     }
 
     /// Returns the status and message for a request that is refused.
-    fn refuses(&self, method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+    fn refuses(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Option<(StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let host = text(HOST).unwrap_or_default();
+        // Requests of HTTP/2 have no `Host`: their `:authority` is in the URI.
+        let authority = || uri.authority().map(Authority::as_str);
+        let host = text(HOST).or_else(authority).unwrap_or_default();
         if self.only_local_hosts && !is_local(host) {
             return Some((
                 StatusCode::FORBIDDEN,
@@ -127,7 +135,7 @@ pub(crate) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    match access.refuses(request.method(), request.headers()) {
+    match access.refuses(request.method(), request.uri(), request.headers()) {
         None => next.run(request).await,
         Some((status, message)) => {
             let mut response = (status, message).into_response();

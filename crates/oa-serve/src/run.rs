@@ -1,6 +1,6 @@
 //! A run: a task that drives a conversation's agent through one turn and publishes its events.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -98,12 +98,13 @@ pub(crate) async fn drive(
 
 /// Waits until runs must end because the server shuts down.
 async fn closed(phase: &mut watch::Receiver<Phase>) {
-    // Copies the phase out of the guard, which would block the sender during the sleep. An error means that
-    // the server was dropped.
+    // Copies the phase out of the guard, which would block the sender during the sleep.
     let closing =
         phase.wait_for(|phase| matches!(phase, Phase::Closing(_))).await.map(|phase| *phase);
-    if let Ok(Phase::Closing(limit)) = closing {
-        sleep(limit).await;
+    match closing {
+        Ok(Phase::Closing(limit)) => sleep(limit).await,
+        // The server was dropped without a shutdown: its runs continue.
+        _ => pending().await,
     }
 }
 
@@ -184,7 +185,8 @@ fn deny_all(client: &mut Client) -> bool {
     let calls = client.pending_approvals();
     for call in &calls {
         // Denying cannot fail, because the calls are waiting.
-        let denied = client.deny(&call.id, "it needs approval, and nobody can be asked");
+        let denied = client
+            .deny(&call.id, "this call needs approval, and no user is available to approve it");
         debug_assert!(denied.is_ok(), "{denied:?}");
     }
     !calls.is_empty() && client.pending_calls().is_empty()

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 use crate::front_session::{
-    EarlyAnswer, FrontMark, early_answers, has_members, run_members, stored_agents,
+    EarlyAnswer, FrontMark, claimed, early_answers, has_members, run_members, stored_agents,
 };
 use crate::front_state::FrontState;
 use crate::log::{CallAnswer, WaitingCall, WaitingKind};
@@ -77,6 +77,11 @@ impl Seat {
     /// Returns the front end's run recorded in the stored session.
     pub(crate) fn mark(&self) -> Option<FrontMark> {
         FrontMark::of(&self.saved.as_ref()?.session().info)
+    }
+
+    /// Returns the calls that other servers have claimed, if the session has just been loaded.
+    pub(crate) fn claimed(&self) -> Vec<String> {
+        self.saved.as_ref().map_or_else(Vec::new, |saved| claimed(saved.session()))
     }
 
     /// Returns the sub-agents of the stored session.

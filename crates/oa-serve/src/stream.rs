@@ -1,6 +1,7 @@
 //! Event streams as responses.
 
 use std::convert::Infallible;
+use std::pin::pin;
 
 use axum::body::Body;
 use axum::http::HeaderValue;
@@ -29,6 +30,8 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
     let body =
         stream::unfold(state, move |(mut viewer, mut encoder, mut phase, is_first)| async move {
             let mut out = Vec::new();
+            // Not restarted by events for which the protocol has no bytes: a proxy sees none of them.
+            let mut silence = pin!(sleep(keep_alive));
             if is_first {
                 // Sends the response head immediately.
                 Frame::write_comment("open", &mut out);
@@ -57,8 +60,12 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
                 }
                 tokio::select! {
                     () = viewer.changed() => {}
-                    _ = phase.changed() => {}
-                    () = sleep(keep_alive) => encoder.keep_alive(&mut out),
+                    // Fails if the server was dropped, whose streams go on.
+                    Ok(()) = phase.changed() => {}
+                    () = &mut silence => {
+                        encoder.keep_alive(&mut out);
+                        silence.set(sleep(keep_alive));
+                    }
                 }
             }
         });

@@ -61,6 +61,34 @@ async fn full_sessions_refuse_prompts() {
     assert_eq!(site.prompt("s", &wish).await.status, 200);
 }
 
+/// The session has no turn in progress afterwards.
+#[tokio::test]
+async fn invalid_prompts_leave_nothing_behind() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let blank = site.call("s", "prompt", Some(json!({ "message": " " }))).await;
+    assert_eq!(blank.status, 400, "{blank:?}");
+    let status = site.call("s", "status", None).await.json;
+    assert!(status["turn"].is_null(), "{status}");
+    assert_eq!(site.call("s", "interrupt", None).await.json, json!(false));
+    let open = site.query("SELECT id FROM sys_invocation WHERE status <> 'completed'").await;
+    assert!(open.is_empty(), "{open:?}");
+    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_fork_keeps_the_agent() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let prompt = |agent: &str| Some(json!({ "message": "{}", "agent": agent }));
+    assert_eq!(site.call("s", "prompt", prompt("helper")).await.status, 200);
+    assert_eq!(site.call("part", "fork", Some(json!({ "from": "s" }))).await.status, 200);
+    assert_eq!(site.call("part", "status", None).await.json["agent"], "helper");
+    let refused = site.call("part", "prompt", prompt("other")).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(site.call("part", "prompt", prompt("helper")).await.status, 200);
+}
+
 /// A turn that fills its session ends, and a result that is too large is an error that the model reads.
 #[tokio::test]
 async fn large_results_are_refused() {
@@ -188,6 +216,8 @@ async fn max_run_time_ends_the_turn() {
     let answer = site.prompt("call", &json!({ "rounds": [[work(60_000)]] })).await;
     assert_eq!(answer.json["reason"], "max_run_time", "{answer:?}");
     site.end("call", 3).await;
+    // The tool is told, and does not run for its minute.
+    site.until_effect(|line| !line["cancelled"].is_null()).await;
     let answer = site.prompt("request", &json!({ "think_ms": 60_000 })).await;
     assert_eq!(answer.json["reason"], "max_run_time", "{answer:?}");
 }

@@ -120,7 +120,13 @@ fn cursor(text: &str) -> Answer<Cursor> {
     Ok(Cursor::new(at, session(id.to_owned())?))
 }
 
-async fn create(State(served): State<Served>) -> Answer {
+/// A body without members.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+async fn create(State(served): State<Served>, body: Bytes) -> Answer {
+    let Nothing {} = parse(&body)?;
     let id = served.conversations.create().await?;
     Ok((StatusCode::CREATED, Json(json!({ "id": id }))).into_response())
 }
@@ -239,7 +245,12 @@ async fn take_steered(State(served): State<Served>, Path(id): Path<String>) -> A
     Ok(Json(json!({ "messages": messages })))
 }
 
-async fn stop(State(served): State<Served>, Path(id): Path<String>) -> Answer<StatusCode> {
+async fn stop(
+    State(served): State<Served>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Answer<StatusCode> {
+    let Nothing {} = parse(&body)?;
     served.conversations.open(&session(id)?).await?.stop();
     Ok(StatusCode::ACCEPTED)
 }

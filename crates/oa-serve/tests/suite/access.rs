@@ -52,6 +52,11 @@ async fn other_origins_are_refused() {
     assert_eq!(named.status(), StatusCode::CREATED);
     assert_eq!(named.headers()["access-control-allow-origin"], "https://app.example.com");
 
+    // HTTP/2 has the name in the URI.
+    let headers = [JSON, ("origin", "https://here.example.com")];
+    let own = request(Method::POST, "https://here.example.com/api/conversations", &headers);
+    assert_eq!(app.request(own).await.status(), StatusCode::CREATED);
+
     let preflight = |origin| {
         let headers = [("origin", origin), ("access-control-request-method", "POST")];
         app.request(request(Method::OPTIONS, "/api/conversations", &headers))

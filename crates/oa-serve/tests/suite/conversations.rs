@@ -1,8 +1,10 @@
 //! Conversations by id: created, prompted, listed, renamed, deleted, and kept in a store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
+use oa_serve::ServeLimits;
 use oa_session::{MemoryStore, SessionStore};
 use serde_json::json;
 
@@ -104,6 +106,44 @@ async fn deletion_ends_the_run_and_its_viewers() {
     assert_eq!(app.get(&path).await.0, StatusCode::NOT_FOUND);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_dropped_deletion_is_completed() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    app.prompt(&path, "[long]").await;
+    tokio::select! {
+        biased;
+        _ = app.call(Method::DELETE, &path, json!({})) => panic!("it waits for the run"),
+        () = std::future::ready(()) => {}
+    }
+    while app.get("/api/conversations").await.1["conversations"] != json!([]) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(app.get(&path).await.0, StatusCode::NOT_FOUND);
+}
+
+/// A conversation with a run is spared until the run has ended.
+#[tokio::test(start_paused = true)]
+async fn stored_limit_holds_despite_runs() {
+    let mut limits = ServeLimits::default();
+    limits.stored = 1;
+    let app = App::new(|server| server.limits(limits));
+    let stored = async || app.get("/api/conversations").await.1["conversations"].clone();
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[long]").await;
+    for _ in 0..3 {
+        app.create().await;
+    }
+    assert_eq!(stored().await.as_array().map(Vec::len), Some(2), "{}", stored().await);
+    app.post(&format!("{path}/stop"), json!({})).await;
+    events.run().await;
+    let last = app.create().await;
+    let stored = stored().await;
+    assert_eq!(stored.as_array().map(Vec::len), Some(1), "{stored}");
+    assert!(last.ends_with(stored[0]["id"].as_str().expect("an id")));
+}
+
 #[tokio::test]
 async fn a_conversation_has_one_run() {
     let app = App::new(|server| server);
@@ -196,6 +236,8 @@ async fn invalid_requests_get_error_messages() {
             StatusCode::BAD_REQUEST,
         ),
         ("/api/conversations/none/prompt".to_owned(), json!({"text": "x"}), StatusCode::NOT_FOUND),
+        (format!("{path}/stop"), json!({"now": true}), StatusCode::BAD_REQUEST),
+        ("/api/conversations".to_owned(), json!({"title": "x"}), StatusCode::BAD_REQUEST),
         (format!("{path}/calls/x/approve"), json!({}), StatusCode::NOT_FOUND),
         (format!("{path}/nothing"), json!({}), StatusCode::NOT_FOUND),
     ] {

@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use oa_client::AgentOptions;
+use oa_testkit::{MemoryServer, Reply};
 use oa_tools::{Tool, ToolSource, tool};
 use serde_json::{Value, json};
 
@@ -54,6 +59,28 @@ async fn parameters_reach_the_model() {
     assert_eq!(request["max_tokens"], 50);
     assert_eq!(request["temperature"], 1.5);
     assert!(request.get("seed").is_none() && request.get("response_format").is_none());
+}
+
+/// Also while a tool reports what this protocol cannot express.
+#[tokio::test(start_paused = true)]
+async fn silent_events_do_not_delay_keep_alives() {
+    let mutter = tool("mutter", "Reports to itself").build_with_context(async |_, cx| {
+        for second in 0..60 {
+            cx.emit_status(second);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(json!("done"))
+    });
+    let replies = [Reply::new().call("mutter", json!({})), Reply::text("Done.")];
+    let agent = AgentOptions::builder().model("any").transport(MemoryServer::new(replies));
+    let app = App::of(agent.tool(mutter).auto_execute_tools(true), |server| server);
+    let body = asking("Begin.", json!({"stream": true})).to_string();
+    let request = Request::post("/v1/chat/completions").header("content-type", "application/json");
+    let response = app.request(request.body(Body::from(body)).expect("it is valid")).await;
+    let body = response.into_body().collect().await.expect("the body ends").to_bytes();
+    let body = String::from_utf8_lossy(&body);
+    assert!(body.contains("Done."), "{body}");
+    assert!(body.lines().filter(|line| *line == ": alive").count() >= 10, "{body}");
 }
 
 #[tokio::test]

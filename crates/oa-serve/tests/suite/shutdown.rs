@@ -54,6 +54,8 @@ async fn shutdown_ends_runs_within_the_limit() {
         let conversations = app.conversations.clone();
         async move { conversations.shutdown().await }
     });
+    tokio::task::yield_now().await;
+    assert_eq!(app.conversations.running(), 2);
     assert_eq!(text(&short_events.run().await), "one two three four", "it ends by itself");
     assert!(short_events.next().await.is_none() && idle_events.next().await.is_none());
     let end = long_events.run().await.pop().expect("a run ends");
@@ -62,6 +64,25 @@ async fn shutdown_ends_runs_within_the_limit() {
     assert!(began.elapsed() >= Duration::from_secs(5) && app.conversations.running() == 0);
     let (status, _) = app.post(&format!("{short}/prompt"), json!({"text": "hi"})).await;
     assert_eq!(status, 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_continue_without_their_server() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let path = app.create().await;
+    app.prompt(&path, "[slow]").await;
+    drop(app);
+    let id = path.rsplit('/').next().expect("a path has parts");
+    let id = SessionId::new(id).expect("it is valid");
+    let answer = loop {
+        let session = store.load(&id).await.expect("it is stored");
+        if let Some(answer) = session.messages.get(1) {
+            break answer.clone();
+        }
+        sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!((answer.text().as_str(), answer.interrupted), ("one two three four", false));
 }
 
 #[tokio::test]

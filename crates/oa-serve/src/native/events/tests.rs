@@ -6,10 +6,10 @@ use oa_testkit::MemoryServer;
 use oa_types::{FinishReason, ToolUseBlock, Usage};
 use proptest::prelude::*;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 
 use super::*;
-use crate::conversation::{Begin, Conversation, From, Viewer};
+use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
 use crate::limits::ServeLimits;
 use crate::log::{EventId, RunEvent, RunState, WaitingCall, WaitingKind};
 use crate::seat::Seat;
@@ -188,12 +188,12 @@ proptest! {
         let conversation = conversation(&limits);
         let steer = Client::new(AgentOptions::builder().model("any").transport(MemoryServer::new([])).build().expect("valid"))
             .expect("usable").steer_handle();
-        let permits = Arc::new(Semaphore::new(1));
+        let permits = Arc::new(watch::Sender::new(0));
         let mut front_ends: [FrontEnd; 3] = Default::default();
         let (mut all, mut fates) = (Known::default(), fates.iter().cycle());
         let count = runs.len();
         for (number, events) in (1..).zip(runs) {
-            let permit = Arc::clone(&permits).try_acquire_owned().expect("the run before has ended");
+            let permit = Permit::take(&permits, 1).expect("the run before has ended");
             let prompt = ConversationEvent::Prompt { text: format!("prompt {number}"), images: Vec::new() };
             let begin = Begin { steer: steer.clone(), permit, now: number * 1_000, prompt: Some(prompt.clone()), front: None };
             let run = conversation.begin(begin).expect("nothing runs");
