@@ -26,14 +26,14 @@ mod splitter;
 
 pub use content::{failure, tool_result};
 pub use envelope::{
-    Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, complete, enclose, level_place,
-    of_subscription,
+    Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, add_meta, complete, enclose,
+    level_place, of_subscription,
 };
 pub use journal::{Journal, News};
 pub use limits::ServerLimits;
 pub use message::{
     INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
-    excerpt, notice, read, unavailable,
+    excerpt, is_progress_token, memory_of, notice, read, unavailable,
 };
 pub use sessions::{ClientSessions, Full};
 pub use splitter::{InputLine, LineSplitter};

@@ -188,7 +188,9 @@ fn missing_format<'a>(field: &'a Value, value: &Value) -> Option<&'a str> {
     (!has_format(value.as_str()?, format)).then_some(format)
 }
 
+/// Checks a format as far as its characters go: a date may name a day that its month does not have.
 fn has_format(text: &str, format: &str) -> bool {
+    let is_digit = |digit: char| digit.is_ascii_digit();
     let like = |text: &str, pattern: &str| {
         text.len() == pattern.len()
             && text.bytes().zip(pattern.bytes()).all(|(byte, like)| match like {
@@ -196,16 +198,32 @@ fn has_format(text: &str, format: &str) -> bool {
                 like => byte.eq_ignore_ascii_case(&like),
             })
     };
+    // The number at two digits of a text that has them there.
+    let number = |text: &str, at: usize| text[at..at + 2].parse().unwrap_or(u32::MAX);
+    let is_date = |text: &str| {
+        like(text, "0000-00-00")
+            && (1..=12).contains(&number(text, 5))
+            && (1..=31).contains(&number(text, 8))
+    };
     match format {
-        "date" => like(text, "0000-00-00"),
+        "date" => is_date(text),
         "date-time" => {
             // `2026-11-22T10:00:00` has 19 bytes. In a pattern, `0` stands for any digit.
             let (start, zone) = text.split_at_checked(19).unwrap_or((text, ""));
-            let zone = zone.strip_prefix('.').map_or(zone, |fraction| {
-                fraction.trim_start_matches(|digit: char| digit.is_ascii_digit())
-            });
-            let has_zone = like(zone, "z") || like(zone, "+00:00") || like(zone, "-00:00");
-            like(start, "0000-00-00t00:00:00") && has_zone
+            // A fraction has at least one digit; without any, its point makes the zone invalid.
+            let fraction = zone.strip_prefix('.').filter(|it| it.starts_with(is_digit));
+            let zone = fraction.map_or(zone, |it| it.trim_start_matches(is_digit));
+            let has_zone = like(zone, "z")
+                || ((like(zone, "+00:00") || like(zone, "-00:00"))
+                    && number(zone, 1) < 24
+                    && number(zone, 4) < 60);
+            // A leap second is the second 60.
+            like(start, "0000-00-00t00:00:00")
+                && is_date(&start[..10])
+                && number(start, 11) < 24
+                && number(start, 14) < 60
+                && number(start, 17) <= 60
+                && has_zone
         }
         "email" => text.split_once('@').is_some_and(|(name, host)| {
             !name.is_empty() && !host.is_empty() && !host.contains('@') && !text.contains(' ')
@@ -268,6 +286,36 @@ mod tests {
         ] {
             let told = check(content).unwrap_err();
             assert!(told.starts_with(problem), "{told}");
+        }
+    }
+
+    #[test]
+    fn dates_and_times_are_in_range() {
+        for (format, good, bad) in [
+            (
+                "date",
+                ["2026-01-31", "2026-12-01"].as_slice(),
+                ["2026-00-10", "2026-13-10", "2026-10-00", "2026-10-32", "2026-1-1"].as_slice(),
+            ),
+            (
+                "date-time",
+                &["2026-11-22T10:00:00Z", "2026-11-22t23:59:60.25-23:59", "2026-11-22T00:00:00.0z"],
+                &[
+                    "..T10:00:00.Z",
+                    "2026-11-22T10:00:00.Z",
+                    "2026-11-22T10:00:00",
+                    "2026-99-22T10:00:00Z",
+                    "2026-11-22T24:00:00Z",
+                    "2026-11-22T10:60:00Z",
+                    "2026-11-22T10:00:61Z",
+                    "2026-11-22T10:00:00+24:00",
+                    "2026-11-22T10:00:00+00:60",
+                    "2026-11-2\u{e9}T10:00:00Z",
+                ],
+            ),
+        ] {
+            good.iter().for_each(|text| assert!(has_format(text, format), "{text}"));
+            bad.iter().for_each(|text| assert!(!has_format(text, format), "{text}"));
         }
     }
 

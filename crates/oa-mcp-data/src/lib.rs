@@ -52,6 +52,7 @@ mod resource;
 mod clock;
 mod cut;
 mod notice;
+mod url;
 mod variables;
 
 pub use crate::clock::{CallClock, Expired, Patience};
@@ -74,6 +75,7 @@ pub use crate::root::Root;
 pub use crate::rounds::{CallReply, InputRequest, Round, RoundError, RoundLimits, Rounds};
 pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
+pub use crate::url::split_credentials;
 pub use crate::variables::fill_variables;
 
 /// Compiles the README's example.

@@ -45,11 +45,12 @@ fn definition(value: &Value) -> Value {
 
 fn repair(keywords: &mut Map<String, Value>) {
     let mut kept = Map::new();
-    for (keyword, value) in std::mem::take(keywords) {
-        if let Some(value) = keyword_of(&keyword, value) {
-            kept.insert(keyword, value);
+    for (keyword, value) in &*keywords {
+        if let Some(value) = keyword_of(keyword, value.clone()) {
+            kept.insert(keyword.clone(), value);
         }
     }
+    leave_out_dependents(keywords, &mut kept);
     // After the loop, so that a `minLength` that was left out does not take the `maxLength` with it.
     for (least, most) in
         [("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")]
@@ -66,6 +67,40 @@ fn repair(keywords: &mut Map<String, Value>) {
         }
     }
     *keywords = kept;
+}
+
+/// Leaves out the keywords that would forbid more because another one was changed or left out.
+fn leave_out_dependents(original: &Map<String, Value>, kept: &mut Map<String, Value>) {
+    let mut left_out = Vec::new();
+    let is_changed = |name: &&str| original.get(*name) != kept.get(*name);
+    if is_changed(&"if") {
+        left_out.extend(["then", "else"]);
+    }
+    // More items would match, or none of a part that was left out.
+    let counts = kept.contains_key("maxContains");
+    if counts && (is_changed(&"contains") || original.get("contains").is_some_and(refers)) {
+        left_out.extend(["contains", "minContains", "maxContains"]);
+    }
+    // These count what they match as evaluated. If they match less, more is left to the keywords for the rest.
+    let applied = ["allOf", "anyOf", "oneOf", "dependentSchemas", "if", "then", "else", "contains"];
+    if !left_out.is_empty() || applied.iter().any(is_changed) {
+        left_out.extend(["unevaluatedItems", "unevaluatedProperties"]);
+    }
+    for name in left_out {
+        kept.shift_remove(name);
+    }
+}
+
+/// Returns true if the repair changes neither the schema nor anything that it refers to.
+fn is_exact(value: &Value) -> bool {
+    !refers(value) && schema(value).as_ref() == Some(value)
+}
+
+fn refers(schema: &Value) -> bool {
+    let Value::Object(keywords) = schema else { return false };
+    keywords.contains_key("$ref")
+        || keywords.contains_key("$dynamicRef")
+        || below(keywords).any(refers)
 }
 
 /// Returns the offered value of a keyword; `None` if the keyword is left out.
@@ -103,9 +138,9 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         // A list ends before the first item that nothing can match.
         "prefixItems" => some(value.as_array()?.iter().map_while(schema)),
         "items" if value.is_array() => some(value.as_array()?.iter().map_while(schema)),
-        // Leaving parts out would make `not` forbid more.
-        "not" => (schema(&value).as_ref() == Some(&value)).then_some(value),
-        "items" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
+        // Leaving parts out would make `not` forbid more, and `then` apply more often.
+        "not" | "if" => is_exact(&value).then_some(value),
+        "items" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
             value.is_object().then(|| schema(&value)).flatten()
         }
         // Booleans stay here: `false` closes an object, and strict model servers demand it.
@@ -396,6 +431,32 @@ mod tests {
         assert!(repaired(&schema, 200_000).is_none());
     }
 
+    #[test]
+    fn conditions_do_not_apply_more_often() {
+        let long = json!({ "properties": { "a": { "minLength": 5_000 } } });
+        let (then, is_five) = (json!({ "required": ["b"] }), json!({ "const": 5 }));
+        let plain = json!({ "type": "object" });
+        for (condition, kept) in [
+            (json!({ "if": long, "then": then, "else": then }), json!({})),
+            (json!({ "if": { "$ref": "#/$defs/a" }, "then": then }), json!({})),
+            (json!({ "not": { "$ref": "#/$defs/a" } }), json!({})),
+            (json!({ "contains": long, "minContains": 0, "maxContains": 1 }), json!({})),
+            (json!({ "if": long, "unevaluatedProperties": false }), json!({})),
+            (
+                json!({ "allOf": [{ "if": long, "then": then }], "unevaluatedProperties": false }),
+                json!({ "allOf": [{}] }),
+            ),
+        ] {
+            assert_eq!(fixed(&condition), kept, "{condition}");
+        }
+        // A condition that stays as it is, and more items that match.
+        let same = json!({ "if": is_five, "then": plain, "contains": is_five, "maxContains": 1 });
+        assert_eq!(fixed(&same), same);
+        let more = json!({ "contains": long, "minContains": 1 });
+        let relaxed = json!({ "contains": { "properties": { "a": {} } }, "minContains": 1 });
+        assert_eq!(fixed(&more), relaxed);
+    }
+
     fn any_schema() -> impl Strategy<Value = Value> {
         let leaf = prop::sample::select(vec![
             json!({ "type": "string" }),
@@ -420,6 +481,10 @@ mod tests {
                 "items",
                 "additionalProperties",
                 "not",
+                "if",
+                "then",
+                "contains",
+                "unevaluatedProperties",
                 "const",
             ]);
             prop_oneof![

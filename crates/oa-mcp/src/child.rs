@@ -179,7 +179,7 @@ impl LastWords {
         let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         kept.tail.extend_from_slice(read);
         // Trimmed in large steps, so that the cost per byte stays constant.
-        if kept.tail.len() > limit.saturating_mul(2).max(limit + read.len()) {
+        if kept.tail.len() > limit.saturating_mul(2).max(limit.saturating_add(read.len())) {
             let from = kept.tail.len() - limit;
             kept.tail.drain(..from);
             kept.is_cut = true;

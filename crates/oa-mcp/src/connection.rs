@@ -18,6 +18,7 @@ use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::ignored::{Ignored, Ignoring};
 use crate::limits::Limits;
+use crate::secrets::KnownSecrets;
 use crate::server::McpServer;
 use crate::session::{Session, Timer};
 
@@ -37,7 +38,7 @@ pub struct Connection {
     /// A reference to this value for the tasks that follow the list.
     me: Weak<Self>,
     server: McpServer,
-    secrets: Secrets,
+    secrets: Arc<KnownSecrets>,
     live: Mutex<Live>,
     permits: Semaphore,
     /// Limits the open questions in the stateless version, which returns questions instead of a result.
@@ -65,10 +66,10 @@ impl Connection {
         let began = Instant::now();
         let this = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            secrets: server.secrets(),
+            secrets: Arc::new(KnownSecrets::new(server.secrets())),
             live: Mutex::default(),
-            permits: Semaphore::new(server.limits.calls.max(1)),
-            questions: Semaphore::new(server.limits.questions.max(1)),
+            permits: Semaphore::new(server.limits.calls.clamp(1, Semaphore::MAX_PERMITS)),
+            questions: Semaphore::new(server.limits.questions.clamp(1, Semaphore::MAX_PERMITS)),
             silent: AtomicU32::new(0),
             closed: Cancel::new(),
             tools: watch::Sender::new(Arc::default()),
@@ -78,9 +79,10 @@ impl Connection {
             approval: std::sync::Mutex::new(Approval::new(server.pins.clone())),
             server,
         });
-        let session = Session::open(&this.server, Arc::clone(&this.ignored))
-            .await
-            .map_err(|error| error.of(&name))?;
+        let session =
+            Session::open(&this.server, Arc::clone(&this.secrets), Arc::clone(&this.ignored))
+                .await
+                .map_err(|error| error.of(&name))?;
         let session = Arc::new(session);
         // If the list changes while it is read, it is read again.
         let changes = session.link.changes.subscribe();
@@ -183,17 +185,23 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Those of a call: errors of the connection, or the server's error with kind [`Rejected`](ErrorKind::Rejected).
+    /// `Config` if `params` is neither an object nor null, or its `_meta` is not an object. Otherwise those of a call:
+    /// errors of the connection, or the server's error with kind [`Rejected`](ErrorKind::Rejected).
     ///
     /// # Cancel safety
     ///
     /// Dropping the future asks the server to cancel the request.
     pub async fn request(&self, method: &'static str, params: Value) -> Result<Value, Error> {
+        let is_valid = params.is_null() || params.is_object();
+        if !is_valid || params.get("_meta").is_some_and(|meta| !meta.is_object()) {
+            let message = "the parameters of a request, and their _meta, must be JSON objects";
+            return Err(Error::config(message).of(self.name()));
+        }
         self.send(method, params, None).await.map_err(|error| error.of(self.name()))
     }
 
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        self.secrets.get()
     }
 
     pub(crate) fn server(&self) -> &McpServer {
@@ -287,12 +295,12 @@ impl Connection {
                 self.questions.acquire().await.map_err(|_| crate::link::Link::closed())?;
             let answered = session.link.host.answer_in_round(question, cx.clone()).await;
             let (answer, warning) = answered.map_err(|refusal| {
-                let why = session.link.secrets.excerpt(&refusal.message, 300);
+                let why = session.link.secrets.get().excerpt(&refusal.message, 300);
                 let why = format!("the server's request to a model was refused: {why}");
                 Error::new(ErrorKind::Refused, why)
             })?;
             if let Some(why) = warning {
-                let why = session.link.secrets.excerpt(&why, 300);
+                let why = session.link.secrets.get().excerpt(&why, 300);
                 session.link.warn(format!("a question from the server was not answered: {why}"));
             }
             round.answer(answer);
@@ -322,7 +330,7 @@ impl Connection {
                     session.link.retire();
                     continue;
                 }
-                Err(error) if error.kind() == ErrorKind::Timeout => {
+                Err(error) if error.kind() == ErrorKind::Timeout && timer.is_silent => {
                     if self.silent.fetch_add(1, Ordering::Relaxed) + 1 >= SILENT_CALLS {
                         session.hang_up();
                     }
@@ -364,7 +372,7 @@ impl Connection {
             if self.server.is_program() {
                 tokio::time::sleep(delay).await;
             }
-            Session::open(&self.server, Arc::clone(&self.ignored)).await
+            Session::open(&self.server, Arc::clone(&self.secrets), Arc::clone(&self.ignored)).await
         };
         let opened = tokio::select! {
             biased;

@@ -1,22 +1,25 @@
-use std::fmt;
-use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use http::{Method, Request, Response, StatusCode, Uri};
 use oa_mcp_data::client::Mirrors;
-use oa_redact::Secrets;
 use oa_sse::Parser;
-use oa_transport::{ApiKey, RequestBody, ResponseBody, Transport};
-use tokio::sync::mpsc;
+use oa_transport::{ApiKey, RequestBody, ResponseBody};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tower::Service;
 
 use crate::error::{Error, ErrorKind};
-use crate::link::{Kind, Link, Outgoing};
+use crate::link::{Kind, Link, OUTGOING, Outgoing};
+
+mod spec;
+
+pub(crate) use spec::{Ask, HttpSpec, header};
 
 /// The maximum bytes of an error body that are read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -26,6 +29,8 @@ const EXCERPT: usize = 300;
 const RESUMPTIONS: u32 = 3;
 /// The wait before each attempt, unless the server sets another.
 const RETRY: Duration = Duration::from_millis(500);
+/// The shortest wait that a server may ask for. On a stream of notifications it is `RETRY`.
+const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 /// The longest wait that a server may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The longest wait for the request that ends a session.
@@ -37,82 +42,6 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// The configuration of a server at a URL.
-#[derive(Clone)]
-pub(crate) struct HttpSpec {
-    url: String,
-    pub(crate) bearer: Option<ApiKey>,
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(crate) ask: Option<Ask>,
-    pub(crate) transport: Transport,
-}
-
-type NewKey = Pin<Box<dyn Future<Output = Option<ApiKey>> + Send>>;
-
-/// The callback for a 401.
-#[derive(Clone)]
-pub(crate) struct Ask(Arc<dyn Fn(String) -> NewKey + Send + Sync>);
-
-impl Ask {
-    pub(crate) fn new<F, R>(ask: F) -> Self
-    where
-        F: Fn(String) -> R + Send + Sync + 'static,
-        R: Future<Output = Option<ApiKey>> + Send + 'static,
-    {
-        Self(Arc::new(move |challenge| Box::pin(ask(challenge))))
-    }
-}
-
-impl HttpSpec {
-    pub(crate) fn new(url: String) -> Self {
-        let transport = Transport::new();
-        Self { url, bearer: None, headers: Vec::new(), ask: None, transport }
-    }
-
-    pub(crate) fn secrets(&self) -> Secrets {
-        let mut secrets = Secrets::new();
-        if let Some(key) = &self.bearer {
-            secrets.add_key(key.expose());
-        }
-        for (name, value) in &self.headers {
-            if let Ok(value) = value.to_str() {
-                secrets.add_header(name.as_str(), value);
-            }
-        }
-        // Queries may contain keys, too.
-        if let Some((_, query)) = self.url.split_once('?') {
-            query
-                .split('&')
-                .filter_map(|pair| pair.split_once('='))
-                .for_each(|(_, value)| secrets.add_key(value));
-        }
-        secrets
-    }
-}
-
-/// Shows neither the URL's query nor the values of headers.
-impl fmt::Debug for HttpSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        f.debug_struct("HttpSpec")
-            .field("url", &self.url.split('?').next().unwrap_or_default())
-            .field("headers", &names)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Reads a header and marks its value as sensitive.
-pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
-    let known = HeaderName::from_str(name);
-    let known = known.map_err(|_| Error::config("the name of a header has invalid characters"))?;
-    let value = HeaderValue::from_str(value);
-    let mut value = value.map_err(|_| {
-        Error::config(format!("the value of the header {known} has invalid characters"))
-    })?;
-    value.set_sensitive(true);
-    Ok((known, value))
-}
 
 /// Starts the task that carries messages. It ends when the connection is closed and the server has been notified.
 pub(crate) fn start(
@@ -150,6 +79,9 @@ impl Carrier {
     async fn run(self: Arc<Self>, mut outgoing: mpsc::Receiver<Outgoing>) {
         let mut posts = JoinSet::new();
         let mut open: Vec<(i64, AbortHandle)> = Vec::new();
+        // The queue is empty as soon as its messages are on their way, so it does not bound the answers that the
+        // server asks for and does not take.
+        let places = Arc::new(Semaphore::new(OUTGOING));
         loop {
             let message = tokio::select! {
                 biased;
@@ -169,8 +101,16 @@ impl Carrier {
                 // Dropping the response has already canceled the request.
                 continue;
             }
+            let place = (of == Kind::Answer).then(|| Arc::clone(&places).try_acquire_owned());
+            if let Some(Err(_)) = place {
+                self.link.end(Link::unread());
+                break;
+            }
             let carrier = Arc::clone(&self);
-            let handle = posts.spawn(async move { carrier.post(message).await });
+            let handle = posts.spawn(async move {
+                let _place = place;
+                carrier.post(message).await;
+            });
             if let Kind::Request(id) = of {
                 open.push((id, handle));
             }
@@ -243,7 +183,7 @@ impl Carrier {
     }
 
     async fn answer(&self, id: i64, response: Response<ResponseBody>) -> Result<(), Error> {
-        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
         let status = response.status().as_u16();
         let limit = self.link.limits.message_bytes;
@@ -301,7 +241,8 @@ impl Carrier {
                 return end;
             }
             if parser.last_event_id() != seen {
-                // There was progress, so reset the count. The timeouts of a call end a stream that does this forever.
+                // There was progress, so reset the count. A call has timeouts, and a server may send notifications
+                // in this way for as long as it likes, so `pause` is never short.
                 (resumptions, seen) = (0, parser.last_event_id().to_owned());
             }
             if resumptions == RESUMPTIONS {
@@ -309,7 +250,7 @@ impl Carrier {
                 return Err(Error::new(ErrorKind::Closed, why));
             }
             resumptions += 1;
-            tokio::time::sleep(parser.retry().unwrap_or(RETRY).min(LONGEST_RETRY)).await;
+            tokio::time::sleep(pause(parser.retry(), id.is_some())).await;
             end = self.resume(id, &mut parser).await?;
         }
     }
@@ -373,11 +314,21 @@ impl Carrier {
 
     /// Reads messages that belong to no request, if the server offers such a stream.
     async fn listen(&self) {
-        for _ in 0..RESUMPTIONS {
+        for attempt in 0..RESUMPTIONS {
+            if attempt > 0 {
+                tokio::time::sleep(RETRY).await;
+            }
             let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
-            let Ok(response) = asked else { return };
-            if !response.status().is_success() || !is_stream(&response) {
-                return;
+            let Ok(response) = asked else { continue };
+            match response.status().is_success() && is_stream(&response) {
+                true => {}
+                // The server has no such stream.
+                false if attempt == 0 => return,
+                false => continue,
+            }
+            if attempt > 0 {
+                // Changes in between were not announced.
+                self.link.changes.send_modify(|count| *count += 1);
             }
             if let Err(error) = self.stream(None, response.into_body()).await
                 && error.kind() == ErrorKind::Limit
@@ -385,7 +336,6 @@ impl Carrier {
                 self.link.end(error);
                 return;
             }
-            tokio::time::sleep(RETRY).await;
         }
         self.link.warn(BROKEN_NEWS.to_owned());
     }
@@ -425,7 +375,7 @@ impl Carrier {
         else {
             return Ok(response);
         };
-        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+        let challenge = response.headers().get(WWW_AUTHENTICATE);
         let challenge =
             challenge.and_then(|challenge| challenge.to_str().ok()).unwrap_or_default().to_owned();
         drop(response);
@@ -436,6 +386,7 @@ impl Carrier {
             )
             .with_status(401));
         };
+        self.link.secrets.add_key(key.expose());
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         self.sent(method, body, about).await
     }
@@ -453,15 +404,15 @@ impl Carrier {
         };
         *request.uri_mut() = self.uri.clone();
         let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if method == Method::POST {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         for (name, value) in &self.spec.headers {
             headers.append(name, value.clone());
         }
         if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
-            headers.insert(header::AUTHORIZATION, key.header_value());
+            headers.insert(AUTHORIZATION, key.header_value());
         }
         if let Some(session) = &*self.session() {
             headers.insert(SESSION, session.clone());
@@ -489,7 +440,7 @@ impl Carrier {
         *request.method_mut() = method;
         let mut transport = self.spec.transport.clone();
         transport.call(request).await.map_err(|error| {
-            let said = self.link.secrets.excerpt(&error.to_string(), EXCERPT);
+            let said = self.link.secrets.get().excerpt(&error.to_string(), EXCERPT);
             Error::new(ErrorKind::Closed, format!("the server cannot be reached: {said}"))
         })
     }
@@ -504,12 +455,7 @@ impl Carrier {
     }
 
     fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
-        // A key from the callback for a 401 is not among the configured secrets.
-        let mut secrets = self.link.secrets.clone();
-        if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
-            secrets.add_key(key.expose());
-        }
-        let excerpt = secrets.excerpt(&String::from_utf8_lossy(bytes), EXCERPT);
+        let excerpt = self.link.secrets.get().excerpt(&String::from_utf8_lossy(bytes), EXCERPT);
         Error::protocol(if excerpt.is_empty() {
             what.to_owned()
         } else {
@@ -522,13 +468,19 @@ impl Carrier {
     }
 }
 
+/// Returns the wait before a stream is resumed.
+fn pause(asked: Option<Duration>, is_call: bool) -> Duration {
+    let shortest = if is_call { SHORTEST_RETRY } else { RETRY };
+    asked.unwrap_or(RETRY).clamp(shortest, LONGEST_RETRY)
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
 fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
 }
 
 fn is_stream(response: &Response<ResponseBody>) -> bool {
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
@@ -558,4 +510,20 @@ async fn start_of(body: &mut ResponseBody) -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resumptions_are_never_immediate() {
+        for (asked, of_call, of_news) in
+            [(None, 500, 500), (Some(0), 50, 500), (Some(99_999), 30_000, 30_000)]
+        {
+            let asked = asked.map(Duration::from_millis);
+            assert_eq!(pause(asked, true), Duration::from_millis(of_call));
+            assert_eq!(pause(asked, false), Duration::from_millis(of_news));
+        }
+    }
 }

@@ -65,6 +65,7 @@ mod connection;
 mod description;
 mod library;
 mod listing;
+mod secrets;
 mod session;
 mod tool;
 

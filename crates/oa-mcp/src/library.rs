@@ -139,7 +139,7 @@ impl Connection {
                     "the list of {member} is longer than {most} bytes"
                 )));
             }
-            entries.extend(pages.take(page, self.secrets()).map_err(Error::protocol)?);
+            entries.extend(pages.take(page, &self.secrets()).map_err(Error::protocol)?);
             if entries.len() > limits.entries {
                 entries.truncate(limits.entries);
                 let most = limits.entries;

@@ -3,9 +3,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oa_mcp_data::client::Mirrors;
+use oa_mcp_data::client::{Mirrors, add_meta};
 use oa_mcp_data::{Hello, Host, HostRequest, read_level, read_progress};
-use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -16,9 +15,12 @@ use crate::error::{Error, ErrorKind};
 use crate::ignored::Ignoring;
 use crate::limits::Limits;
 use crate::listener::OnLog;
+use crate::secrets::KnownSecrets;
 
 mod beginning;
 mod questions;
+#[cfg(test)]
+mod tests;
 
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
@@ -34,7 +36,7 @@ pub(crate) const OUTGOING: usize = 256;
 /// changes the order. `rmcp` gets an empty answer instead, which completes its own bookkeeping.
 pub(crate) struct Link {
     pub(crate) limits: Limits,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: Arc<KnownSecrets>,
     on_log: Option<OnLog>,
     pub(crate) host: Host,
     begins_stateless: bool,
@@ -58,7 +60,7 @@ pub(crate) struct Link {
 /// The settings of a connection.
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: Arc<KnownSecrets>,
     pub(crate) on_log: Option<OnLog>,
     /// The client's side, which decides what the server may ask for.
     pub(crate) host: Host,
@@ -161,6 +163,12 @@ impl Ticket {
     pub(crate) fn take(&self) -> Option<Call> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    /// Takes the call's parameters, unless it has been sent or canceled.
+    fn params(&self) -> Option<Value> {
+        let mut call = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        call.as_mut().map(|call| call.params.take())
+    }
 }
 
 impl Link {
@@ -192,7 +200,7 @@ impl Link {
     pub(crate) fn send(&self, message: TxJsonRpcMessage<RoleClient>) -> Result<(), Error> {
         // Requests of ours come as a `CustomRequest` whose contents are in its ticket; `rmcp` adds the id and
         // the progress token. The handshake and notifications are its own.
-        let (mut written, mut params) = (None, None);
+        let (mut ticket, mut params) = (None, None);
         let of = match &message {
             JsonRpcMessage::Request(request) => {
                 let RequestId::Number(id) = request.id else {
@@ -200,17 +208,13 @@ impl Link {
                 };
                 match &request.request {
                     ClientRequest::CustomRequest(custom) => {
-                        let call = custom.extensions.get::<Ticket>().and_then(Ticket::take);
-                        let Some(mut call) = call else {
+                        ticket = custom.extensions.get::<Ticket>();
+                        params = ticket.and_then(Ticket::params);
+                        if params.is_none() {
                             // Canceled before it was sent.
                             self.settle(id);
                             return Ok(());
-                        };
-                        call.token = token_of(&message);
-                        params = Some(call.params.take());
-                        written = Some(Arc::clone(&call.written));
-                        // Before the message is queued: its answer may come before `queue` returns.
-                        self.open(id, call)?;
+                        }
                     }
                     ClientRequest::InitializeRequest(_) if !self.begin(id)? => return Ok(()),
                     _ => {}
@@ -222,11 +226,9 @@ impl Link {
         };
         let mut json = serde_json::to_value(&message)
             .map_err(|error| Error::protocol(format!("the message cannot be written: {error}")))?;
-        if let Some(mut own) = params {
-            if let Some(meta) = json.pointer("/params/_meta") {
-                own["_meta"] = meta.clone();
-            }
-            json["params"] = own;
+        if let Some(own) = params {
+            let meta = json.pointer_mut("/params/_meta").map(Value::take);
+            json["params"] = add_meta(own, meta);
         }
         let is_stateless = self.is_stateless();
         let of = match json.get("method").and_then(Value::as_str) {
@@ -237,15 +239,35 @@ impl Link {
         if is_stateless && matches!(of, Kind::Request(_)) {
             json["params"] = self.enclosed(json["params"].take());
         }
-        self.queue(&json, of, written).inspect_err(|error| {
+        let sent = match (ticket, of) {
+            (Some(ticket), Kind::Request(id)) => {
+                self.open(id, ticket, token_of(&message), self.encode(&json, of))
+            }
+            _ => self.queue(&json, of),
+        };
+        sent.inspect_err(|error| {
             if let Kind::Request(id) = of {
                 self.fail(id, error.clone().untaken(true));
             }
         })
     }
 
-    fn open(&self, id: i64, call: Call) -> Result<(), Error> {
+    /// Opens a call and queues its request, unless it was canceled before.
+    fn open(
+        &self,
+        id: i64,
+        ticket: &Ticket,
+        token: Option<Value>,
+        mut request: Outgoing,
+    ) -> Result<(), Error> {
+        // One lock for all steps: whoever gives the call up finds either its ticket or an open call whose
+        // request is queued, so that the cancellation cannot overtake the request.
         let mut state = self.lock();
+        let Some(mut call) = ticket.take() else {
+            drop(state);
+            self.settle(id);
+            return Ok(());
+        };
         // `end` takes the calls and sets the error under one lock, so a request that begins meanwhile is
         // either among those calls or refused here; none is left to wait for its timeout.
         if let Some(end) = state.end.clone() {
@@ -253,25 +275,40 @@ impl Link {
             let _ = call.reply.send(Err(end.clone().untaken(true)));
             return Err(end);
         }
+        call.token = token;
+        request.written = Some(Arc::clone(&call.written));
+        // Before the message is queued: its answer may come at once.
         state.calls.insert(id, call);
-        Ok(())
+        let sent = self.outgoing.try_send(request);
+        drop(state);
+        self.sent(sent)
     }
 
-    fn queue(&self, json: &Value, of: Kind, written: Option<Arc<AtomicBool>>) -> Result<(), Error> {
+    fn queue(&self, json: &Value, of: Kind) -> Result<(), Error> {
+        self.sent(self.outgoing.try_send(self.encode(json, of)))
+    }
+
+    fn encode(&self, json: &Value, of: Kind) -> Outgoing {
         let bytes = json.to_string().into_bytes();
         let method = json.get("method").and_then(Value::as_str).filter(|_| self.is_stateless());
         let mirrors = method.map(|method| Mirrors::of(method, &json["params"]));
-        match self.outgoing.try_send(Outgoing { bytes, of, mirrors, written }) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                let error = Error::limit(format!("the server left {OUTGOING} messages unread"));
+        Outgoing { bytes, of, mirrors, written: None }
+    }
+
+    fn sent(&self, sent: Result<(), mpsc::error::TrySendError<Outgoing>>) -> Result<(), Error> {
+        sent.map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                let error = Self::unread();
                 self.end(error.clone());
-                Err(error)
+                error
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => {
-                Err(self.failure().unwrap_or_else(Self::closed))
-            }
-        }
+            mpsc::error::TrySendError::Closed(_) => self.failure().unwrap_or_else(Self::closed),
+        })
+    }
+
+    /// Returns the error for a server that takes no messages.
+    pub(crate) fn unread() -> Error {
+        Error::limit(format!("the server left {OUTGOING} messages unread"))
     }
 
     /// Cancels a request, and notifies the server if the request was sent.
@@ -289,7 +326,7 @@ impl Link {
         let notice =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         // A connection that has ended needs no notification.
-        let _ = self.queue(&notice, Kind::Cancel(id), None);
+        let _ = self.queue(&notice, Kind::Cancel(id));
     }
 
     pub(crate) fn fail(&self, id: i64, error: Error) {
@@ -357,7 +394,7 @@ impl Link {
         } else if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
             let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
             let text = error.get("message").and_then(Value::as_str).unwrap_or("no message");
-            let text = self.secrets.excerpt(text, 2_000);
+            let text = self.secrets.get().excerpt(text, 2_000);
             Err(Error::rejected(code, text))
         } else {
             Ok(message.get_mut("result").map(Value::take).unwrap_or_default())
@@ -398,7 +435,7 @@ impl Link {
                     };
                     on_log.call(
                         read_level(params["level"].as_str()),
-                        &self.secrets.excerpt(&text, 2_000),
+                        &self.secrets.get().excerpt(&text, 2_000),
                     );
                 }
             }
@@ -417,7 +454,6 @@ impl Link {
 
     fn progress(&self, params: &Value) {
         let Some(token) = params.get("progressToken") else { return };
-        // Under the lock, so that no progress is reported after its call has ended.
         let state = self.lock();
         let is_meant = |call: &&Call| call.token.as_ref() == Some(token);
         let Some(call) = state.calls.values().find(is_meant) else {
@@ -425,8 +461,12 @@ impl Link {
             return;
         };
         call.beat.notify_one();
-        if let Some(cx) = &call.cx
-            && let Some(progress) = read_progress(params, &self.secrets)
+        let cx = call.cx.clone();
+        // The emitter is foreign code, which may use this connection, so it runs without the lock. Only a call
+        // that is dropped at this moment may still get progress: its answer is read after this returns.
+        drop(state);
+        if let Some(cx) = cx
+            && let Some(progress) = read_progress(params, &self.secrets.get())
         {
             cx.emit_progress(progress);
         }
@@ -443,7 +483,7 @@ impl Link {
         let (count, limit) = (state.garbage, self.limits.garbage_lines);
         drop(state);
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * EXCERPT)]);
-        let excerpt = self.secrets.excerpt(&text, EXCERPT);
+        let excerpt = self.secrets.get().excerpt(&text, EXCERPT);
         if count == 1 {
             self.warn(format!(
                 "the server printed output that is not a protocol message: {excerpt}"

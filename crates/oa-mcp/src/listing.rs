@@ -24,7 +24,7 @@ impl Connection {
                 let mut timer = Timer::new(self.patience());
                 let asked = session.request("tools/list", params, None, &mut timer).await?;
                 let page = asked.complete().map_err(Error::protocol)?;
-                for tool in pages.take(page, self.secrets()).map_err(Error::protocol)? {
+                for tool in pages.take(page, &self.secrets()).map_err(Error::protocol)? {
                     match Description::read(&tool, server) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;

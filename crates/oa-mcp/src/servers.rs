@@ -71,18 +71,25 @@ impl Servers {
             return Err(Error::config(format!("two servers have the name {}", twice.name)));
         }
         let count = self.0.len();
-        let mut opening = JoinSet::new();
+        let (mut opening, mut servers) = (JoinSet::new(), HashMap::new());
         for (place, server) in self.0.into_iter().enumerate() {
-            opening.spawn(async move {
-                let (name, is_required) = (server.name.clone(), server.is_required);
-                (place, name, is_required, Connection::open(server).await)
-            });
+            let (name, is_required) = (server.name.clone(), server.is_required);
+            let task = opening.spawn(Connection::open(server)).id();
+            servers.insert(task, (place, name, is_required));
         }
         let mut opened: Vec<Option<Arc<Connection>>> = vec![None; count];
         let mut failures = Vec::new();
-        while let Some(joined) = opening.join_next().await {
-            // Our own task: it is never aborted and does not panic.
-            let Ok((place, name, is_required, connection)) = joined else { continue };
+        while let Some(joined) = opening.join_next_with_id().await {
+            let (task, connection) = match joined {
+                Ok((task, connection)) => (task, Some(connection)),
+                // It panicked. Its server must not vanish without an error.
+                Err(error) => (error.id(), None),
+            };
+            let Some((place, name, is_required)) = servers.remove(&task) else { continue };
+            let connection = connection.unwrap_or_else(|| {
+                let why = "the task that connects panicked";
+                Err(Error::new(ErrorKind::Connect, why).of(&name))
+            });
             match connection {
                 Ok(connection) => opened[place] = Some(connection),
                 Err(error) if is_required => return Err(error),

@@ -18,7 +18,7 @@ use rmcp::service::{
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ use crate::child::LastWords;
 use crate::error::{Error, ErrorKind};
 use crate::ignored::Ignoring;
 use crate::link::{Call, Link, OUTGOING, Question, Setup, Ticket};
+use crate::secrets::KnownSecrets;
 use crate::server::{McpServer, Target};
 
 /// One session of a connection: from the handshake until either side ends it.
@@ -51,7 +52,11 @@ impl Drop for CloseOnDrop {
 
 impl Session {
     /// Starts or reaches a server and completes the handshake.
-    pub(crate) async fn open(server: &McpServer, ignored: Arc<Ignoring>) -> Result<Self, Error> {
+    pub(crate) async fn open(
+        server: &McpServer,
+        secrets: Arc<KnownSecrets>,
+        ignored: Arc<Ignoring>,
+    ) -> Result<Self, Error> {
         let (outgoing_in, outgoing) = mpsc::channel(OUTGOING);
         let (forward, incoming) = mpsc::unbounded_channel();
         let limits = server.limits.clone();
@@ -61,7 +66,7 @@ impl Session {
             tokens: limits.sampling_tokens,
         };
         let setup = Setup {
-            secrets: server.secrets(),
+            secrets,
             on_log: server.on_log.clone(),
             host: Host::new(&server.name, server.name_prefix(), questions, server.offers.clone()),
             begins_stateless: server.is_stateless,
@@ -86,7 +91,7 @@ impl Session {
             Ok(Ok(service)) => service,
             Ok(Err(error)) => {
                 let error = link.failure().unwrap_or_else(|| {
-                    let said = link.secrets.excerpt(&error.to_string(), 300);
+                    let said = link.secrets.get().excerpt(&error.to_string(), 300);
                     Error::new(ErrorKind::Connect, format!("the handshake failed: {said}"))
                 });
                 return Err(error.with_kind(ErrorKind::Connect));
@@ -94,7 +99,7 @@ impl Session {
             Err(_) => {
                 let time = server.connect_timeout;
                 let mut message = format!("no answer to the handshake within {time:?}");
-                if let Some(words) = words.excerpt(&link.secrets, link.limits.stderr_bytes) {
+                if let Some(words) = words.excerpt(&link.secrets.get(), link.limits.stderr_bytes) {
                     message = format!("{message}; its last error output: {words}");
                 }
                 return Err(Error::new(ErrorKind::Connect, message));
@@ -165,7 +170,7 @@ impl Session {
         };
         let mut open =
             Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };
-        let Timer { patience, start, clock } = timer;
+        let Timer { patience, start, clock, is_heard, is_silent } = timer;
         let mut asking = self.link.asking.subscribe();
         // A question pauses the clocks of all calls: over a pipe, the call that it belongs to is a guess.
         clock.set_paused(*asking.borrow_and_update() > 0, start.elapsed());
@@ -197,7 +202,10 @@ impl Session {
                     open.reason = "interrupted";
                     return Err(Self::interrupted());
                 }
-                () = beat.notified() => clock.beat(start.elapsed()),
+                () = beat.notified() => {
+                    clock.beat(start.elapsed());
+                    *is_heard = true;
+                }
                 Ok(()) = asking.changed() => {
                     let is_asking = *asking.borrow_and_update() > 0;
                     clock.set_paused(is_asking, start.elapsed());
@@ -205,6 +213,8 @@ impl Session {
                 () = questions.answer() => {}
                 () = at(*start, deadline), if deadline.is_some() => {
                     open.reason = "timeout";
+                    // Without progress, a call may reach its total timeout first.
+                    *is_silent = !*is_heard || matches!(deadline, Some((_, Expired::Silence)));
                     let message = match deadline {
                         Some((_, Expired::Silence)) => {
                             format!("the server was silent for {:?}", patience.silence)
@@ -247,6 +257,10 @@ pub(crate) struct Timer {
     patience: Patience,
     start: Instant,
     clock: CallClock,
+    /// The server has reported progress.
+    is_heard: bool,
+    /// The call ended because the server was silent, and not in the middle of its work.
+    pub(crate) is_silent: bool,
 }
 
 impl Timer {
@@ -254,7 +268,7 @@ impl Timer {
     pub(crate) fn new(patience: Patience) -> Self {
         let mut clock = CallClock::new(patience, Duration::ZERO);
         clock.set_paused(true, Duration::ZERO);
-        Self { patience, start: Instant::now(), clock }
+        Self { patience, start: Instant::now(), clock, is_heard: false, is_silent: false }
     }
 
     fn go_on(&mut self) {
@@ -309,7 +323,8 @@ type Answering = Pin<Box<dyn Future<Output = Option<Result<Value, HostRefusal>>>
 impl<'a> Questions<'a> {
     /// Creates a queue. There is a sender only for calls with a context: the others may not be asked anything.
     fn new(link: &'a Arc<Link>, cx: Option<ToolContext>) -> (Option<mpsc::Sender<Question>>, Self) {
-        let (sender, waiting) = mpsc::channel(link.limits.questions.max(1));
+        let (sender, waiting) =
+            mpsc::channel(link.limits.questions.clamp(1, Semaphore::MAX_PERMITS));
         let sender = cx.is_some().then_some(sender);
         (sender, Self { link, cx, waiting, current: None })
     }

@@ -35,7 +35,7 @@ pub(crate) fn start(
     let stderr = {
         let (link, words) = (Arc::clone(link), Arc::clone(words));
         tokio::spawn(async move {
-            words.read(stderr, link.limits.stderr_bytes, &link.secrets, on_stderr).await;
+            words.read(stderr, link.limits.stderr_bytes, &link.secrets.get(), on_stderr).await;
         })
     };
     let writer = tokio::spawn(write(stdin, outgoing, Arc::clone(link)));
@@ -112,7 +112,7 @@ impl Running {
     async fn death(&mut self, status: Option<std::process::ExitStatus>, link: &Link) -> Error {
         let _ = tokio::time::timeout(REST, &mut self.stderr).await;
         let mut message = child::describe(status);
-        if let Some(words) = self.words.excerpt(&link.secrets, link.limits.stderr_bytes) {
+        if let Some(words) = self.words.excerpt(&link.secrets.get(), link.limits.stderr_bytes) {
             message = format!("{message}; its last error output: {words}");
         }
         Error::new(ErrorKind::Closed, message)

@@ -50,7 +50,7 @@ impl Tool for McpTool {
                 Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
             };
             match called {
-                Ok(answer) => read_result(&answer, &cx, connection.secrets()),
+                Ok(answer) => read_result(&answer, &cx, &connection.secrets()),
                 Err(error) => {
                     let message = match (error.kind(), error.code()) {
                         (ErrorKind::Rejected, Some(-32602)) => format!("wrong arguments: {error}"),

@@ -204,6 +204,23 @@ pub fn enclose(
     params
 }
 
+/// Adds metadata to the parameters of a request, which are an object or null. Their own metadata stays, except under the
+/// same names.
+#[must_use]
+pub fn add_meta(mut params: Value, meta: Option<Value>) -> Value {
+    let Some(Value::Object(meta)) = meta else { return params };
+    if params.is_null() {
+        params = json!({});
+    }
+    if let Some(members) = params.as_object_mut() {
+        match members.get_mut("_meta").and_then(Value::as_object_mut) {
+            Some(own) => own.extend(meta),
+            None => drop(members.insert("_meta".to_owned(), meta.into())),
+        }
+    }
+    params
+}
+
 /// Returns a text as a header value, in base64 if it would not arrive unchanged.
 fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));

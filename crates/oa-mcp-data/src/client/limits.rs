@@ -18,9 +18,12 @@ pub struct ServerLimits {
     pub body_bytes: usize,
     /// The number of JSON values in one message: 250,000. A message with more is answered with an error.
     pub message_values: usize,
-    /// The number of concurrent calls of one client: 256. The next one is answered with an error. Subscriptions count,
-    /// too, and over HTTP all clients of version 2026-07-28 count as one.
+    /// The number of concurrent calls of one client: 256. The next one is answered with an error. Over HTTP, all
+    /// clients of version 2026-07-28 count as one.
     pub calls: usize,
+    /// The number of open subscriptions of one client of version 2026-07-28: 256. The next one ends the oldest. Clients
+    /// are counted as for `calls`.
+    pub subscriptions: usize,
     /// The memory for the arguments of a client's running calls in bytes: 64 MiB. A call that needs more is answered
     /// with an error. Clients are counted as for `calls`.
     pub call_bytes: usize,
@@ -49,6 +52,7 @@ impl Default for ServerLimits {
             body_bytes: 4 * 1024 * 1024,
             message_values: 250_000,
             calls: 256,
+            subscriptions: 256,
             call_bytes: 64 * 1024 * 1024,
             call_time: Some(Duration::from_secs(600)),
             result_bytes: 16 * 1024 * 1024,

@@ -13,6 +13,10 @@ pub(crate) const HEADER_MISMATCH: i64 = -32020;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The error code for a request that the server cannot serve now.
 const UNAVAILABLE: i64 = -32000;
+/// The longest id of a request in bytes, as JSON. Each answer repeats it.
+const LONGEST_ID: usize = 256;
+/// The memory that a JSON value, or a name in an object, takes in addition to its text.
+const VALUE: usize = 80;
 /// The longest excerpt of a client's text in an error, in characters.
 const EXCERPT: usize = 100;
 
@@ -36,7 +40,7 @@ pub enum Incoming {
     },
     /// A request, which gets one answer.
     Request {
-        /// A string or a number.
+        /// A string or a number, of at most 256 bytes.
         id: Value,
         /// The method.
         method: String,
@@ -79,6 +83,8 @@ fn message(mut value: Value) -> Incoming {
     let id = message.shift_remove("id");
     // Answers to any other id have the id null, as JSON-RPC demands for ids that cannot be read.
     let is_id = matches!(id, Some(Value::Number(_) | Value::String(_)));
+    let is_long = id.as_ref().is_some_and(|id| is_id && id.to_string().len() > LONGEST_ID);
+    let is_id = is_id && !is_long;
     let known = id.clone().filter(|_| is_id).unwrap_or_default();
     let invalid = |why| Incoming::Invalid { id: known.clone(), why };
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -95,6 +101,7 @@ fn message(mut value: Value) -> Incoming {
     let params = message.shift_remove("params").unwrap_or_default();
     match id {
         Some(id) if is_id => Incoming::Request { id, method, params },
+        Some(_) if is_long => invalid("the id is too long"),
         Some(_) => invalid("the id must be a string or a number"),
         None => Incoming::Notice { method, params },
     }
@@ -159,6 +166,26 @@ pub fn excerpt(text: &str) -> String {
     oa_redact::printable(&text.chars().take(EXCERPT).collect::<String>()).to_string()
 }
 
+/// Returns true for a valid token of progress: a number, or a text of at most 256 bytes, because each report repeats it.
+#[must_use]
+pub fn is_progress_token(token: &Value) -> bool {
+    token.is_number() || token.as_str().is_some_and(|text| text.len() <= LONGEST_ID)
+}
+
+/// Returns the approximate memory of a value, in bytes.
+#[must_use]
+pub fn memory_of(value: &Value) -> usize {
+    VALUE
+        + match value {
+            Value::Array(values) => values.iter().map(memory_of).sum(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| VALUE + name.len() + memory_of(value)).sum()
+            }
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -192,6 +219,13 @@ mod tests {
         assert_eq!(id(r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#), Value::Null);
         assert_eq!(id(r#"{"jsonrpc":"2.0","id":3}"#), json!(3));
         assert_eq!(id("7"), Value::Null);
+        let long = |length| {
+            let id = "x".repeat(length);
+            one(&json!({ "jsonrpc": "2.0", "id": id, "method": "m" }).to_string())
+        };
+        assert!(matches!(long(254), Incoming::Request { .. }));
+        let why = "the id is too long";
+        assert_eq!(long(255), Incoming::Invalid { id: Value::Null, why });
     }
 
     #[test]

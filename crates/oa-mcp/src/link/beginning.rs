@@ -35,7 +35,7 @@ impl Link {
         let params = self.enclosed(json!({}));
         let message =
             json!({ "jsonrpc": "2.0", "id": id, "method": "server/discover", "params": params });
-        self.queue(&message, Kind::Request(id), None)
+        self.queue(&message, Kind::Request(id))
     }
 
     /// Adds the metadata to the parameters that each request of the stateless version carries.
@@ -49,11 +49,11 @@ impl Link {
     pub(super) fn begun(&self, answer: Result<Value, Error>) {
         let mut state = self.lock();
         let is_discovery = state.beginning.is_discovery;
-        let bytes = self.limits.instruction_bytes;
+        let (bytes, secrets) = (self.limits.instruction_bytes, self.secrets.get());
         let hello = answer.and_then(|result| {
             let hello = match is_discovery {
-                true => Hello::of_discovery(&result, &self.secrets, bytes),
-                false => Hello::of_handshake(&result, &self.secrets, bytes),
+                true => Hello::of_discovery(&result, &secrets, bytes),
+                false => Hello::of_handshake(&result, &secrets, bytes),
             };
             hello.map_err(Error::protocol)
         });
@@ -105,7 +105,7 @@ impl Link {
         let message = json!({
             "jsonrpc": "2.0", "id": SUBSCRIBE, "method": "subscriptions/listen", "params": params,
         });
-        self.queue(&message, Kind::Subscribe, None)
+        self.queue(&message, Kind::Subscribe)
     }
 
     /// Takes the body of an HTTP error as the answer, if it is a protocol message: always in the stateless version, and

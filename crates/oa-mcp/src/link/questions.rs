@@ -6,12 +6,16 @@ use serde_json::{Value, json};
 
 use super::{Kind, Link, Question};
 
-/// The longest id of a question, in bytes.
+/// The longest id of a request from the server, in bytes. Answers repeat it, and wait in memory until they are read.
 const LONGEST_ID: usize = 256;
 
 impl Link {
     /// Answers a request from the server, or passes it to the call that it belongs to.
     pub(super) fn answer(&self, method: &str, id: Value, params: &Value, within: Option<i64>) {
+        if id.to_string().len() > LONGEST_ID {
+            let refusal = HostRefusal::new(INVALID_REQUEST, "the id is too long");
+            return self.respond(&Value::Null, Err(refusal));
+        }
         let wanted = match self.is_stateless() && method != "ping" {
             // A stateless server asks with a result instead.
             true => {
@@ -50,9 +54,6 @@ impl Link {
         };
         // As JSON, because `1` and `"1"` are different ids.
         let key = id.to_string();
-        if key.len() > LONGEST_ID {
-            return Err(HostRefusal::new(INVALID_REQUEST, "the id is too long"));
-        }
         if state.asked.contains_key(&key) {
             return Err(HostRefusal::new(
                 INVALID_REQUEST,
@@ -96,6 +97,6 @@ impl Link {
                 json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
             }
         };
-        let _ = self.queue(&answer, Kind::Answer, None);
+        let _ = self.queue(&answer, Kind::Answer);
     }
 }

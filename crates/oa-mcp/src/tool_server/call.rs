@@ -212,27 +212,35 @@ impl Connection {
         // Before `last`, or a change between the two would be missed.
         let mut changes = live.subscribe();
         let mut seen = live.last();
-        if out.send(subscription.acknowledgment().into()).await.is_err() {
-            return;
-        }
-        loop {
-            tokio::select! {
-                biased;
-                () = subscription.cancel.cancelled() => break,
-                changed = changes.changed() => if changed.is_err() { break },
-                () = out.closed() => return,
-            }
-            for (number, news) in live.after(seen) {
-                seen = number;
-                if let Some(notice) = subscription.notice(&news)
+        let telling = async {
+            let mut next = Some(subscription.acknowledgment());
+            loop {
+                if let Some(notice) = next.take()
                     && out.send(notice.into()).await.is_err()
                 {
-                    return;
+                    return false;
+                }
+                tokio::select! {
+                    biased;
+                    changed = changes.changed() => if changed.is_err() { return true },
+                    () = out.closed() => return false,
+                }
+                // All changes since the last notification are one: the list is read anew.
+                for (number, news) in live.after(seen) {
+                    seen = number;
+                    next = subscription.notice(&news).or(next);
                 }
             }
-        }
-        if open.finish() {
-            let _ = out.send(subscription.end().into()).await;
+        };
+        let is_ended = tokio::select! {
+            biased;
+            // Also while the client leaves its notifications unread.
+            () = subscription.cancel.cancelled() => true,
+            is_ended = telling => is_ended,
+        };
+        if is_ended && open.finish() {
+            let end = out.send(subscription.end().into());
+            let _ = tokio::time::timeout(self.limits().write_time, end).await;
         }
     }
 

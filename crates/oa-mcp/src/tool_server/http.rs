@@ -321,7 +321,12 @@ impl Shared {
     ) -> Result<Response<HttpBody>, Refusal> {
         let after = match parts.headers.get(LAST_EVENT).map(HeaderValue::to_str) {
             None => None,
-            Some(Ok(event)) => Some(number_of(event).ok_or_else(unknown_event)?),
+            Some(Ok(event)) => {
+                // A later one was never sent, and a stream after it would wait for it.
+                let sent =
+                    number_of(event).filter(|number| *number <= session.connection.live().last());
+                Some(sent.ok_or_else(unknown_event)?)
+            }
             Some(Err(_)) => return Err(unknown_event()),
         };
         let follower = session.follow(after);

@@ -1,11 +1,11 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use oa_mcp_data::client::{
     Envelope, INVALID_PARAMS, INVALID_REQUEST, Incoming, LEVELS, METHOD_NOT_FOUND, News, Origin,
-    ServerLimits, VERSIONS, answer, answer_with, complete, error, excerpt, level_place, notice,
-    of_subscription, read, unavailable,
+    ServerLimits, VERSIONS, answer, answer_with, complete, error, excerpt, is_progress_token,
+    level_place, memory_of, notice, of_subscription, read, unavailable,
 };
 use oa_tools::{Cancel, LogLevel};
 use serde_json::{Value, json};
@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 use crate::tool_server::catalog::{Catalog, Offer};
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-/// The memory that a JSON value, or a name in an object, takes in addition to its text.
-const VALUE: usize = 80;
 
 /// One client's conversation with the server, without I/O: messages in, steps out. Over HTTP, all clients of the
 /// stateless version share one conversation.
@@ -27,8 +25,12 @@ pub(crate) struct Protocol {
     limits: ServerLimits,
     is_ready: bool,
     level: Arc<Level>,
-    /// The running calls, by the JSON of their ids.
+    /// The running calls and the subscriptions, by the JSON of their ids.
     open: HashMap<String, Open>,
+    /// The number of running calls.
+    calls: usize,
+    /// The open subscriptions, oldest first.
+    subscriptions: BTreeMap<u64, Cancel>,
     /// The memory taken by their arguments.
     held: usize,
     started: u64,
@@ -36,7 +38,8 @@ pub(crate) struct Protocol {
 
 struct Open {
     number: u64,
-    bytes: usize,
+    /// The memory taken by the arguments of a call; `None` for a subscription, which keeps nothing of them.
+    bytes: Option<usize>,
     cancel: Cancel,
 }
 
@@ -162,6 +165,8 @@ impl Protocol {
             is_ready: false,
             level: Arc::new(Level(AtomicU8::new(1))),
             open: HashMap::new(),
+            calls: 0,
+            subscriptions: BTreeMap::new(),
             held: 0,
             started: 0,
         }
@@ -309,10 +314,23 @@ impl Protocol {
             return Step::Answer(error(&id, INVALID_PARAMS, &why));
         }
         let tool = tool.to_owned();
-        let (ticket, cancel) = match self.admit(&id, &params, of, server.is_some()) {
-            Ok(admitted) => admitted,
+        let key = match self.key(&id, of) {
+            Ok(key) => key,
             Err(step) => return step,
         };
+        let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
+        let bytes = memory_of(&params) + key.len();
+        if self.calls >= calls {
+            let why = format!("{calls} calls are already running");
+            return Step::Answer(unavailable(&id, server.is_some(), &why));
+        }
+        if self.held.saturating_add(bytes) > limit {
+            let why = format!("the running calls take more than {limit} bytes");
+            return Step::Answer(unavailable(&id, server.is_some(), &why));
+        }
+        self.calls += 1;
+        self.held += bytes;
+        let (ticket, cancel) = self.admit(key, Some(bytes));
         let token = params.pointer("/_meta/progressToken").cloned();
         let input = params.get_mut("arguments").map(Value::take).unwrap_or_default();
         Step::Call(Box::new(Call {
@@ -322,7 +340,7 @@ impl Protocol {
             server,
             tool,
             input: if input.is_null() { json!({}) } else { input },
-            token: token.filter(|token| token.is_string() || token.is_number()),
+            token: token.filter(is_progress_token),
             level,
             cancel,
         }))
@@ -333,24 +351,24 @@ impl Protocol {
             return Step::Answer(error(&id, INVALID_PARAMS, "notifications must be an object"));
         };
         let wants_tools = filter.get("toolsListChanged") == Some(&Value::Bool(true));
-        match self.admit(&id, params, of, true) {
-            Ok((ticket, cancel)) => {
-                let server = Arc::clone(&self.catalog.server);
-                let subscription = Subscription { id, ticket, wants_tools, server, cancel };
-                Step::Listen(Box::new(subscription))
-            }
-            Err(step) => step,
+        let key = match self.key(&id, of) {
+            Ok(key) => key,
+            Err(step) => return step,
+        };
+        let (ticket, cancel) = self.admit(key, None);
+        self.subscriptions.insert(ticket.number, cancel.clone());
+        // The new one is not refused: over HTTP, one client could have all others refused forever.
+        if self.subscriptions.len() > self.limits.subscriptions.max(1)
+            && let Some((_, oldest)) = self.subscriptions.pop_first()
+        {
+            oldest.cancel();
         }
+        let server = Arc::clone(&self.catalog.server);
+        Step::Listen(Box::new(Subscription { id, ticket, wants_tools, server, cancel }))
     }
 
-    /// Opens a request that is answered later, if the limits allow it.
-    fn admit(
-        &mut self,
-        id: &Value,
-        params: &Value,
-        of: Option<u64>,
-        is_stateless: bool,
-    ) -> Result<(Ticket, Cancel), Step> {
+    /// Returns the key of a request that is answered later, unless its id is in use.
+    fn key(&self, id: &Value, of: Option<u64>) -> Result<String, Step> {
         // With a number, the key is like `7/"a"`. No `requestId` equals it, because it is not JSON: clients
         // without a session cannot cancel each other's calls. They cancel their own by closing the stream.
         let key = of.map_or_else(|| id.to_string(), |of| format!("{of}/{id}"));
@@ -359,22 +377,26 @@ impl Protocol {
             let why = format!("a call with the id {} is already running", excerpt(&key));
             return Err(Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why)));
         }
-        let bytes = held(params) + key.len();
-        let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
-        if self.open.len() >= calls {
-            let why = format!("{calls} calls are already running");
-            return Err(Step::Answer(unavailable(id, is_stateless, &why)));
-        }
-        if self.held.saturating_add(bytes) > limit {
-            let why = format!("the running calls take more than {limit} bytes");
-            return Err(Step::Answer(unavailable(id, is_stateless, &why)));
-        }
+        Ok(key)
+    }
+
+    fn admit(&mut self, key: String, bytes: Option<usize>) -> (Ticket, Cancel) {
         self.started += 1;
-        self.held += bytes;
-        let cancel = Cancel::new();
-        let open = Open { number: self.started, bytes, cancel: cancel.clone() };
-        self.open.insert(key.clone(), open);
-        Ok((Ticket { key, number: self.started }, cancel))
+        let (number, cancel) = (self.started, Cancel::new());
+        self.open.insert(key.clone(), Open { number, bytes, cancel: cancel.clone() });
+        (Ticket { key, number }, cancel)
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Open> {
+        let open = self.open.remove(key)?;
+        match open.bytes {
+            Some(bytes) => {
+                self.calls -= 1;
+                self.held -= bytes;
+            }
+            None => drop(self.subscriptions.remove(&open.number)),
+        }
+        Some(open)
     }
 
     /// Returns the notification for an event, if a client that sent `initialize` wants it.
@@ -398,9 +420,7 @@ impl Protocol {
             return None;
         }
         let key = params.get("requestId")?.to_string();
-        let open = self.open.remove(&key)?;
-        self.held -= open.bytes;
-        Some(Step::Cancel(open.cancel))
+        Some(Step::Cancel(self.remove(&key)?.cancel))
     }
 
     /// Ends a call. Returns true if it must be answered, false if it was already canceled or finished.
@@ -409,10 +429,7 @@ impl Protocol {
         if self.open.get(&ticket.key).is_none_or(|open| open.number != ticket.number) {
             return false;
         }
-        if let Some(open) = self.open.remove(&ticket.key) {
-            self.held -= open.bytes;
-        }
-        true
+        self.remove(&ticket.key).is_some()
     }
 
     /// Returns the cancel signals of all running calls.
@@ -423,17 +440,4 @@ impl Protocol {
 
 fn unknown_method(id: &Value, method: &str) -> String {
     error(id, METHOD_NOT_FOUND, &format!("unknown method {}", excerpt(method)))
-}
-
-/// Returns the approximate memory of a value.
-fn held(value: &Value) -> usize {
-    VALUE
-        + match value {
-            Value::Array(values) => values.iter().map(held).sum(),
-            Value::Object(members) => {
-                members.iter().map(|(name, value)| VALUE + name.len() + held(value)).sum()
-            }
-            Value::String(text) => text.len(),
-            _ => 0,
-        }
 }

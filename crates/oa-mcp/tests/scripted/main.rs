@@ -125,6 +125,7 @@ impl Server {
             Some(method) if method.starts_with("resources/") || method.starts_with("prompts/") => {
                 library::answer(method, id, &message["params"]);
             }
+            Some("mirror") => respond(id, message["params"].clone()),
             Some("refuse") => refuse(id, -32000, "I would rather not"),
             _ => {}
         }
@@ -236,6 +237,10 @@ impl Server {
                     print(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string());
                 }
                 say(id, "done");
+            }
+            "one step" => {
+                let params = json!({ "progressToken": params["_meta"]["progressToken"], "progress": 1 });
+                print(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string());
             }
             "log" => {
                 let params = json!({ "level": "critical", "data": format!("disk full, {}", std::env::var("CANARY").unwrap_or_default()) });

@@ -23,6 +23,11 @@ pub(crate) fn run(what: &str, id: &Value, lines: &mut Lines) {
         "ask model wrongly" => {
             say(id, &ask(&("sampling/createMessage", json!({})), lines).to_string());
         }
+        "ask with a long id" => {
+            send(&("ping", json!({})), &"x".repeat(1_000));
+            let answer = answers(lines).next().unwrap_or_default();
+            say(id, &answer.to_string());
+        }
         // Takes the question back, so there must be no answer before that of the ping.
         "ask in vain" => {
             send(&form(), "q");

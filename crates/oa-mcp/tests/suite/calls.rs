@@ -1,7 +1,8 @@
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use oa_executor::{Batch, ToolExecutor};
-use oa_mcp::{McpServer, Servers};
+use oa_mcp::{ErrorKind, McpServer, Servers};
 use oa_tools::{Cancel, Emission, Progress, Registry, ToolContext};
 use oa_types::ToolUseBlock;
 use serde_json::json;
@@ -187,5 +188,57 @@ async fn debug_output_has_no_key() {
     let servers = Servers::from_json(text, |_| Some(CANARY.to_owned())).unwrap();
     assert!(!format!("{servers:?}").contains(CANARY), "{servers:?}");
     let _: &[McpServer] = servers.servers();
+    let server = McpServer::http("web", format!("http://ada:{CANARY}@localhost:1/mcp#{CANARY}"));
+    let shown = format!("{server:?}");
+    assert!(shown.contains("localhost:1/mcp") && !shown.contains("ada"), "{shown}");
+    let error = connect(server.required()).await.unwrap_err().to_string();
+    assert!(!(shown + &error).contains(CANARY), "{error}");
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn params_of_a_request_are_an_object() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let connection = connected.connection("s").unwrap();
+    for params in [json!([1]), json!("text"), json!(7), json!({ "_meta": 7 })] {
+        let error = connection.request("mirror", params.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{params}: {error}");
+    }
+    assert!(connection.request("mirror", json!(null)).await.unwrap().is_object());
+    let own = json!({ "_meta": { "own": 1, "progressToken": "other" }, "a": 2 });
+    let seen = connection.request("mirror", own).await.unwrap();
+    assert_eq!((&seen["_meta"]["own"], &seen["a"]), (&json!(1), &json!(2)));
+    assert!(seen["_meta"]["progressToken"].is_number(), "{seen}");
+    connected.close().await;
+}
+
+/// It runs while a message is read.
+#[tokio::test]
+async fn emitter_may_use_the_connection() {
+    let connected = Arc::new(connect(scripted("plain")).await.unwrap());
+    let (shared, seen) = (Arc::clone(&connected), Arc::new(Mutex::new(Vec::new())));
+    let sink = Arc::clone(&seen);
+    let emitter = move |_| {
+        let warnings = shared.connection("s").map(|connection| connection.warnings().len());
+        sink.lock().unwrap_or_else(PoisonError::into_inner).push(warnings);
+    };
+    let cx = ToolContext::new("c", "s__do").with_emitter(Arc::new(emitter));
+    let input = json!({ "what": "progress", "steps": 2 });
+    assert_eq!(call_with(&connected, input, cx).await, Ok(json!("done")));
+    assert_eq!(*seen.lock().unwrap(), [Some(0), Some(0)]);
+}
+
+/// A silent one is restarted after three calls.
+#[tokio::test]
+async fn server_with_progress_is_not_restarted() {
+    let server = scripted("plain").max_call_time(Duration::from_secs(1));
+    let connected = connect(server).await.unwrap();
+    for _ in 0..3 {
+        let (cx, _) = listening();
+        let long = call_with(&connected, json!({ "what": "one step" }), cx).await;
+        assert_eq!(long, Err("s: the call took longer than 1s".to_owned()));
+    }
+    let last = call(&connected, "last cancel").await.unwrap();
+    assert!(last.to_string().contains("timeout"), "it is the same process: {last}");
     connected.close().await;
 }

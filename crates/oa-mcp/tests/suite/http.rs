@@ -363,6 +363,28 @@ async fn unauthorized_retries_with_another_key() {
     assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "POST tools/list").count(), 1);
 }
 
+/// It is not in the configuration, but no less a secret.
+#[tokio::test]
+async fn key_of_the_callback_is_masked() {
+    const FRESH: &str = "fresh-key-0123456789";
+    let (server, _) = serve(|asked| {
+        if asked.header("authorization") != Some("bearer fresh-key-0123456789") {
+            return Some(status("401 Unauthorized", "text/plain", ""));
+        }
+        let error = json!({ "code": -32000, "message": format!("bad key {FRESH}") });
+        let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error }).to_string();
+        match asked.what() {
+            "error" => Some(status("200 OK", "application/json", &body)),
+            _ => None,
+        }
+    })
+    .await;
+    let server = server.on_unauthorized(|_| async { ApiKey::new(FRESH).ok() });
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "error").await, Err("bad key **** (code -32000)".to_owned()));
+    connected.close().await;
+}
+
 #[tokio::test]
 async fn expired_session_repeats_the_call_once() {
     let forgets = Arc::new(Mutex::new(true));

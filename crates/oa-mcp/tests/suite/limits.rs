@@ -86,3 +86,17 @@ async fn child_gets_its_folder_and_variables() {
     assert_eq!(call(&connected, "folder").await, Ok(json!(folder)));
     connected.close().await;
 }
+
+/// The queues that they bound have limits of their own.
+#[tokio::test]
+async fn largest_limits_are_accepted() {
+    let server = scripted("plain").limits(with_limits(|limits| {
+        (limits.calls, limits.questions) = (usize::MAX, usize::MAX);
+        (limits.message_bytes, limits.stderr_bytes) = (usize::MAX, usize::MAX);
+    }));
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
+    let died = call(&connected, "die").await.unwrap_err();
+    assert!(died.contains("its last error output: out of memory"), "{died}");
+    connected.close().await;
+}

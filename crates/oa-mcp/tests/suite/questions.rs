@@ -199,3 +199,14 @@ async fn questions_of_one_call_are_bounded() {
     assert!(eventually(|| seen.is_empty()).await);
     connected.close().await;
 }
+
+/// The answers wait in memory until the server reads them, so it must not choose their size.
+#[tokio::test]
+async fn long_ids_are_not_echoed() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let said = call(&connected, "ask with a long id").await.unwrap();
+    let answer: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let error = json!({ "code": -32600, "message": "the id is too long" });
+    assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": null, "error": error }));
+    connected.close().await;
+}

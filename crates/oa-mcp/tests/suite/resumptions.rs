@@ -173,3 +173,41 @@ async fn broken_notification_stream_is_a_warning() {
     assert_eq!(call(&connected, "next").await, Ok(json!("next")));
     connected.close().await;
 }
+
+/// A server without such a stream refuses the first request for it. Later the stream is missed.
+#[tokio::test]
+async fn refused_reopening_is_a_warning() {
+    let opened = AtomicUsize::new(0);
+    let (server, seen) = serve(move |asked| {
+        (asked.method == "GET").then(|| match opened.fetch_add(1, Ordering::Relaxed) {
+            0 => cut(": hello\n\n"),
+            _ => crate::http::status("500 Internal Server Error", "text/plain", "later"),
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let warnings = || connected.connection("s").unwrap().warnings();
+    assert!(eventually(|| !warnings().is_empty()).await);
+    let expected =
+        "the server's notification stream broke off: changes to its tools will be missed";
+    assert_eq!(warnings(), [expected]);
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 3);
+    connected.close().await;
+}
+
+/// Changes while the stream was closed are not announced.
+#[tokio::test]
+async fn reopened_stream_reloads_the_list() {
+    let opened = AtomicUsize::new(0);
+    let (server, seen) = serve(move |asked| {
+        (asked.method == "GET").then(|| match opened.fetch_add(1, Ordering::Relaxed) {
+            0 => cut(": hello\n\n"),
+            _ => Answer::Silence(events(": hello\n\n")),
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let lists = || seen.lock().unwrap().iter().filter(|line| *line == "POST tools/list").count();
+    assert!(eventually(|| lists() == 2).await);
+    connected.close().await;
+}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use oa_mcp::{McpServer, Servers};
+use oa_mcp::{Failure, McpServer, Servers};
 
 use crate::support::{scripted, soak};
 
@@ -65,4 +65,18 @@ async fn tool_lists_do_not_depend_on_start_order() {
         connected.close().await;
     }
     println!("{count} starts: the same {} bytes", first.unwrap_or_default().len());
+}
+
+/// Without a timer, the timeout of the handshake panics.
+#[test]
+fn panicking_start_is_a_failure() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let server = McpServer::http("s", "http://127.0.0.1:9/");
+        let connected = Servers::new().add(server.clone()).connect().await.unwrap();
+        let failed: Vec<_> = connected.failures().iter().map(Failure::server).collect();
+        assert_eq!(failed, ["s"]);
+        let error = Servers::new().add(server.required()).connect().await.unwrap_err();
+        assert!(error.to_string().starts_with("s: "), "{error}");
+    });
 }

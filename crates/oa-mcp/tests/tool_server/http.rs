@@ -196,6 +196,9 @@ async fn invalid_requests_are_refused() {
     assert_eq!(served.ask("GET", &json, b"").await.status, 406);
     let unknown = format!("{}last-event-id: x\r\n", headers(Some(&id)));
     assert_eq!(served.ask("GET", &unknown, b"").await.status, 400);
+    // A stream that began there would never have a notification.
+    let future = unknown.replace(": x\r", ": n18446744073709551615\r");
+    assert_eq!(served.ask("GET", &future, b"").await.status, 400);
     assert_eq!(served.ask("DELETE", "", b"").await.status, 400);
     let old = format!("{}mcp-protocol-version: 1999-01-01\r\n", headers(Some(&id)));
     assert_eq!(served.ask("POST", &old, list.as_bytes()).await.status, 400);

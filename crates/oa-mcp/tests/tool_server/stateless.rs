@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 use crate::http::read;
-use crate::support::{Offered, Served, call, cancel, hello, request, text, watched};
+use crate::support::{
+    InMemory, Offered, Served, call, cancel, hello, limits, request, text, watched,
+};
 use crate::tools;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -198,6 +200,40 @@ async fn http_headers_must_match_the_body() {
     let slow = enveloped(call(5, "slow", json!({ "steps": 2, "ms": 50 })));
     let (one, other) = tokio::join!(post(&served, &slow), post(&served, &slow));
     assert_eq!((text(&one.messages()[0]), text(&other.messages()[0])), ("2 steps", "2 steps"));
+}
+
+/// Refusing the new ones would let one client have all others refused.
+#[tokio::test]
+async fn oldest_subscription_makes_room() {
+    let two = limits(|limits| limits.subscriptions = 2);
+    let mut server = InMemory::start(tools::server().unwrap().limits(two));
+    for id in ["a", "b"] {
+        let acknowledged = server.ask(&listen(id, true)).await;
+        assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], id);
+    }
+    server.send(&listen("c", true)).await;
+    let mut both = [server.next().await, server.next().await];
+    both.sort_by_key(|message| message.get("id").is_some());
+    assert_eq!(both[0]["params"]["_meta"][SUBSCRIPTION], "c");
+    assert_eq!((&both[1]["id"], both[1]["result"].is_object()), (&json!("a"), true));
+    server.close().await;
+}
+
+/// All clients without a session share the limits.
+#[tokio::test]
+async fn subscriptions_take_no_call_slots() {
+    let one = limits(|limits| limits.calls = 1);
+    let served = Served::start(tools::server().unwrap().limits(one).http_service()).await;
+    let message = listen("s", true);
+    let mut stream = served.open("POST", &headers(&message), message.to_string().as_bytes()).await;
+    let (mut said, mut chunk) = (String::new(), [0; 4_096]);
+    while !said.contains("subscriptions/acknowledged") {
+        let count = stream.read(&mut chunk).await.unwrap_or_default();
+        assert!(count > 0, "{said}");
+        said += &String::from_utf8_lossy(&chunk[..count]);
+    }
+    let answer = post(&served, &enveloped(call(1, "echo", json!({ "text": "x" })))).await;
+    assert_eq!(text(&answer.messages()[0]), "x");
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::support::{Offered, PATIENCE, call, cancel, hello, is_error, request, text, watched};
+use crate::support::{
+    InMemory, Offered, PATIENCE, call, cancel, hello, is_error, request, server, text, watched,
+};
 
 #[tokio::test]
 async fn panic_message_is_not_sent() {
@@ -236,6 +238,24 @@ async fn end_of_input_answers_running_calls() {
         println!("ended {took:?} after its input, in {tool}");
         assert!(status.success() && took < Duration::from_secs(3), "{status} {took:?}");
     }
+}
+
+/// It blocks its thread, but not the server.
+#[tokio::test]
+async fn deaf_tool_does_not_keep_the_server() {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let deaf = oa_tools::tool("deaf", "Ignores its cancellation").build_blocking(move |_| {
+        let _ = released.lock().map(|released| released.recv());
+        Ok(json!("released"))
+    });
+    let mut server = InMemory::ready(server([deaf])).await;
+    server.send(&call(1, "deaf", json!({}))).await;
+    server.ask(&request(2, "ping", json!({}))).await;
+    server.close().await;
+    assert_eq!(server.next().await["id"], 1);
+    assert!(tokio::time::timeout(PATIENCE, server.serving).await.is_ok());
+    drop(release);
 }
 
 #[tokio::test]

@@ -1,0 +1,70 @@
+use std::thread;
+use std::time::Duration;
+
+use oa_mcp_data::{Offers, QuestionLimits};
+use oa_redact::Secrets;
+use rmcp::model::CustomRequest;
+
+use super::*;
+
+const ID: i64 = 7;
+
+fn link(outgoing: mpsc::Sender<Outgoing>) -> Link {
+    let questions = QuestionLimits { text_bytes: 1_000, schema_bytes: 1_000, tokens: 1 };
+    let setup = Setup {
+        limits: Limits::default(),
+        secrets: Arc::new(KnownSecrets::new(Secrets::new())),
+        on_log: None,
+        host: Host::new("s", "s", questions, Offers::default()),
+        begins_stateless: false,
+        ignored: Arc::default(),
+    };
+    Link::new(setup, outgoing, mpsc::unbounded_channel().0)
+}
+
+fn call(params: Value) -> Ticket {
+    Ticket::new(Call {
+        params,
+        reply: oneshot::channel().0,
+        cx: None,
+        questions: None,
+        beat: Arc::default(),
+        token: None,
+        written: Arc::default(),
+    })
+}
+
+fn request(ticket: &Ticket) -> TxJsonRpcMessage<RoleClient> {
+    let mut request = CustomRequest::new("tools/call", None);
+    request.extensions.insert(ticket.clone());
+    JsonRpcMessage::request(ClientRequest::CustomRequest(request), RequestId::Number(ID))
+}
+
+/// Large parameters take long to write. The call is dropped as soon as it counts as sent.
+#[test]
+fn cancellation_never_overtakes_its_request() {
+    let (outgoing, mut queue) = mpsc::channel(8);
+    let link = link(outgoing);
+    let ticket = call(json!({ "text": "x".repeat(4_000_000) }));
+    let message = request(&ticket);
+    thread::scope(|threads| {
+        threads.spawn(|| link.send(message));
+        while !link.lock().calls.contains_key(&ID) {
+            thread::sleep(Duration::from_micros(50));
+        }
+        link.give_up(ID, &ticket, "no longer wanted");
+    });
+    let kinds: Vec<_> = std::iter::from_fn(|| queue.try_recv().ok()).map(|out| out.of).collect();
+    assert_eq!(kinds, [Kind::Request(ID), Kind::Cancel(ID)]);
+}
+
+#[test]
+fn canceled_call_is_never_sent() {
+    let (outgoing, mut queue) = mpsc::channel(8);
+    let link = link(outgoing);
+    let ticket = call(json!({}));
+    let message = request(&ticket);
+    link.give_up(ID, &ticket, "no longer wanted");
+    assert!(link.send(message).is_ok());
+    assert!(queue.try_recv().is_err());
+}
