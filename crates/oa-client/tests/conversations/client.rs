@@ -1,6 +1,7 @@
 //! A conversation as its user sees it: the usual path, and every method of a client.
 
 use std::fmt::Write;
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -400,19 +401,25 @@ async fn a_missing_model_fails_at_the_first_send() {
     let options = AgentOptions::builder().model("any").build().unwrap();
     let mut client = Client::with_transport(options, server.clone()).unwrap();
     assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
-    // The test environment names no model.
-    if std::env::var_os("OPEN_AGENT_MODEL").is_none() {
-        let server = strict([Reply::text("Hello.")]);
-        let mut client = Client::with_transport(AgentOptions::default(), server).unwrap();
-        let error = client.send("Hi.").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.to_string().contains("OPEN_AGENT_MODEL"), "{error}");
-        assert!(client.history().is_empty());
-        client.set_model("any").unwrap();
-        assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
-        let mut client = Client::new(AgentOptions::default()).unwrap();
-        assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::Config);
+    if std::env::var_os("OPEN_AGENT_MODEL").is_some() {
+        // Once more in a process whose environment names no model.
+        let test = concat!(module_path!(), "::a_missing_model_fails_at_the_first_send");
+        let (_, test) = test.split_once("::").unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", test]).env_remove("OPEN_AGENT_MODEL").output().unwrap();
+        let output = String::from_utf8_lossy(&output.stdout);
+        return assert!(output.contains("test result: ok. 1 passed"), "{output}");
     }
+    let server = strict([Reply::text("Hello.")]);
+    let mut client = Client::with_transport(AgentOptions::default(), server).unwrap();
+    let error = client.send("Hi.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("OPEN_AGENT_MODEL"), "{error}");
+    assert!(client.history().is_empty());
+    client.set_model("any").unwrap();
+    assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
+    let mut client = Client::new(AgentOptions::default()).unwrap();
+    assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::Config);
 }
 
 #[test]

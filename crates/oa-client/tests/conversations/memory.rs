@@ -1,10 +1,12 @@
 //! Memory use of one answer, from its bytes to history, for any content that a server can send.
 
 use allocation_counter::measure;
+use insta::assert_snapshot;
 use oa_aggregate::ThinkTags;
 use oa_chat::{Limits, RetryConfig, ToolMode};
 use oa_client::{AgentOptions, Client};
 use oa_testkit::{Cut, MemoryServer, Reply, Script};
+use oa_types::ContentBlock;
 use serde_json::Value;
 
 /// The memory budget of these tests; other limits have their default proportion to it.
@@ -276,10 +278,14 @@ fn asked(
             if let Err(error) = client.send("Go.").await {
                 return format!("{:?}: {error}", error.kind());
             }
+            let (mut text, mut calls, mut broken) = (0, 0, 0);
             loop {
                 match client.receive().await {
+                    Ok(Some(ContentBlock::Text(block))) => text += block.text.len(),
+                    Ok(Some(ContentBlock::ToolUse(_))) => calls += 1,
+                    Ok(Some(ContentBlock::ToolUseError(_))) => broken += 1,
                     Ok(Some(_)) => {}
-                    Ok(None) => return format!("{} messages", client.history().len()),
+                    Ok(None) => return format!("{text} bytes, {calls} calls, {broken} broken"),
                     Err(error) => return format!("{:?}: {error}", error.kind()),
                 }
             }
@@ -291,7 +297,7 @@ fn asked(
 /// The peak is at most one and a half times the budget.
 #[test]
 fn answers_stay_within_memory_budget() {
-    let mut beyond = Vec::new();
+    let (mut beyond, mut outcomes) = (Vec::new(), Vec::new());
     for (name, body) in bodies() {
         let modes: [(
             &str,
@@ -310,17 +316,99 @@ fn answers_stay_within_memory_budget() {
                 continue;
             }
             let (held, ended) = asked(&body, set);
-            let times = held as f64 / BUDGET as f64;
-            println!(
-                "{name}, {mode}: {times:.2} times, {}",
-                ended.chars().take(90).collect::<String>()
-            );
+            println!("{name}, {mode}: {:.2} times", held as f64 / BUDGET as f64);
+            let ended: String = ended.chars().take(40).collect();
+            outcomes.push(format!("{name}, {mode}: {}", ended.trim_end()));
             if held > BUDGET as u64 * 3 / 2 + FIXED {
                 beyond.push(format!("{name}, {mode}: {held}"));
             }
         }
     }
     assert!(beyond.is_empty(), "{beyond:#?}");
+    // An answer that is rejected early takes little memory, so the outcomes count too.
+    assert_snapshot!(outcomes.join("\n"), @"
+    text, plain: Limit: the answer takes more memory than
+    text, lenient: Limit: the answer takes more memory than
+    text, tagged: Limit: the answer takes more memory than
+    text, react: Limit: the answer takes more memory than
+    text in small pieces, plain: 1068890 bytes, 0 calls, 0 broken
+    text in small pieces, lenient: 1068890 bytes, 0 calls, 0 broken
+    text in small pieces, tagged: Limit: the answer takes more memory than
+    text in small pieces, react: Limit: the answer takes more memory than
+    thinking, plain: Limit: the answer takes more memory than
+    escaped text, plain: 391680 bytes, 0 calls, 0 broken
+    escaped text, lenient: 391680 bytes, 0 calls, 0 broken
+    escaped text, tagged: Limit: the answer takes more memory than
+    escaped text, react: Limit: the answer takes more memory than
+    refusal, plain: Limit: the text of the answer is longer
+    words in turns, plain: Limit: the answer takes more memory than
+    parts, plain: Limit: the answer takes more memory than
+    arguments, plain: Limit: the answer takes more memory than
+    arguments, lenient: Limit: the answer takes more memory than
+    arguments, tagged: Limit: the answer takes more memory than
+    arguments, react: Limit: the answer takes more memory than
+    arguments of text, plain: Limit: the answer takes more memory than
+    arguments of text, lenient: Limit: the answer takes more memory than
+    arguments of text, tagged: Limit: the answer takes more memory than
+    arguments of text, react: Limit: the answer takes more memory than
+    broken arguments, plain: 0 bytes, 0 calls, 128 broken
+    broken arguments, lenient: 0 bytes, 0 calls, 128 broken
+    broken arguments, tagged: Limit: the answer takes more memory than
+    broken arguments, react: Limit: the answer takes more memory than
+    arguments in bytes, plain: 0 bytes, 0 calls, 1 broken
+    arguments in bytes, lenient: 0 bytes, 0 calls, 1 broken
+    arguments in bytes, tagged: 0 bytes, 0 calls, 1 broken
+    arguments in bytes, react: 0 bytes, 0 calls, 1 broken
+    arguments in a string, plain: Limit: the arguments of a tool call are
+    arguments in a string, lenient: Limit: the arguments of a tool call are
+    arguments in a string, tagged: Limit: the arguments of a tool call are
+    arguments in a string, react: Limit: the arguments of a tool call are
+    names, plain: Limit: the answer takes more memory than
+    ids, plain: Limit: the answer takes more memory than
+    members of calls, plain: Limit: the answer takes more memory than
+    members of messages, plain: Limit: the answer takes more memory than
+    details, plain: Limit: the answer takes more memory than
+    details in pieces, plain: 0 bytes, 0 calls, 0 broken
+    details of one number each, plain: Limit: the answer takes more memory than
+    opaque reasoning, plain: Limit: the text of the answer is longer
+    thinking of structure, plain: Limit: the answer takes more memory than
+    cumulative thinking, plain: 0 bytes, 0 calls, 0 broken
+    thinking again in words, plain: Limit: the answer takes more memory than
+    marked thoughts, plain: Limit: the text of the answer is longer
+    signed blocks, plain: Limit: an event is larger than the limit
+    blocks of thinking, plain: Limit: the answer takes more memory than
+    cumulative details, plain: 0 bytes, 0 calls, 0 broken
+    late names, plain: Limit: the answer takes more memory than
+    messages behind deltas, plain: Limit: the text of the answer is longer
+    errors of choices, plain: Limit: the answer takes more memory than
+    errors as a whole, plain: Api: the server reported an error: the s
+    errors by name, plain: Api: the server reported an error: the s
+    ids of answers, plain: Stream: the stream ended without an answ
+    choices, plain: Limit: the answer takes more memory than
+    probabilities, plain: 8 bytes, 0 calls, 0 broken
+    usage, plain: Stream: the stream ended without an answ
+    errors, plain: Api: the server reported an error: the s
+    finish reasons, plain: 8 bytes, 0 calls, 0 broken
+    unreadable events, plain: Stream: no part of the answer could be r
+    repeated members, plain: Limit: the answer takes more memory than
+    events with names, plain: 8 bytes, 0 calls, 0 broken
+    lines of data, plain: 1 bytes, 0 calls, 0 broken
+    comments, plain: 1 bytes, 0 calls, 0 broken
+    a document, plain: 80344 bytes, 0 calls, 0 broken
+    a document with a call, plain: 0 bytes, 0 calls, 1 broken
+    calls in text, plain: Limit: the answer takes more memory than
+    calls in text, lenient: Limit: the answer takes more memory than
+    calls in text, tagged: Limit: the answer takes more memory than
+    calls in text, react: Limit: the answer takes more memory than
+    calls of text in text, plain: Limit: the answer takes more memory than
+    calls of text in text, lenient: Limit: the answer takes more memory than
+    calls of text in text, tagged: Limit: the answer takes more memory than
+    calls of text in text, react: Limit: the answer takes more memory than
+    other calls in text, plain: Limit: an event is larger than the limit
+    other calls in text, lenient: Limit: an event is larger than the limit
+    other calls in text, tagged: Limit: an event is larger than the limit
+    other calls in text, react: Limit: an event is larger than the limit
+    ");
 }
 
 /// A regression: four calls of 4 MB took more than a gigabyte.
@@ -331,6 +419,6 @@ fn calls_of_many_numbers_have_bounded_memory() {
         (0..4).map(|number| format!("data: {}\n\n", call(number, "f", &numbers))).collect();
     let whole = format!("data: {}\n\n", call(4, "f", r#"{"b":1}"#));
     let (held, ended) = asked(&(calls + &whole), |options| options.limits(Limits::default()));
-    assert_eq!(ended, "2 messages");
+    assert_eq!(ended, "0 bytes, 1 calls, 4 broken");
     assert!(held < 3 * (32 << 20), "{held} bytes");
 }

@@ -11,6 +11,7 @@ use oa_types::{Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock}
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use suite::talk::cases;
 
 /// Returns a strict server with the rules of the real provider.
 fn strict(provider: Provider) -> Strict {
@@ -92,7 +93,7 @@ static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
 });
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn every_provider_accepts_every_history(exchanges in exchanges(), system in any::<bool>()) {

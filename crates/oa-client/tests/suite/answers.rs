@@ -14,6 +14,7 @@ use oa_types::{ContentBlock, Message};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
+use suite::talk::cases;
 
 fn strict(replies: impl IntoIterator<Item = Reply>) -> MemoryServer {
     MemoryServer::new(replies.into_iter().fold(Script::new().strict(), Script::reply))
@@ -219,7 +220,7 @@ async fn hooks_see_only_valid_structured_output() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(cases(150))]
 
     /// The strict server takes every request, and after each turn history has only answers that were kept.
     #[test]

@@ -14,6 +14,7 @@ use oa_types::{FinishReason, Message, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
+use suite::talk::cases;
 
 use crate::context::is_summary;
 use crate::steps::{CALLS, Ended, block_on, by_kind, call, line, requests, tools};
@@ -250,7 +251,7 @@ async fn by_steps(opening: &Opening) -> (Ended, Vec<String>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(cases(200))]
 
     /// The same requests, tools, events and history, whoever drives the turn: with plans, steered messages, external
     /// calls, shortened conversations, refused answers and conditions.

@@ -19,6 +19,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use suite::talk::cases;
 
 /// One call of each fate.
 pub(crate) const CALLS: [&str; 8] =
@@ -275,7 +276,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(cases(64))]
 
     /// The same requests, tools, events and history, whoever drives the turn.
     #[test]
