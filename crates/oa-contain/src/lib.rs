@@ -62,6 +62,7 @@ pub struct Panic(Option<String>);
 
 impl Panic {
     fn new(payload: Box<dyn Any + Send>) -> Self {
+        // A `String` for a formatted message, a `&str` for a literal, and anything for `panic_any`.
         let payload = match payload.downcast::<String>() {
             Ok(message) => return Self(Some(*message)),
             Err(payload) => payload,
@@ -118,7 +119,8 @@ impl<F: Future + ?Sized> Future for Contained<F> {
             Ok(Poll::Ready(output)) => Ok(output),
             Err(panic) => Err(panic),
         };
-        // The output stands, even if dropping the future panics.
+        // Dropped here rather than with the wrapper, so that what the future holds is free once it has ended.
+        // The output stands, even if dropping panics.
         discard(self.0.take());
         Poll::Ready(output)
     }

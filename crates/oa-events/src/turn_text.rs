@@ -3,7 +3,8 @@ use oa_types::ContentBlock;
 use crate::AgentEvent;
 
 /// Joins the text of a turn's answers as in [`Reply::text`](crate::Reply::text): with a blank line between two answers,
-/// unless the first ends or the second begins with white space. Answers that a hook refused are left out.
+/// unless the first ends with a space or the second begins with white space. A single line break at the end of the
+/// first is completed to a blank line. Answers that a hook refused are left out.
 ///
 /// [`apply`](Self::apply) collects the text from the events of a turn. [`before`](Self::before) returns the separator
 /// to write before each piece, so streamed text equals collected text for any split into pieces, except that a refused
@@ -50,6 +51,7 @@ impl TurnText {
 
     /// Appends the next piece to the text so far.
     pub fn push(&mut self, text: &mut String, piece: &str) {
+        // Recorded before the separator, which goes away with the answer.
         if self.begins {
             self.answer = (text.len(), self.last, self.breaks);
         }
@@ -72,6 +74,8 @@ impl TurnText {
             return "";
         }
         let is_apart = !self.begins || piece.starts_with(char::is_whitespace);
+        // `Done.` and `Next` get a blank line, `Done.\n` and `Next` one more line break, `Done. ` and `Next`
+        // nothing. Before the first text, `last` is `None` and nothing is added.
         let separator = match (self.breaks, self.last) {
             _ if is_apart => "",
             (0, Some(last)) if !last.is_whitespace() => "\n\n",
@@ -79,6 +83,7 @@ impl TurnText {
             _ => "",
         };
         self.begins = false;
+        // A piece of line breaks only adds to those before: the end of an answer may be split between pieces.
         let words = piece.trim_end_matches('\n');
         if let Some(last) = words.chars().next_back() {
             (self.last, self.breaks) = (Some(last), 0);
@@ -109,7 +114,7 @@ mod tests {
         text
     }
 
-    /// Unless the model separated them by white space of its own.
+    /// White space by which the model separates them is kept, and a single line break is completed.
     #[test]
     fn answers_are_separated_by_a_blank_line() {
         let cases = [

@@ -57,6 +57,7 @@ impl Hooks {
         F: Future<Output = ()> + Send,
     {
         let outcome = first_outcome(&self.pre_tool_use, event, &sleep).await;
+        // A panic is no error at this point only: the call does not run, and the model can go on without it.
         outcome.or_else(|error| match error.panic_message() {
             Some(message) => {
                 Ok(HookOutcome::Block { reason: format!("a hook panicked: {message}") })
@@ -162,6 +163,7 @@ where
     S: Fn(Duration) -> F + Sync,
     F: Future<Output = ()> + Send,
 {
+    // Hooks for other tools are left out first, so that the last one asked gets the event itself.
     let concerned = handlers.iter().filter(|handler| handler.concerns(event.tool()));
     let concerned: Vec<_> = concerned.collect();
     let Some((last, others)) = concerned.split_last() else { return Ok(HookOutcome::Allow) };

@@ -74,11 +74,13 @@ impl<E: HookEvent> Handler<E> {
         F: Future<Output = ()> + Send,
     {
         let answer = Contained::new((self.call)(event));
+        // When the time is up, `within` drops the hook's future; `Contained` catches a panic in its destructor.
         let answered = match self.timeout {
             Some(limit) => within(answer, sleep(limit)).await.ok_or(limit),
             None => Ok(answer.await),
         };
         match answered {
+            // From the outside in: in time, without a panic, without an error of its own.
             Ok(Ok(Ok(decision))) => {
                 Ok(decision.map_or(HookOutcome::Allow, HookDecision::into_outcome))
             }

@@ -30,6 +30,7 @@ impl Permissions {
     /// assert_eq!(inner.known("search", &json!({}), None), Some(Permission::Allow));
     /// ```
     pub fn within(mut self, outer: &Self, name: impl Into<String>) -> Self {
+        // Before the callback is inherited: an inherited one is no setting of the sub-agent's own.
         let decides = self.decide_about_calls();
         if !decides {
             (self.mode, self.rules) = (outer.mode, outer.rules.clone());
@@ -42,6 +43,8 @@ impl Permissions {
             self.asks_at_once |= outer.asks_at_once;
         }
         self.agents = outer.agents.iter().cloned().chain([name.into()]).collect();
+        // Kept whole rather than merged: what the outer agent denies must win over the rules and the mode
+        // here, while what it allows or asks about must not.
         self.outer = outer.can_forbid().then(|| Arc::new(outer.clone()));
         self
     }

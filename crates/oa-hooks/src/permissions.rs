@@ -218,12 +218,15 @@ impl Permissions {
     /// Decides without asking; `None` if the callback must be asked.
     #[must_use]
     pub fn known(&self, tool: &str, input: &Value, category: Option<&str>) -> Option<Permission> {
+        // Denials first, including those of outer agents: no rule, mode or callback here can lift them.
         if !self.offers(tool) {
             return Some(Permission::deny("this tool is not allowed"));
         }
         if let Some(reason) = self.forbids(tool, input, category) {
             return Some(Permission::deny(reason));
         }
+        // `None` covers rules that ask, the mode `Ask`, and calls of other categories under `AllowReads`.
+        // `Plan` does not get here: `forbids` denies every call.
         match (self.effect(tool, input, category), self.effective_mode()) {
             (Some(Effect::Allow), _) | (None, PermissionMode::AllowAll) => Some(Permission::Allow),
             (None, PermissionMode::AllowReads) if category == Some(CATEGORY_READ) => {
@@ -264,6 +267,7 @@ impl Permissions {
         let answer = Contained::new(callback(request.with_agents(&self.agents)));
         let answered = match &self.timeout {
             None => answer.await,
+            // The callback's future is dropped when the time is up, so a late answer has no effect.
             Some((limit, unanswered)) => match within(answer, sleep(*limit)).await {
                 Some(answered) => answered,
                 None => return unanswered.clone(),
@@ -287,6 +291,7 @@ impl Permissions {
     /// Returns the default for calls that no rule matches, including the implied one.
     #[must_use]
     pub fn effective_mode(&self) -> PermissionMode {
+        // A program that sets a callback wants to be asked; without one, nobody could answer.
         let unsaid =
             if self.callback.is_some() { PermissionMode::Ask } else { PermissionMode::AllowAll };
         self.mode.unwrap_or(unsaid)

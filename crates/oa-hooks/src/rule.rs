@@ -4,7 +4,7 @@ use std::sync::Arc;
 use oa_contain::contain;
 use serde_json::Value;
 
-/// The effect of a rule. The strictest of all matching rules applies.
+/// The effect of a rule. The strictest of all matching rules applies: variants are in order of strictness.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Effect {
     Allow,
@@ -118,6 +118,7 @@ impl ToolRule {
             return None;
         }
         let fits = self.when.as_ref().is_none_or(|condition| {
+            // A panic counts as the safer answer for this effect: the rule denies or asks, but never allows.
             contain(|| condition(input)).unwrap_or(self.effect != Effect::Allow)
         });
         fits.then_some(self.effect)

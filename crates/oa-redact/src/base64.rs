@@ -23,6 +23,8 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    // `held` counts the low bits of `bits` that are not written yet: at most 12. Older bits stay above them,
+    // are masked by `& 255`, and leave at the top of the shift. Bits that remain at the end are ignored.
     let (mut bits, mut held) = (0_u32, 0);
     for digit in digits.bytes() {
         let value = DIGITS.iter().position(|known| *known == digit)?;
@@ -40,6 +42,8 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
 /// neighboring bytes.
 pub(crate) fn inside(bytes: &[u8], shift: usize) -> String {
     let all = [&[0; 2][..shift], bytes].concat();
+    // A digit is 6 bits. With `shift` 1, digit 1 still holds 2 bits of the byte before, so the first safe
+    // digit is 2. At the end, a digit that is filled up with bits of the next byte is left out.
     let (first, end) = ((shift * 8).div_ceil(6), all.len() * 8 / 6);
     encode(&all)[first..end.max(first)].to_owned()
 }

@@ -30,6 +30,7 @@ impl Escape {
         if matches!(text.first()?, b' '..=b'~' | b'\t' | b'\n' | b'\r') {
             return None;
         }
+        // The cut may split a character; `valid` ends before it.
         let begin = &text[..text.len().min(LONGEST_HIDDEN)];
         let begin = begin.utf8_chunks().next()?.valid();
         let length = hidden(begin);
@@ -71,10 +72,12 @@ fn json(text: &[u8]) -> Option<Escape> {
             if let Some(c) = char::from_u32(high) {
                 return Some(Escape::of(6, c));
             }
+            // Only surrogates get here: a high one needs a low one behind it, and a low one cannot be first.
             let low = unit(6).filter(|low| high < 0xDC00 && (0xDC00..0xE000).contains(low))?;
             let c = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))?;
             return Some(Escape::of(12, c));
         }
+        // Not JSON: `\x2d` is how Python and JavaScript print strings.
         b'x' => return Some(Escape::of(4, char::from_u32(hex(text.get(2..4)?)?)?)),
         b'n' => '\n',
         b'r' => '\r',
@@ -95,6 +98,8 @@ fn html(text: &[u8]) -> Option<Escape> {
         [b'x' | b'X', digits @ ..] => (digits, 16),
         digits => (digits, 10),
     };
+    // Digits end at the first other byte. `checked_mul` fails for numbers beyond `u32`, and `from_u32` for
+    // those beyond Unicode, so that `&#99999999999;` is no escape.
     let value = |byte: &u8| char::from(*byte).to_digit(radix);
     let values = digits.iter().take(LONGEST).map_while(value);
     let add = |sum: u32, digit| sum.checked_mul(radix)?.checked_add(digit);

@@ -145,6 +145,8 @@ impl Secret {
     /// Finds the secret, and its prefix where the text was cut off within it.
     fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
+        // A secret begins with its first byte or with an escape of it. The search goes on behind that byte,
+        // even after a match: overlapping matches are merged by `Secrets::spans`.
         let begins = |byte: &u8| *byte == self.text[0] || b"%\\&".contains(byte);
         let is_escaped = |rest: &[u8]| {
             Escape::read(rest).is_some_and(|escape| escape.bytes().first() == self.text.first())
@@ -178,12 +180,15 @@ impl Secret {
             if wanted.is_empty() {
                 return Some(end);
             }
+            // Only a text that ends here is masked after a prefix. A whole match, which is longer, still
+            // takes precedence, so the search goes on.
             if matched >= self.telling {
                 cut_prefix = cut_prefix.max(cut_after(bytes, end));
             }
             if rest.first() == wanted.first() {
                 ways.push((matched + 1, end + 1));
             }
+            // Before the first byte, invisible characters are not part of the secret.
             let invisible = Escape::invisible(rest).filter(|_| matched > 0);
             for escape in [Escape::read(rest), invisible].into_iter().flatten() {
                 if wanted.starts_with(escape.bytes()) {
@@ -216,6 +221,8 @@ fn is_cut(rest: &[u8]) -> bool {
 /// Returns the whole base64 text around a part of it.
 fn widened(bytes: &[u8], part: Range<usize>) -> Range<usize> {
     let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
+    // The digits at both ends also hold bits of the secret, and those beyond are of the same credentials, as
+    // in `user:key`.
     let before = bytes[..part.start].iter().rev().take_while(is_digit).count();
     let behind = bytes[part.end..].iter().take_while(is_digit).count();
     part.start - before..part.end + behind

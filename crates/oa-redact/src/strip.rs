@@ -26,6 +26,7 @@ pub fn strip_invisible(text: &str) -> Cow<'_, str> {
             shown.get_or_insert_with(|| text[..at].to_owned());
             at += hidden;
         } else {
+            // Nothing is copied before the first hidden character.
             shown.iter_mut().for_each(|shown| shown.push(c));
             at += c.len_utf8();
         }
@@ -41,6 +42,7 @@ pub(crate) fn hidden(text: &str) -> usize {
         '\u{1b}' => {
             let rest = &text[1..];
             1 + rest.chars().next().map_or(0, |kind| match kind {
+                // ECMA-48: CSI, OSC, DCS, SOS, PM and APC, which all go up to an end of their own.
                 '[' | ']' | 'P' | 'X' | '^' | '_' => 1 + sequence(kind, &rest[1..]),
                 // `ESC c` resets the terminal, `ESC ( 0` selects a character set.
                 ' '..='/' => {
@@ -69,6 +71,9 @@ pub(crate) const LONGEST_HIDDEN: usize = 4 * LONGEST + 8;
 /// introducer it is plain text.
 fn sequence(kind: char, text: &str) -> usize {
     if kind == '[' {
+        // Parameter and intermediate bytes are 0x20 to 0x3f. The first other byte must be a final byte: a
+        // sequence that breaks off, as in `ESC [ 3 \u{e4}`, is text. A final byte is ASCII, so the sequence
+        // ends at a character boundary.
         let end = text.bytes().take(LONGEST).position(|byte| !matches!(byte, b' '..=b'?'));
         return end
             .filter(|&end| matches!(text.as_bytes()[end], b'@'..=b'~'))

@@ -43,12 +43,14 @@ impl<'a> Views<'a> {
         mut find: impl FnMut(&[u8]) -> Vec<Range<usize>>,
     ) -> Vec<Range<usize>> {
         let mut spans = find(self.text.as_bytes());
+        // A match at depth 2 is mapped to the text of depth 1, and from there to the original.
         for depth in 0..self.undone.len() {
             let views = &self.undone[..=depth];
             for span in find(&views[depth].bytes) {
                 spans.push(views.iter().rev().fold(span, |span, view| view.source(&span)));
             }
         }
+        // Masking slices the text at these ends, which must not panic whatever `find` returns.
         for span in &mut spans {
             while !self.text.is_char_boundary(span.start) {
                 span.start -= 1;
@@ -82,6 +84,8 @@ impl View {
 
     /// Returns the part of the source that a nonempty part of the view comes from.
     fn source(&self, span: &Range<usize>) -> Range<usize> {
+        // `a%2Db` has the view `a-b` with one escape, source 1..4 and bytes 1..2. Byte 0 precedes it and is
+        // where it was; byte 1 comes from all of 1..4; byte 2 is one byte behind the escape, at 4.
         let place = |at: usize| {
             let next = self.escapes.partition_point(|escape| escape.bytes.start <= at);
             match self.escapes[..next].last() {

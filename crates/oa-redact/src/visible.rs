@@ -68,6 +68,7 @@ fn is_within(c: char, ranges: &[(char, char)]) -> bool {
 /// Returns true for a code point reserved for internal use: text does not contain it, and terminals show it in
 /// different ways or not at all.
 fn is_noncharacter(c: char) -> bool {
+    // The last two code points of each of the 17 planes end in FFFE and FFFF.
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 

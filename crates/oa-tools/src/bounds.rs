@@ -36,6 +36,7 @@ fn range(schema: &Map<String, Value>, value: &Number) -> Option<String> {
         Ordering::Equal => matches!(words, "at least" | "at most"),
         Ordering::Greater => matches!(words, "at least" | "more than"),
     };
+    // Two bounds leave room only if each satisfies the other: `minimum` 5 and `exclusiveMaximum` 5 do not.
     for (least_words, least) in lower {
         for (most_words, most) in upper {
             if let (Some(least), Some(most)) = (least, most)
@@ -73,6 +74,7 @@ fn lengths(
     {
         return None;
     }
+    // Counted only if there is a bound, because counting characters reads the whole text.
     let length = length() as u64;
     let (words, limit) = match (least, most) {
         (Some(least), _) if length < least => ("at least", least),

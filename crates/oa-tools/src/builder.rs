@@ -256,6 +256,7 @@ impl ToolBuilder {
         let schema = Value::Object(parameters.schema);
         for (name, default) in &parameters.defaults {
             let parameter = &schema["properties"][name];
+            // `null` is a default for any type: the handler gets it for an omitted parameter.
             if let Err(error) = check_arguments(parameter, default.clone())
                 && !default.is_null()
             {

@@ -48,6 +48,7 @@ impl Cancel {
     #[must_use]
     pub fn child(&self) -> Self {
         let mut listeners = self.0.lock();
+        // Under the lock, where `cancel` sets the flag: a child is triggered by `cancel` or here.
         if self.is_cancelled() {
             return Self(Arc::new(Node::new(None, true)));
         }
@@ -59,11 +60,13 @@ impl Cancel {
 
     /// Triggers the signal and all its children. Repeated calls have no effect.
     pub fn cancel(&self) {
+        // A list rather than recursion, because chains of children may be long. One lock is held at a time.
         let mut open = vec![Arc::clone(&self.0)];
         while let Some(node) = open.pop() {
             // Wakers may run and drop arbitrary code, so never call them under the lock.
             let listeners = {
                 let mut listeners = node.lock();
+                // This also resets `next_key`, but no key is given twice: nobody registers once the flag is set.
                 node.is_cancelled.store(true, Ordering::Release);
                 mem::take(&mut *listeners)
             };
@@ -115,6 +118,7 @@ impl Future for Cancelled {
         if self.node.is_cancelled.load(Ordering::Acquire) {
             return Poll::Ready(());
         }
+        // Cloned before and dropped after the lock, like every waker here: both may run foreign code.
         let waker = cx.waker().clone();
         let this = &mut *self;
         let mut listeners = this.node.lock();
@@ -183,6 +187,7 @@ impl Drop for Node {
         let mut parent = self.parent.take();
         while let Some((node, key)) = parent {
             node.lock().children.remove(&key);
+            // If several threads drop the last children at once, exactly one gets the parent.
             parent = Arc::into_inner(node).and_then(|mut node| node.parent.take());
         }
     }

@@ -123,6 +123,7 @@ impl Inner {
         if let Some(validator) = &self.validator {
             validator.validate(&input)?;
         }
+        // `null` in place of all arguments is an object by now, so hidden defaults apply to it as well.
         let mut has_filled = false;
         if let Some(members) = input.as_object_mut() {
             for (name, default) in &self.defaults {
@@ -174,6 +175,7 @@ impl Tool for FnTool {
             let mut is_settled = !has_filled;
             if has_filled {
                 let (next, has_filled_again) = self.0.complete(input.clone())?;
+                // A hidden `null` may be dropped by the schema and filled in again: a write without a change.
                 is_settled = next == input;
                 (input, has_filled) = (next, has_filled_again);
             }

@@ -49,6 +49,8 @@ impl Inner {
     /// Adds the names that are missing from the index.
     fn index(&mut self) {
         if self.names.len() > Self::FEW {
+            // The index is empty, or covers the first names without a gap: names are only appended, and a
+            // removal clears it.
             let missing = self.names.iter().cloned().enumerate().skip(self.places.len());
             self.places.extend(missing.map(|(place, name)| (name, place)));
         }
@@ -110,6 +112,7 @@ impl Registry {
         let inner = Arc::make_mut(&mut self.0);
         inner.names.remove(place);
         let removed = inner.tools.remove(place);
+        // The places behind the removed one have changed.
         inner.places.clear();
         inner.index();
         Some(removed)

@@ -102,6 +102,7 @@ impl Parameters {
             _ => None,
         };
         let (required, optional) = (flag("required"), flag("optional"));
+        // Not `remove`, which moves the last member into the gap: members keep their order.
         let default = schema.shift_remove("default");
         let is_required = match required {
             Some(required) => required,
@@ -155,6 +156,8 @@ impl Parameters {
 
 /// Returns true if an object is a JSON Schema rather than a shorthand.
 fn is_schema(given: &Map<String, Value>) -> bool {
+    // A parameter may be called like a keyword, so the value decides: `{"properties": {"q": ..}}` is a
+    // schema, and `{"properties": "string"}` or `{"type": "string"}` is a shorthand with one parameter.
     let names_object = |of: &Value| match of {
         Value::Array(types) => types.iter().any(|of| of == "object"),
         of => of == "object",

@@ -78,6 +78,7 @@ impl SourcedTools {
         }
         for tool in self.source.tools() {
             let name = tool.name().to_owned();
+            // Only names that were added here are removed the next time.
             if registry.add_shared(tool).is_ok() {
                 self.names.push(name);
             }

@@ -55,6 +55,8 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let keywords = schema.as_object()?;
     let mut strict = Map::new();
+    // The other keywords beside a reference are dropped, which only allows more: arguments are checked
+    // against the original schema.
     if let Some(to) = keywords.get("$ref") {
         strict.insert("$ref".to_owned(), to.clone());
         if let Some(definitions) = keywords.get("$defs") {
@@ -97,6 +99,7 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
     if is_of(keywords, "object") {
         close(keywords, &mut strict, depth)?;
     }
+    // A list of any JSON.
     if is_of(keywords, "array") && !keywords.contains_key("items") {
         return None;
     }
@@ -141,6 +144,7 @@ fn close(
 /// Makes an optional member nullable.
 fn or_null(mut schema: Value) -> Value {
     let null = json!({ "type": "null" });
+    // `null` as a second type is not enough beside `enum` or `const`, which would still exclude it.
     let is_simple = schema.get("enum").is_none() && schema.get("const").is_none();
     match schema.get_mut("type") {
         Some(Value::Array(types)) if types.iter().any(|of| of == "null") => schema,

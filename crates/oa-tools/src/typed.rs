@@ -99,6 +99,7 @@ fn read<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {
 }
 
 fn reads<T: DeserializeOwned>(args: &Value) -> Result<(), ArgumentError> {
+    // From a reference: the value is only read here, and read again by the handler, which consumes it.
     match T::deserialize(args) {
         Ok(_) => Ok(()),
         Err(error) => Err(ArgumentError::new(error.to_string())),

@@ -48,6 +48,7 @@ impl SchemaValidator {
     }
 
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        // Offline: a schema of an MCP server must not make this program read files or fetch addresses.
         let validator = jsonschema::options().should_validate_formats(true).offline().build(schema);
         validator
             .map(|validator| Self(Arc::new(validator)))
@@ -73,6 +74,7 @@ impl fmt::Debug for SchemaValidator {
 
 fn problem_of(error: &ValidationError<'_>) -> ArgumentProblem {
     let found = found(error.instance());
+    // The library quotes values in full; `found` has an excerpt.
     let mut message = error.masked_with(found).to_string();
     if let Some((end, _)) = message.char_indices().nth(LENGTH) {
         message.truncate(end);
