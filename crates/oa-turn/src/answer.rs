@@ -92,6 +92,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
     let mut malformed = Vec::new();
     let mut pieces = VecDeque::new();
     let mut kept: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
+    // One id for each call in history, so the length is the index of the next call.
     let mut ids: Vec<String> = Vec::new();
     for block in blocks {
         match block {

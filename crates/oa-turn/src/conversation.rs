@@ -61,6 +61,9 @@ impl Conversation {
     }
 
     fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
+        // The common start and the common end keep their revisions. In between, a message takes the revision
+        // of the first equal one among the old messages that are left. For example:
+        //     old: a1 b2 c3 d4 e5    new: a c x e    revisions: 1 3 6 5
         let same = |(old, new): &(&Message, &Message)| old == new;
         let start = self.messages.iter().zip(&messages).take_while(same).count();
         let (old, new) = (&self.messages[start..], &messages[start..]);
@@ -70,8 +73,11 @@ impl Conversation {
         for message in &new[..new.len() - end] {
             match old.iter().take(reach).position(|old| old == message) {
                 Some(place) => {
+                    // The index of `old[0]` among all old messages.
                     let gone = self.messages.len() - end - old.len();
                     revisions.push(self.revisions[gone + place]);
+                    // What was passed over cannot match later, so the order stays and no revision is used
+                    // twice.
                     old = &old[place + 1..];
                 }
                 None => {
@@ -113,6 +119,7 @@ impl Conversation {
     }
 
     fn revision(&mut self) -> u64 {
+        // This cannot overflow: `check` rejects a snapshot in which half of all numbers are used.
         self.next_revision += 1;
         self.next_revision
     }

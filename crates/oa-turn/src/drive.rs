@@ -266,6 +266,7 @@ pub async fn drive<P: Perform>(
         let outcome = outcome.map_err(DriveError::Perform)?;
         let has_calls = matches!(outcome, StepOutcome::Ask(AskOutcome::Answered { .. }));
         turn.take(outcome).map_err(DriveError::Failed)?;
+        // No await before all inputs are prepared, so a `drive` that is dropped leaves all of them prepared.
         if has_calls {
             for place in 0..turn.calls().len() {
                 let (input, fit) = perform.prepare(&turn.calls()[place].block);

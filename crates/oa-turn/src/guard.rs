@@ -39,6 +39,8 @@ impl Guard {
         let is_same = |counted: &CountedResult| {
             counted.name == name && counted.input == *input && counted.result == *result
         };
+        // A result counts once for each call, within a round and across rounds. It moves from `before` to
+        // `now`, and what is left in `before` is dropped when the next round begins.
         if let Some(counted) = now.iter_mut().find(|counted| is_same(counted)) {
             counted.count = counted.count.saturating_add(1);
             return counted.count;

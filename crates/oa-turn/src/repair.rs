@@ -41,6 +41,7 @@ pub fn repair(messages: Vec<Message>) -> Vec<Message> {
 
 /// Returns true if repair would change nothing but ids.
 pub(crate) fn is_valid(messages: &[Message]) -> bool {
+    // The model may use an id again in a later answer, and history keeps it, so ids are not compared.
     answered(sorted(messages.to_vec())) == messages
 }
 
@@ -168,6 +169,7 @@ fn make_ids_unique(paired: &mut [Message]) {
     }
     let mut seen: HashSet<String> = HashSet::new();
     let mut numbers: HashMap<String, usize> = HashMap::new();
+    // Backwards, so that the last one keeps its id: the calls a, b, a become a_2, b, a.
     for place in (0..paired.len()).rev() {
         let (message, results) = match paired[place..].split_first_mut() {
             Some((message, results)) if message.role == MessageRole::Assistant => {
@@ -179,6 +181,7 @@ fn make_ids_unique(paired: &mut [Message]) {
             ContentBlock::ToolUse(call) => Some(call),
             _ => None,
         });
+        // `answered` has put the results after their calls in the same order, so they pair by position.
         for (call, result) in calls.zip(results) {
             if seen.insert(call.id.clone()) {
                 continue;

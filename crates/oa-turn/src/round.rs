@@ -60,6 +60,7 @@ impl Round {
             let calls = calls.iter().enumerate().filter(move |(_, call)| is(call));
             calls.map(|(place, _)| place)
         };
+        // The order of completion is not in history, so results are reviewed in call order.
         let shown_before = places(Call::is_answered).collect();
         let reviews = places(Call::awaits_review).collect();
         Self { calls, number, results_at, reviews, shown_before, ..Self::default() }
@@ -108,6 +109,7 @@ impl Round {
         let CallState::Answered { content: old, outcome, reviewed } = state else { return };
         *reviewed = true;
         let images = images.filter(|images| images != shown);
+        // An unchanged result keeps its message and thereby its revision, so that requests reuse its bytes.
         if *old != content || images.is_some() {
             old.clone_from(&content);
             *shown = images.unwrap_or_else(|| mem::take(shown));
@@ -118,6 +120,8 @@ impl Round {
 
     /// Records the results of refused calls once all calls are decided.
     pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
+        // Until then, history ends with the open calls, and another process can `resume` it and decide on all
+        // of them.
         if self.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) {
             return;
         }
@@ -193,6 +197,7 @@ impl Round {
 
     /// Returns the next result that awaits review, and marks it as handed out.
     pub(crate) fn next_review(&mut self) -> Option<usize> {
+        // A call may be queued twice: `take_back` puts one back that `record` has queued already.
         while let Some(call) = self.reviews.pop_front() {
             if self.calls.get(call).is_some_and(Call::awaits_review) {
                 self.handed = Some(call);
@@ -247,6 +252,8 @@ impl Round {
     /// Shows results in call order, up to the first that is not final.
     pub(crate) fn show_results(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(call) = self.calls.get(self.results_shown) {
+            // `results_shown` counts calls, so a call that was shown in an earlier conversation is passed
+            // over.
             if !self.shown_before.contains(&self.results_shown) {
                 if !call.is_answered() || call.awaits_review() {
                     return;
@@ -305,6 +312,7 @@ impl Round {
         {
             return Err("the call that was handed out is already decided");
         }
+        // As `place_of` assumes: one message for each answered call, in call order.
         let answered: Vec<&Call> = calls.iter().filter(|call| call.is_answered()).collect();
         let results = history.get(*results_at..).and_then(|rest| rest.get(..answered.len()));
         let Some(results) = results else { return Err("results are missing") };
@@ -325,6 +333,9 @@ impl Round {
     }
 
     fn place_of(&self, call: usize) -> usize {
+        // Only answered calls have a message, in call order. With `a` and `c` of three calls answered:
+        //     history: .. answer, result of a, result of c
+        //     place of b: results_at + 1, between the two
         self.results_at + self.calls[..call].iter().filter(|call| call.is_answered()).count()
     }
 }

@@ -18,6 +18,7 @@ impl SharedBudget {
 
     /// Records what a sub-agent has spent, here and in all outer budgets.
     pub fn charge(&self, spent: Spent) {
+        // Each lock is released before the next is taken, so nested budgets cannot deadlock.
         locked(&self.ledger).charge(spent);
         if let Some(outer) = &self.outer {
             outer.charge(spent);
@@ -62,6 +63,7 @@ impl OuterBudget {
     /// Reports the total that the sub-agent has spent, and returns what it has left. `below` is the part that its own
     /// sub-agents have spent since the last report; they have already reported it to all outer budgets.
     pub fn report(&self, now: Spent, below: Spent) -> BudgetLeft {
+        // Locked until the charge is made: two reports at once would both charge the same difference.
         let mut reported = locked(&self.reported);
         let known = reported.plus(below);
         self.shared.charge(now.since(known));

@@ -140,6 +140,7 @@ impl Turn {
         self.failure = None;
         let Answer { blocks, finish_reason, extra, tokens, context_tokens, cost } = answer;
         self.spend(Spent::new(0, tokens, cost));
+        // Read before `recorded`, which drops calls without a name.
         let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
@@ -148,6 +149,7 @@ impl Turn {
         if self.options.final_text_only {
             self.final_text = message.text().into();
         }
+        // The index of the answer; the length of history if it is blank and not recorded.
         let place = self.history().len();
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
@@ -164,6 +166,7 @@ impl Turn {
             let outcome = Outcome::Malformed;
             self.round.calls[place].state = CallState::Refused { content, outcome };
         }
+        // Before anything is shown: in manual mode a refused call is shown as an error, not as a call.
         self.refuse_tools_not_offered();
         if self.options.mode == Mode::Auto || self.round.calls.is_empty() {
             self.round.show_calls(&mut self.out);
@@ -172,8 +175,10 @@ impl Turn {
         }
         self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
+            // After a limit, this was the answer without tools, and the limit is the reason for the end.
             let reason = self.progress.last.take().map_or(finish_reason, |last| last.reason);
             self.end_answered(reason, place);
+            // After `end_answered`, because `correct` continues only a turn that is about to end.
             if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
                 self.tell_lost_call(&error);
             }
@@ -188,6 +193,7 @@ impl Turn {
 
     /// Records the decision on a call, after [`Action::Decide`].
     pub fn decide(&mut self, call: usize, decision: Decision) {
+        // A late decision, such as one on a call that the caller has answered, changes nothing.
         if self.round.handed != Some(call) || !self.round.calls[call].is_undecided() {
             return;
         }
@@ -201,6 +207,7 @@ impl Turn {
                 let outcome = Outcome::Blocked;
                 self.round.calls[call].state = CallState::Refused { content, outcome };
             }
+            // The caller runs the calls, so it also decides when.
             Decision::Ask(input) | Decision::Wait(input) if self.options.mode == Mode::Manual => {
                 let call = &mut self.round.calls[call];
                 (call.input, call.state) = (input, CallState::Allowed);
@@ -267,8 +274,10 @@ impl Turn {
             return;
         }
         self.round.handed = None;
+        // The note of the repeat guard becomes part of the result, for history and for the caller.
         let content = self.guarded(call, content, images.as_deref());
         self.round.reviewed(&mut self.conversation, call, content, images);
+        // In other phases, these are the caller's own results or those of a turn that is over.
         if matches!(self.phase, Phase::Calling { .. }) {
             self.round.show_results(&mut self.out);
         }
@@ -318,6 +327,7 @@ impl Turn {
         }
         self.record(call, content, images, outcome);
         self.round.record_refused(&mut self.conversation);
+        // `continue_when_answered` asked for this before the turn ended.
         if self.phase == (Phase::Idle { rest: Rest::Results }) && !self.round.has_open() {
             self.begin(None);
         }
@@ -327,6 +337,9 @@ impl Turn {
     /// Returns the next action. Each action is returned once. `None` means that the outcome of an earlier action is
     /// needed first, or that no turn is in progress.
     pub fn next_action(&mut self) -> Option<Action> {
+        // Blocks to show come first, so the caller sees them before the action that follows. A call that was
+        // handed out holds up everything else. Then the phase returns its action once (`handed`, `sent`,
+        // `started` remember that), or the next phase begins and the loop goes on.
         loop {
             if let Some(block) = self.out.pop_front() {
                 return Some(Action::Show { block });
@@ -334,6 +347,7 @@ impl Turn {
             if self.round.handed.is_some() {
                 return None;
             }
+            // Here, not where the turn ends: a message may be steered in after the last answer.
             if self.goes_on_with_steered() {
                 continue;
             }
@@ -377,8 +391,11 @@ impl Turn {
                 }
                 Phase::Requesting { sent, .. } => {
                     *sent = true;
+                    // An overflow takes its step back, but not its request, so `requests` numbers each
+                    // request differently.
                     self.progress.budget.steps = self.progress.budget.steps.saturating_add(1);
                     self.requests = self.requests.saturating_add(1);
+                    // After a limit, `asked` makes this the only further request.
                     let last = self.progress.last.as_mut().map(|last| last.asked = true);
                     return Some(Action::Request { tools: last.is_none() });
                 }
@@ -390,6 +407,8 @@ impl Turn {
                     self.request(prompt);
                 }
                 Phase::Calling { started, continues, reason } => {
+                    // Every call is decided before any runs: one that waits for permission may end the turn,
+                    // and no other may be running then.
                     if let Some(call) = self.round.next_undecided() {
                         return Some(Action::Decide { call });
                     }
@@ -407,6 +426,7 @@ impl Turn {
                     } else if self.round.has_waiting() {
                         self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
+                        // External calls count against the limit, although the driver does not run them.
                         let open = self.round.open().len() as u32;
                         self.spend(Spent::new(open, 0, Cost::ZERO));
                         let calls = self.round.to_run();
@@ -425,43 +445,6 @@ impl Turn {
                         self.end_round();
                     }
                 }
-            }
-        }
-    }
-
-    /// Returns the first action that was handed out and whose outcome has not been reported. Use it after
-    /// [restoring](Self::restore) a turn or abandoning a step. It does not change the state.
-    ///
-    /// Calls of an [`Action::Run`] that was handed out in another process may have run there.
-    #[must_use]
-    pub fn pending_action(&self) -> Option<Action> {
-        if let Some(call) = self.round.handed {
-            let is_undecided = self.round.calls[call].is_undecided();
-            return Some(if is_undecided {
-                Action::Decide { call }
-            } else {
-                Action::Review { call }
-            });
-        }
-        match &self.phase {
-            Phase::Requesting { sent: true, .. } => {
-                Some(Action::Request { tools: self.progress.last.is_none() })
-            }
-            Phase::Prompting { prompt, handed: true, .. } => {
-                Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
-            }
-            Phase::Steering { handed: true, .. } => self.steered_action(),
-            &Phase::Shortening { handed: true, is_overflow, .. } => {
-                Some(Action::Shorten { is_overflow })
-            }
-            Phase::Checking { handed: true } => Some(Action::CheckStop { step: self.steps() }),
-            Phase::Planning { handed: true, .. } => {
-                Some(Action::Plan { step: self.next_step_number() })
-            }
-            Phase::Answered { handed: true, .. } => Some(Action::ReviewAnswer),
-            _ => {
-                let calls = self.running();
-                (!calls.is_empty()).then_some(Action::Run { calls })
             }
         }
     }
@@ -509,20 +492,12 @@ impl Turn {
         !self.options.final_text_only
     }
 
-    /// Returns the calls that were handed out to run and have not ended.
-    fn running(&self) -> Vec<usize> {
-        match self.phase {
-            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
-                self.round.to_run()
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// Begins a request: the step before it may end the turn, then steered messages enter, and the conversation may be
     /// shortened and the request planned.
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
+        // After the check, `take_stop` comes back here with `None`. No prompt is lost: `begin` marks the
+        // round before a prompt as checked, so a check never stands between a prompt and its request.
         if self.is_used_up_by_others() || self.begins_check() {
             return;
         }
@@ -551,6 +526,7 @@ impl Turn {
         self.phase = Phase::Continuing { prompt };
         // The calls before a prompt do not belong to a step of this turn.
         self.round.is_checked |= prompt.is_some();
+        // Budgets start anew, also when a turn is continued. What is shared with other turns stays.
         self.progress = self.progress.next(prompt.is_some());
         self.note_prompt();
     }
@@ -563,6 +539,7 @@ impl Turn {
             if !self.is_output_tool(&call_made.block.name) {
                 return Some(call);
             }
+            // Results of the output tool are not reviewed: their own content marks them as final.
             let content = call_made.content().cloned().unwrap_or_default();
             self.review(call, content);
         }
@@ -572,6 +549,7 @@ impl Turn {
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
+        // `put_inline` adds its text at this index, or nothing if the text is empty.
         let place = self.history().len();
         if self.put_inline() {
             // The turn ends with this text anyway.

@@ -37,6 +37,7 @@ impl Turn {
         if self.progress.retries >= self.options.max_answer_retries || self.exhausted().is_some() {
             return false;
         }
+        // `answer` has taken the limit. With it back, the next request has no tools, and the turn ends for it.
         if ended.is_limit() {
             self.progress.last = Some(Last { reason: ended, asked: true });
         }
@@ -135,6 +136,7 @@ impl Turn {
 
     /// Removes the refused answers and the replies to them.
     pub(super) fn forget_refused(&mut self) {
+        // From the last to the first, because a removal moves only the messages after it.
         while let Some(refused) = self.refused.pop() {
             self.remove(refused);
         }

@@ -37,6 +37,7 @@ impl Turn {
             match prepare(&call.block.name, mem::take(&mut call.input)) {
                 Ok(input) => (call.input, call.fit) = (input, Fit::Fits),
                 Err(reason) => {
+                    // `prepare` has consumed the input; the model's own takes its place.
                     (call.input, call.fit) = (call.block.input.clone(), Fit::Unfit(reason));
                 }
             }
@@ -105,6 +106,12 @@ impl Turn {
     pub fn resume(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         self.must_be_idle()?;
         let messages = sorted(messages);
+        // `paired` answers every call. So the results at the end are noted before, and those that `paired`
+        // has added are dropped after it: their calls stay open. The ids remain right, because the last call
+        // with an id keeps it. For example, with the calls a and b in the last answer:
+        //     given: answer, result of b
+        //     paired: answer, "unknown" for a, result of b
+        //     resumed: answer, result of b; a is open, and b awaits review
         let answered: Vec<String> = last_results(&messages).map(|id| id.to_owned()).collect();
         let mut messages = paired(messages);
         let is_result = |message: &Message| message.role == MessageRole::Tool;
@@ -144,6 +151,7 @@ impl Turn {
             .collect();
         let is_waiting = calls.iter().any(Call::is_waiting);
         self.conversation.set(messages);
+        // These calls are not those of the answer before, so their keys must differ.
         self.answers = self.answers.saturating_add(1);
         self.round = Round::restored(calls, results_at, self.answers);
         let waits = is_waiting && self.options.mode == Mode::Auto;
@@ -202,6 +210,7 @@ impl Turn {
             let message = format!("calls are waiting for permission: {}", waiting.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
+        // Resets the budgets; the phase that it sets is replaced, because the calls come before the request.
         self.begin(None);
         let reason = FinishReason::ToolCalls;
         self.phase = Phase::Calling { started: false, continues: false, reason };

@@ -40,6 +40,8 @@ impl Turn {
     pub fn remove_messages(&mut self, revisions: &[u64]) -> Result<(), Error> {
         self.must_be_idle()?;
         let place = self.asked.as_ref().map(|asked| asked.place);
+        // The prompt stays retriable only if nothing up to it changed: its index is then still right.
+        // `set_history` forgets the failure, so both are put aside here.
         let prompt = place.and_then(|place| self.revisions().get(..=place).map(<[u64]>::to_vec));
         let failed = (self.asked.take(), self.failure.take());
         let history = self.history().iter().zip(self.revisions());

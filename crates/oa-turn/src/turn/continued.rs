@@ -18,6 +18,7 @@ impl Turn {
     /// - `InvalidHistory`, as [`check_history`](Self::check_history).
     pub fn continue_turn(&mut self) -> Result<(), Error> {
         let open = self.round.open_ids();
+        // In manual mode the caller may continue before it has taken `Action::End`.
         let answered = match self.phase {
             Phase::Calling { .. } => !self.has_unshown(),
             // The last result has already continued the turn, as requested.

@@ -41,6 +41,7 @@ impl Turn {
         outcome: Outcome,
         told: Option<FinishReason>,
     ) {
+        // A turn that was cut has not failed, so `failure` is cleared: the same prompt again is a new one.
         let mut rested = Rest::Done;
         match self.phase {
             Phase::Idle { .. } => return,
@@ -63,6 +64,7 @@ impl Turn {
                 self.rest();
             }
             _ => {
+                // Before `rest`, which resets the phase that says whether the calls have started.
                 self.answer_cut_calls(error, outcome);
                 self.failure = None;
                 self.rest();
@@ -81,6 +83,8 @@ impl Turn {
         if !runs || self.options.mode == Mode::Manual {
             return self.answer_open_calls(error, outcome);
         }
+        // "not run: the turn failed" becomes "cancelled: the turn failed while it ran; it may have taken
+        // effect".
         let why = error.split_once(": ").map_or(error, |(_, why)| why);
         let error = format!("cancelled: {why} while it ran; it may have taken effect");
         self.answer_open_calls(&error, Outcome::Cancelled);

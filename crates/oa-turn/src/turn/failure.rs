@@ -33,9 +33,12 @@ impl Turn {
             _ => {}
         }
         match self.phase.prompt() {
+            // No answer began: history becomes what it was before the prompt.
             Some(prompt) if prompt + 1 == self.history().len() => self.take_back(),
             // The answer began, and no earlier failure is still open.
             _ if self.failure.is_none() => {
+                // Only a request leaves a broken answer. In other phases the last answer is complete or was
+                // taken back.
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
                 let broken = Some(self.shown(partial)).filter(|_| is_broken).and_then(unfinished);
                 self.failure = self
@@ -46,6 +49,7 @@ impl Turn {
             _ => {}
         }
         self.turns = self.turns.saturating_sub(u32::from(self.progress.counts));
+        // Before `rest`, which resets the phase that says whether the calls have started.
         self.answer_cut_calls("not run: the turn failed", Outcome::NotRun);
         self.rest();
     }
@@ -106,6 +110,8 @@ impl Turn {
         self.asked = None;
         if let Some(failure) = &mut self.failure {
             self.asked = Some(failure.asked.clone());
+            // `record_broken` added the broken answer just before the prompt, so it is the last message
+            // again.
             if std::mem::take(&mut failure.is_recorded) {
                 self.conversation.pop();
             }

@@ -25,6 +25,7 @@ impl Turn {
         }
         let filled = self.progress.last.is_none() && self.round.calls.iter().all(Call::went_well);
         let is_asked_again = self.progress.last.as_ref().is_none_or(|last| self.may_ask(last));
+        // The next answer says all of it again, so the text that was held back is not shown.
         if !filled && is_asked_again {
             return false;
         }
@@ -49,6 +50,7 @@ fn filled_text<'a>(
     blocks: &[ContentBlock],
     mut results: impl Iterator<Item = &'a Value>,
 ) -> (String, String) {
+    // `From [call 1] to [call 2]!` with the results 3 and 7 gives `From ` and `3 to 7!`.
     let (mut text, mut rest) = (String::new(), None);
     for block in blocks {
         match block {

@@ -37,6 +37,7 @@ impl Turn {
         };
         self.round.over_limit = true;
         self.answer_open_calls(error, Outcome::NotRun);
+        // The first limit stays the reason if the answer without tools has calls.
         self.progress.last.get_or_insert(Last { reason, asked: false });
     }
 
@@ -63,6 +64,7 @@ impl Turn {
         let asked = &self.round.calls[call];
         // Inputs are compared after defaults are filled in, so `{}` and the written-out default are the same call.
         let (name, input) = (&asked.block.name, &asked.input);
+        // Calls over a limit have not run, so their equal results are no repetition.
         let ran = self.options.mode == Mode::Auto && self.progress.last.is_none();
         // The model does not read results that are inserted into its text, so a repetition means nothing.
         let is_text = self.inlines_results() && asked.went_well();

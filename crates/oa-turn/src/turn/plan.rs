@@ -53,6 +53,7 @@ impl Turn {
     /// Returns the calls of the last answer, if it belongs to this turn or to the one that this turn continues.
     #[must_use]
     pub fn last_calls(&self) -> &[Call] {
+        // Before the first request of a prompt, the calls are those of an earlier turn.
         if self.steps() == 0 && self.progress.counts { &[] } else { self.calls() }
     }
 

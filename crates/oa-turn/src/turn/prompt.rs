@@ -96,6 +96,7 @@ impl Turn {
             return self.enter_steered(words);
         };
         let (prompt, rest) = (Message::clone(prompt), *rest);
+        // Idle first: if the replaced text is invalid, no turn has begun, and calls that waited still wait.
         self.phase = Phase::Idle { rest };
         let Some(words) = words else {
             self.enter(prompt, None);
@@ -110,6 +111,7 @@ impl Turn {
 
     /// Adds a prompt to history and begins its turn. `given` is the prompt as the caller gave it, if that differs.
     fn enter(&mut self, prompt: Message, given: Option<Message>) {
+        // Results, then the broken answer, then the prompt: `take_back` removes the last two from the end.
         self.answer_open_calls("not run: the user moved on without it", Outcome::NotRun);
         self.record_broken();
         let place = self.history().len();

@@ -105,6 +105,7 @@ impl Turn {
     fn reported(&self) -> Option<ReportedTokens> {
         let (reported, revision) = self.shortening.as_ref()?.reported?;
         let messages = self.revisions().get(..reported.messages)?;
+        // A message that was changed or inserted since has a later revision.
         messages.iter().all(|message| *message <= revision).then_some(reported)
     }
 
@@ -159,6 +160,9 @@ impl Turn {
             let message = format!("the shortened conversation is invalid: {why}");
             Err(Error::new(ErrorKind::InvalidHistory, message))
         };
+        // All checks come before the first change, so that a refusal leaves the conversation as it was: the
+        // end is verbatim, the user's messages of this turn and the system message are there, and `repair`
+        // finds nothing to do. Then every index into history moves.
         let (prompt, keep_from) = self.must_stay();
         let old = self.history();
         let kept = &old[keep_from..];
@@ -171,6 +175,8 @@ impl Turn {
         if let Some(prompt) = prompt.filter(|prompt| *prompt < keep_from) {
             let mut end = start;
             let is_user = |place: &usize| old[*place].role == MessageRole::User;
+            // From the last to the first, and each one before the one found last: equal messages need a match
+            // each.
             for place in (prompt..keep_from).rev().filter(is_user) {
                 let found = messages[..end].iter().rposition(|message| *message == old[place]);
                 let Some(found) = found else {
@@ -192,6 +198,7 @@ impl Turn {
         // The messages that it would remove may be gone.
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
+            // A prompt whose answer has not begun is always the last message.
             *prompt = messages.len().saturating_sub(1);
         }
         for refused in &mut self.refused {

@@ -103,6 +103,7 @@ impl Turn {
     /// History is shared, not copied.
     #[must_use]
     pub fn snapshot(&self) -> TurnSnapshot {
+        // Without `..`, so that a new field of `Turn` cannot be forgotten.
         let Self {
             options,
             conversation,
@@ -222,6 +223,8 @@ impl Turn {
 impl State {
     /// Checks the invariants of a turn: all indexes are valid, and results follow their calls.
     fn check(&self) -> Result<(), &'static str> {
+        // `Turn` and `Round` use their indexes unchecked. A snapshot comes from outside, so each index is
+        // checked here.
         let Self { conversation, phase, round, asked, failure, .. } = self;
         let len = conversation.messages().len();
         conversation.check()?;

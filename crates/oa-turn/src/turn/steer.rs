@@ -84,6 +84,7 @@ impl Turn {
         let goes_on = !self.steered.is_empty()
             && self.options.steer_after_end == SteerAfterEnd::Continue
             && self.may_go_on();
+        // An answer that awaits its review is reviewed first.
         if let (true, Phase::Ending { reason, .. }) = (goes_on, &self.phase) {
             let ended = Some(reason.clone());
             self.phase = Phase::Steering { handed: false, prompt: None, ended };

@@ -8,6 +8,7 @@ use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::cut_by::CutBy;
 use crate::error::Error;
+use crate::options::Mode;
 use crate::shorten::OverflowSizes;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
@@ -34,7 +35,45 @@ impl Turn {
         (!calls.is_empty()).then_some(Step::Approve(ApprovalStep { calls }))
     }
 
-    /// Applies the outcome of the step that was returned last. The outcome of a different step changes nothing.
+    /// Returns the first action that was handed out and whose outcome has not been reported. Use it after
+    /// [restoring](Self::restore) a turn or abandoning a step. It does not change the state.
+    ///
+    /// Calls of an [`Action::Run`] that was handed out in another process may have run there.
+    #[must_use]
+    pub fn pending_action(&self) -> Option<Action> {
+        if let Some(call) = self.round.handed {
+            let is_undecided = self.round.calls[call].is_undecided();
+            return Some(if is_undecided {
+                Action::Decide { call }
+            } else {
+                Action::Review { call }
+            });
+        }
+        match &self.phase {
+            Phase::Requesting { sent: true, .. } => {
+                Some(Action::Request { tools: self.progress.last.is_none() })
+            }
+            Phase::Prompting { prompt, handed: true, .. } => {
+                Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
+            }
+            Phase::Steering { handed: true, .. } => self.steered_action(),
+            &Phase::Shortening { handed: true, is_overflow, .. } => {
+                Some(Action::Shorten { is_overflow })
+            }
+            Phase::Checking { handed: true } => Some(Action::CheckStop { step: self.steps() }),
+            Phase::Planning { handed: true, .. } => {
+                Some(Action::Plan { step: self.next_step_number() })
+            }
+            Phase::Answered { handed: true, .. } => Some(Action::ReviewAnswer),
+            _ => {
+                let calls = self.running();
+                (!calls.is_empty()).then_some(Action::Run { calls })
+            }
+        }
+    }
+
+    /// Applies the outcome of the step that was returned last. The outcome of a different step changes nothing, except
+    /// that a failure or a cut may end the turn, and that what was spent may count.
     ///
     /// # Errors
     ///
@@ -98,6 +137,7 @@ impl Turn {
         match outcome {
             AskOutcome::Answered { answer, correction } => {
                 let begin = self.history().len();
+                // Read before `answer` takes the blocks.
                 let is_malformed = self.is_malformed_output(&answer.blocks);
                 self.answer(answer);
                 // If a limit is reached, there is no correction, and the answer remains the last message.
@@ -165,6 +205,7 @@ impl Turn {
     }
 
     fn take_results(&mut self, outcome: RunOutcome) {
+        // A call that the outcome leaves out is lost: the step is over, and nobody will report its result.
         let calls = self.running();
         for result in outcome.results {
             let CallResult { place, content, outcome, images } = result;
@@ -199,6 +240,16 @@ impl Turn {
                 self.review_with_images(call, content, images);
                 Ok(())
             }
+        }
+    }
+
+    /// Returns the calls that were handed out to run and have not ended.
+    fn running(&self) -> Vec<usize> {
+        match self.phase {
+            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
+                self.round.to_run()
+            }
+            _ => Vec::new(),
         }
     }
 
