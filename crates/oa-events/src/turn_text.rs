@@ -2,9 +2,9 @@ use oa_types::ContentBlock;
 
 use crate::AgentEvent;
 
-/// Joins the text of a turn's answers as in [`Reply::text`](crate::Reply::text): with a blank line between two answers,
-/// unless the first ends with a space or the second begins with white space. A single line break at the end of the
-/// first is completed to a blank line. Answers that a hook refused are left out.
+/// Joins the text of a turn's answers as in [`Reply::text`](crate::Reply::text): with a blank line between
+/// two answers, unless the first ends with a space or the second begins with white space. A single line break
+/// at the end of the first is completed to a blank line. Answers that a hook refused are left out.
 ///
 /// [`apply`](Self::apply) collects the text from the events of a turn. [`before`](Self::before) returns the separator
 /// to write before each piece, so streamed text equals collected text for any split into pieces, except that a refused

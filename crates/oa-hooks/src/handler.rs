@@ -74,7 +74,7 @@ impl<E: HookEvent> Handler<E> {
         F: Future<Output = ()> + Send,
     {
         let answer = Contained::new((self.call)(event));
-        // When the time is up, `within` drops the hook's future; `Contained` catches a panic in its destructor.
+        // When the time is up, `within` drops the future; `Contained` catches a panic in its destructor.
         let answered = match self.timeout {
             Some(limit) => within(answer, sleep(limit)).await.ok_or(limit),
             None => Ok(answer.await),

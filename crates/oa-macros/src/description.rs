@@ -16,6 +16,7 @@ pub(crate) fn of_docs(attributes: &[Attribute]) -> Option<TokenStream> {
         }
         // Only the compiler knows the texts of other macros, such as `#[doc = include_str!("..")]`.
         None => {
+            // The shared indentation is not known either, so each literal loses only the space behind `///`.
             let lines = lines.iter().map(|line| match literal(line) {
                 Some(text) => text.strip_prefix(' ').unwrap_or(&text).to_token_stream(),
                 None => line.to_token_stream(),
@@ -29,6 +30,7 @@ fn unindented(text: &str) -> String {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let filled = text.lines().filter(|line| !line.trim().is_empty());
     let shared = filled.map(indent).min().unwrap_or(0);
+    // A blank line may be shorter than the shared indentation.
     let lines: Vec<&str> = text.lines().map(|line| line.get(shared..).unwrap_or("")).collect();
     lines.join("\n")
 }

@@ -60,6 +60,7 @@ impl Expansion<'_> {
         let attributes = |word: &'static str| -> Vec<&Attribute> {
             item.attrs.iter().filter(|attribute| attribute.path().is_ident(word)).collect()
         };
+        // Under the same `cfg` as the function, or the tool would name a function that does not exist.
         let (conditions, deprecated) = (attributes("cfg"), attributes("deprecated"));
         // The deprecation warning is for users of the tool, not for the generated code.
         let quiet = (!deprecated.is_empty()).then(|| quote!(#[allow(deprecated)]));
@@ -90,6 +91,7 @@ impl Expansion<'_> {
         let (facade, description) = (&self.options.facade, &self.description);
         let arguments: Vec<&Argument> =
             self.function.parameters.iter().filter_map(argument).collect();
+        // Every other parameter is read from the context, state included.
         let takes_context = arguments.len() < self.function.parameters.len();
         let signature = &self.function.item.sig;
         let is_async = signature.asyncness.is_some();
@@ -149,6 +151,7 @@ fn declare(arguments: &[&Argument], facade: &Path) -> TokenStream {
     let defaults = arguments.iter().filter_map(|Argument { name, ty, default, .. }| {
         let function = default_of(name);
         let value = match default.as_ref()? {
+            // So that `#[default("en")]` fits a `String`.
             DefaultValue::Expression(text) if DefaultValue::is_text(text) => {
                 quote!(::core::convert::Into::into(#text))
             }

@@ -67,6 +67,7 @@ impl Options {
             }
             ("description", Some(value)) => self.description = Some(value),
             ("max_parallel", Some(value)) => {
+                // The value of any other expression is checked by the builder.
                 if is_zero(&value) {
                     errors.at(&value, "`max_parallel` must be at least 1");
                 }

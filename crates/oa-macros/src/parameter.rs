@@ -45,6 +45,8 @@ impl Parameter {
     ///
     /// Returns nothing if it makes a mistake, which is then recorded.
     pub(crate) fn take(parameter: &mut PatType, errors: &mut Errors) -> Option<Self> {
+        // The marks first: `#[state]` makes a parameter state whatever its type. Without it, a `ToolContext`
+        // is the context, and everything else an argument.
         let marks = Marks::take(&mut parameter.attrs, errors);
         let ty = ungrouped(&parameter.ty);
         if marks.state.is_some() {
@@ -91,6 +93,7 @@ impl State {
             return Some(Self { ty, is_optional: false });
         }
         let Type::Path(path) = ty else { return None };
+        // A macro sees names, not types: an alias of `Option` is not recognized, and reported as a mistake.
         let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
         let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
         match arguments.args.first()? {
@@ -233,6 +236,7 @@ fn is_owned(ty: &Type, errors: &mut Errors) -> bool {
 
 /// Returns the first `impl` or `&` in a type, and the first token of what a `&` borrows.
 fn offense(tokens: TokenStream) -> Option<(TokenTree, Option<TokenTree>)> {
+    // Tokens rather than parsed types: a `&` counts wherever it is, such as in `Vec<(&str, u8)>`.
     let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
         match &token {

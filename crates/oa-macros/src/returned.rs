@@ -26,6 +26,7 @@ impl Returned {
             }
             _ => return Self::Unknown(ty.span()),
         };
+        // Any other name may be an alias of a `Result`, which only the compiler knows.
         let Some(last) = path.segments.last().filter(|last| last.ident == "Result") else {
             return Self::Unknown(ty.span());
         };
@@ -60,6 +61,7 @@ impl Returned {
                 quote!(#unwrap #write)
             }
             Self::Unknown(ty) => {
+                // Method lookup prefers the inherent method that `Returned` has for every `Result`.
                 let (facade, call) = (moved(facade, ty), call(own(ty)));
                 quote_spanned! {own(ty)=>
                     use #facade::__private::PlainValue as _;

@@ -1,10 +1,11 @@
 use std::error::Error as StdError;
-use std::{fmt, iter};
+use std::fmt;
 
 use serde_json::{Map, Value};
 
 use crate::bounds::{is_same, violated};
 use crate::excerpt::Excerpt;
+use crate::keywords::{Layers, additional, is_of, item_schemas, list, wants_integer, words};
 use crate::members::{find, find_mut};
 
 /// The nesting depth to which arguments are checked; deeper values pass.
@@ -15,8 +16,6 @@ const WORK: u32 = 100_000;
 /// The number of completion passes after which arguments count as never settling. Each pass fills in one level
 /// of nested defaults.
 const PASSES: usize = 16;
-/// The longest chain of references followed from one schema.
-const REFERENCES: usize = 16;
 /// The number of problems reported in full.
 const PROBLEMS: usize = 8;
 /// The number of allowed values or known parameters listed in a message.
@@ -220,12 +219,14 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Fills in by the keywords of one schema, whose `depth` is at least 1: `enter` returns nothing at 0.
     fn fill_by(&mut self, schema: &'a Map<String, Value>, value: &mut Value, depth: usize) {
         for part in list(schema, "allOf") {
             self.fill(part, value, depth - 1);
         }
         for word in ["anyOf", "oneOf"] {
             let parts = list(schema, word);
+            // An alternative that the value matches as it is comes before one that needs completing.
             let fitting = parts.iter().find(|part| self.fits(part, value, depth - 1));
             let fitting = fitting
                 .or_else(|| parts.iter().find(|part| self.fits_completed(part, value, depth - 1)));
@@ -240,6 +241,7 @@ impl<'a> Check<'a> {
                 }
             }
             Value::Number(number) => {
+                // Above 2^53 a float no longer stands for one integer. It stays a float, and passes.
                 let is_integer = find(schema, "type").is_some_and(wants_integer);
                 if let Some(whole) = number.as_f64().filter(|_| is_integer && number.is_f64())
                     && whole.fract() == 0.0
@@ -268,6 +270,7 @@ impl<'a> Check<'a> {
             }
         }
         for (name, property) in properties.into_iter().flatten() {
+            // Before the defaults, so that one takes the place of a dropped `null` in the same pass.
             if find(members, name).is_some_and(Value::is_null)
                 && self.is_null_missing(schema, name, property, depth)
             {
@@ -278,6 +281,7 @@ impl<'a> Check<'a> {
                 Some(member) => self.fill(property, member, depth - 1),
                 None => {
                     if let Some(default) = self.default_of(property, depth - 1) {
+                        // Defaults within it follow in the next pass.
                         members.insert(name.clone(), default.clone());
                         self.has_written = true;
                     }
@@ -296,6 +300,7 @@ impl<'a> Check<'a> {
 
     fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
         for layer in self.layers(schema) {
+            // Here rather than in `enter`, for which a boolean has no keywords.
             if layer == &Value::Bool(false) {
                 return self.problem(path, || "no value is allowed here".to_owned());
             }
@@ -311,6 +316,7 @@ impl<'a> Check<'a> {
         path: &Path<'_>,
         depth: usize,
     ) {
+        // A value of the wrong type has only this problem: others would distract the model from it.
         if let Some(of) = find(schema, "type")
             && !is_of(of, value)
             && !(value.is_null() && find(schema, "nullable") == Some(&Value::Bool(true)))
@@ -414,6 +420,8 @@ impl<'a> Check<'a> {
                 let before = (self.error.count, std::mem::replace(&mut self.is_incomplete, true));
                 self.value(part, value, path, depth - 1);
                 self.is_incomplete = before.1;
+                // It would match once completed, but completing was given up. Report what is missing:
+                // without a problem, the arguments would pass.
                 if self.error.count == before.0 {
                     self.value(part, value, path, depth - 1);
                 }
@@ -454,6 +462,7 @@ impl<'a> Check<'a> {
     }
 
     fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
+        // An attempt: its problems are only counted, and those reported before are put back.
         let before = std::mem::take(&mut self.error);
         self.value(schema, value, &Path::Root, depth);
         std::mem::replace(&mut self.error, before).is_none()
@@ -474,7 +483,7 @@ impl<'a> Check<'a> {
     }
 
     fn layers(&self, schema: &'a Value) -> Layers<'a> {
-        Layers { root: self.root, next: Some(schema), left: REFERENCES }
+        Layers::new(self.root, schema)
     }
 
     fn problem(&mut self, path: &Path<'_>, message: impl FnOnce() -> String) {
@@ -487,90 +496,6 @@ impl<'a> Check<'a> {
             self.error.problems.push(problem);
         }
         self.error.count += 1;
-    }
-}
-
-/// A schema, the schema that it references, and so on: all apply to the same value.
-struct Layers<'a> {
-    root: &'a Value,
-    next: Option<&'a Value>,
-    left: usize,
-}
-
-impl<'a> Iterator for Layers<'a> {
-    type Item = &'a Value;
-
-    fn next(&mut self) -> Option<&'a Value> {
-        let layer = self.next.take()?;
-        if let Some(reference) =
-            layer.as_object().and_then(|of| find(of, "$ref")).and_then(Value::as_str)
-            && let Some(left) = self.left.checked_sub(1)
-        {
-            self.left = left;
-            self.next = reference.strip_prefix('#').and_then(|to| self.root.pointer(to));
-        }
-        Some(layer)
-    }
-}
-
-fn list<'a>(schema: &'a Map<String, Value>, word: &str) -> &'a [Value] {
-    find(schema, word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Returns the schemas of a list's items, by position. The first ones may have their own: `prefixItems`, or a list as
-/// `items` in older drafts.
-fn item_schemas(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    let (first, rest) = match find(schema, "items") {
-        Some(Value::Array(first)) => (&**first, find(schema, "additionalItems")),
-        rest => (list(schema, "prefixItems"), rest),
-    };
-    first.iter().chain(rest.into_iter().flat_map(iter::repeat))
-}
-
-/// Returns the schema of members that are not among the properties, if it is known which these are.
-fn additional(schema: &Map<String, Value>) -> Option<&Value> {
-    let patterns = find(schema, "patternProperties").and_then(Value::as_object);
-    find(schema, "additionalProperties").filter(|_| patterns.is_none_or(Map::is_empty))
-}
-
-/// Returns true if a value has the given type or one of several. Unknown types accept everything.
-fn is_of(of: &Value, value: &Value) -> bool {
-    match of {
-        Value::Array(types) => types.iter().any(|of| is_of(of, value)),
-        Value::String(of) => match &**of {
-            "array" => value.is_array(),
-            "boolean" => value.is_boolean(),
-            "integer" => {
-                value.is_i64()
-                    || value.is_u64()
-                    || value.as_f64().is_some_and(|number| number.fract() == 0.0)
-            }
-            "null" => value.is_null(),
-            "number" => value.is_number(),
-            "object" => value.is_object(),
-            "string" => value.is_string(),
-            _ => true,
-        },
-        _ => true,
-    }
-}
-
-/// Returns true if a type accepts integers but no other numbers.
-fn wants_integer(of: &Value) -> bool {
-    match of {
-        Value::Array(types) => {
-            types.iter().any(wants_integer) && !types.iter().any(|of| of == "number")
-        }
-        of => of == "integer",
-    }
-}
-
-/// Formats a type or list of types.
-fn words(of: &Value) -> String {
-    match of {
-        Value::Array(types) => types.iter().map(words).collect::<Vec<_>>().join(" or "),
-        Value::String(of) => of.clone(),
-        _ => "something else".to_owned(),
     }
 }
 

@@ -66,7 +66,7 @@ impl Cancel {
             // Wakers may run and drop arbitrary code, so never call them under the lock.
             let listeners = {
                 let mut listeners = node.lock();
-                // This also resets `next_key`, but no key is given twice: nobody registers once the flag is set.
+                // This also resets `next_key`. No key is given twice: nobody registers once the flag is set.
                 node.is_cancelled.store(true, Ordering::Release);
                 mem::take(&mut *listeners)
             };

@@ -61,6 +61,7 @@ mod typed;
 mod arguments;
 mod bounds;
 mod excerpt;
+mod keywords;
 mod members;
 #[cfg(feature = "jsonschema")]
 mod validator;
