@@ -24,7 +24,13 @@ fn oldest(workspace: &Workspace) -> Option<&str> {
 }
 
 fn numbers(version: &str) -> Vec<u32> {
-    version.split('.').map(|number| number.parse().unwrap_or_default()).collect()
+    let mut numbers: Vec<u32> =
+        version.split('.').map(|number| number.parse().unwrap_or_default()).collect();
+    // `1.88` and `1.88.0` are the same version.
+    while numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    numbers
 }
 
 /// Returns the arguments of a check of everything that supports this version: all packages and features but those that need
@@ -108,7 +114,7 @@ mod tests {
             target: "/w/target".into(),
             packages: vec![
                 package("new", "1.90", &[("more", &[])]),
-                package("facade", "1.88", &[("new", &["dep:new"]), ("tls", &[])]),
+                package("facade", "1.88.0", &[("new", &["dep:new"]), ("tls", &[])]),
                 package("examples", "1.88", &[("new", &["facade/new"]), ("tls", &["facade/tls"])]),
             ],
         };

@@ -15,7 +15,7 @@ use crate::agent::{self, Person};
 use crate::args::BatchArgs;
 use crate::failure::{Failure, Result};
 use crate::output::{shows_progress, tell};
-use crate::runtime::runtime;
+use crate::runtime::{Interrupts, runtime};
 use crate::settings::Settings;
 
 /// The longest line of the input, in bytes.
@@ -50,10 +50,11 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
     let mut output = BufWriter::new(File::create(&part).map_err(at_part)?);
     let bar = progress_bar(count as u64);
+    let mut interrupts = Interrupts::new()?;
     loop {
         let next = tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => {
+            () = interrupts.next() => {
                 bar.finish_and_clear();
                 drop(batch);
                 // A reply is logged before it counts as progress.

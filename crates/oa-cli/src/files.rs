@@ -69,9 +69,23 @@ impl Folder {
             Ok(resolved) if resolved.starts_with(&self.0) => Ok(resolved),
             // Errors must not reveal whether a path outside exists.
             Ok(_) => Err(outside()),
-            Err(_) if path.contains("..") || Path::new(path).is_absolute() => Err(outside()),
+            Err(_) if self.is_left_by(path) => Err(outside()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns true if a path that cannot be resolved leaves the folder on its way, or may do so in a broken link.
+    fn is_left_by(&self, path: &str) -> bool {
+        let mut at = self.0.clone();
+        for part in Path::new(path).components() {
+            at.push(part);
+            match at.canonicalize() {
+                Ok(resolved) if resolved.starts_with(&self.0) => at = resolved,
+                Ok(_) => return true,
+                Err(_) => return fs::symlink_metadata(&at).is_ok_and(|kind| kind.is_symlink()),
+            }
+        }
+        false
     }
 
     fn list(&self, path: &str) -> Result<Value, ToolError> {
@@ -134,7 +148,7 @@ impl Folder {
         let (mut lines, mut looked_into) = (Vec::new(), 0);
         while let Some(at) = to_visit.pop() {
             looked_into += 1;
-            if looked_into > MOST_FILES || lines.len() >= MOST_LINES {
+            if looked_into > MOST_FILES {
                 return Ok(json!({ "lines": lines, "more": true }));
             }
             // Links are not followed: they may lead outside the folder, or form cycles.
@@ -152,6 +166,11 @@ impl Folder {
                 to_visit.extend(below);
             } else if kind.is_file() && kind.len() <= LARGEST_SEARCHED {
                 self.find_in(&at, wanted, &mut lines);
+                // One line more than are returned shows that there are more.
+                if lines.len() > MOST_LINES {
+                    lines.truncate(MOST_LINES);
+                    return Ok(json!({ "lines": lines, "more": true }));
+                }
             }
         }
         Ok(json!({ "lines": lines }))
@@ -165,7 +184,7 @@ impl Folder {
         let name = file.strip_prefix(&self.0).unwrap_or(file).to_string_lossy().into_owned();
         let text = String::from_utf8_lossy(&bytes);
         for (place, line) in text.lines().enumerate() {
-            if lines.len() >= MOST_LINES {
+            if lines.len() > MOST_LINES {
                 return;
             }
             if line.contains(wanted) {
@@ -227,6 +246,51 @@ mod tests {
         std::os::unix::fs::symlink(outer.path(), folder.0.join("link")).unwrap();
         assert!(folder.read("link/secret.txt", 1).unwrap_err().message().contains("outside"));
         assert_eq!(folder.find("secret", ".").unwrap()["lines"], json!([]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn errors_do_not_reveal_paths_outside() {
+        let (outer, folder) = folder();
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, folder.0.join(name)).unwrap();
+        };
+        link(outer.path(), "link");
+        link(&outer.path().join("nothing"), "broken");
+        link(Path::new("sub/nowhere"), "inside");
+        for path in [
+            "link/secret.txt",
+            "link/nothing",
+            "link/nothing/below",
+            "link/secret.txt/below",
+            "sub/../link/nothing",
+            "broken",
+            "broken/below",
+            "../secret.txt",
+            "../nothing",
+            "/nothing",
+        ] {
+            let error = folder.read(path, 1).unwrap_err();
+            assert_eq!(error.message(), format!("{path} is outside of the folder"));
+        }
+        for path in ["nothing", "a..b", "sub/nothing", "sub/../nothing", "a.txt/below"] {
+            assert!(!folder.read(path, 1).unwrap_err().message().contains("outside"), "{path}");
+        }
+    }
+
+    #[test]
+    fn more_is_reported_only_if_there_is_more() {
+        let (_outer, folder) = folder();
+        let check = |a: usize, b: usize| {
+            fs::write(folder.0.join("a.txt"), "rain\n".repeat(a)).unwrap();
+            fs::write(folder.0.join("b.txt"), "rain\n".repeat(b)).unwrap();
+            let found = folder.find("rain", ".").unwrap();
+            (found["lines"].as_array().map(Vec::len), found.get("more").is_some())
+        };
+        assert_eq!(check(150, 0), (Some(100), true));
+        assert_eq!(check(100, 0), (Some(100), false));
+        assert_eq!(check(100, 1), (Some(100), true));
+        assert_eq!(check(99, 1), (Some(100), false));
     }
 
     #[test]

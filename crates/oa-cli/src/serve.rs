@@ -60,7 +60,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     // Register the signal handlers before the address is announced.
     let end = told_to_end()?;
     let model = agent.options.model();
-    tell(&format!("{} with {model}: http://{addr}/ (Ctrl-C ends it)", args.name));
+    tell(&format!("{} with {model}: http://{addr}/ (press Ctrl-C to stop)", args.name));
     server.serve_until(listener, end).await?;
     #[cfg(feature = "mcp")]
     if let Some(mcp) = agent.mcp {

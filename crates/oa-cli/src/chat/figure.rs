@@ -21,6 +21,12 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
+/// Returns how much of a total is done, in percent. Others report both numbers, so they may have any size.
+pub(crate) fn percent(done: u64, total: u64) -> u64 {
+    let percent = u128::from(done.min(total)) * 100 / u128::from(total.max(1));
+    u64::try_from(percent).unwrap_or(100)
+}
+
 /// Returns a count with its noun, in the plural unless it is 1.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

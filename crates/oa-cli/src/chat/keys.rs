@@ -1,5 +1,6 @@
 //! The keys of a terminal while the model works.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendError;
 
 use crate::failure::Result;
 
@@ -23,26 +25,34 @@ const WAITING: usize = 256;
 pub(super) struct Keys {
     events: mpsc::Receiver<Event>,
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    /// Returns an event that found the queue closed.
+    thread: Option<JoinHandle<Option<Event>>>,
 }
 
 impl Keys {
     pub(super) fn read() -> Result<Self> {
+        Self::start(|| if event::poll(LOOK)? { event::read().map(Some) } else { Ok(None) })
+    }
+
+    /// Reads from a source, which returns `None` if no event arrives for a while.
+    fn start(
+        mut source: impl FnMut() -> io::Result<Option<Event>> + Send + 'static,
+    ) -> Result<Self> {
         let (tell, events) = mpsc::channel(WAITING);
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_over);
         let thread = thread::Builder::new().name("oa-keys".to_owned()).spawn(move || {
             while !ends.load(Ordering::Acquire) {
-                let event = match event::poll(LOOK) {
-                    Ok(true) => event::read(),
-                    Ok(false) => continue,
-                    Err(error) => Err(error),
+                let event = match source() {
+                    Ok(Some(event)) => event,
+                    Ok(None) => continue,
+                    Err(_) => return None,
                 };
-                let Ok(event) = event else { return };
-                if tell.blocking_send(event).is_err() {
-                    return;
+                if let Err(SendError(event)) = tell.blocking_send(event) {
+                    return Some(event);
                 }
             }
+            None
         })?;
         Ok(Self { events, is_over, thread: Some(thread) })
     }
@@ -57,27 +67,54 @@ impl Keys {
 
     /// Stops reading, and returns the events that were read but not handled. Later keys are left for the next reader.
     pub(super) fn stop(mut self) -> Vec<Event> {
-        self.end();
+        // Read by the thread after all events in the queue.
+        let last = self.end();
         let mut rest = Vec::new();
         while let Ok(event) = self.events.try_recv() {
             rest.push(event);
         }
+        rest.extend(last);
         rest
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Option<Event> {
         self.is_over.store(true, Ordering::Release);
         // Wakes a thread that waits for room in the queue.
         self.events.close();
-        if let Some(thread) = self.thread.take() {
-            // The thread does not panic; if it did, there would be nothing to do about it.
-            let _ = thread.join();
-        }
+        // The thread does not panic; if it did, there would be nothing to do about it.
+        self.thread.take()?.join().ok()?
     }
 }
 
 impl Drop for Keys {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use crossterm::event::{KeyCode, KeyEvent};
+
+    use super::*;
+
+    #[test]
+    fn stop_returns_every_key_that_was_read() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let read = Arc::clone(&count);
+        let key = Event::Key(KeyEvent::from(KeyCode::Enter));
+        let source = move || {
+            // One more than the queue holds, so that the thread waits with the last one.
+            let is_key = read.load(Ordering::Acquire) <= WAITING;
+            read.fetch_add(usize::from(is_key), Ordering::AcqRel);
+            Ok(is_key.then(|| key.clone()))
+        };
+        let keys = Keys::start(source).unwrap();
+        while count.load(Ordering::Acquire) <= WAITING {
+            thread::yield_now();
+        }
+        assert_eq!(keys.stop().len(), WAITING + 1);
     }
 }

@@ -17,6 +17,7 @@ use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
 use crate::output::{has_styles, tell};
+use crate::runtime::Interrupts;
 use crate::settings::Settings;
 
 /// The longest prompt from a pipe, in bytes.
@@ -47,6 +48,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let judge = conversation.judge();
     let interrupt = conversation.client.interrupt_handle();
     let Conversation { client, saved, .. } = &mut conversation;
+    let mut interrupts = Interrupts::new()?;
     let outcome = {
         let mut turn = pin!(async {
             let mut saved = saved.as_mut();
@@ -59,9 +61,10 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
         loop {
             tokio::select! {
                 biased;
+                // First, because there may always be another event.
+                () = interrupts.next() => interrupt.interrupt(),
                 Some(event) = told.recv() => show(&mut *answer, &event)?,
                 outcome = &mut turn => break outcome,
-                _ = tokio::signal::ctrl_c() => interrupt.interrupt(),
             }
         }
     };

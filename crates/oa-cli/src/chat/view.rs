@@ -12,7 +12,7 @@ use std::time::Duration;
 use open_agent::{AgentEvent, ContentBlock, ToolEvent, Usage};
 
 use self::call::CallRow;
-use super::figure::{grouped, seconds, spinner};
+use super::figure::{grouped, percent, seconds, spinner};
 use crate::markdown::{Block, Markdown};
 use crate::style::{Color, Line, Span, Style, excerpt};
 use crate::wrap::wrap;
@@ -88,8 +88,10 @@ impl View {
             AgentEvent::AnswerEnd(answer) => {
                 self.end_part();
                 if let Some(usage) = &answer.usage {
-                    self.written += usage.completion_tokens.unwrap_or_default();
-                    self.writing += usage.generation_time.unwrap_or_default();
+                    let tokens = usage.completion_tokens.unwrap_or_default();
+                    self.written = self.written.saturating_add(tokens);
+                    let time = usage.generation_time.unwrap_or_default();
+                    self.writing = self.writing.saturating_add(time);
                 }
                 self.doing = "waiting for the model".to_owned();
             }
@@ -124,7 +126,7 @@ impl View {
                 self.note(why, Style::PLAIN.color(Color::Yellow));
             }
             AgentEvent::PromptProgress(progress) if progress.total > 0 => {
-                let percent = 100 * progress.processed.min(progress.total) / progress.total;
+                let percent = percent(progress.processed, progress.total);
                 self.doing = format!("the server reads the prompt: {percent} %");
             }
             AgentEvent::SteerBlocked(reason) => {

@@ -24,7 +24,7 @@ fn healthy(request: &Request) -> Reply {
     let body = request.json();
     let said = |place: usize| body["messages"][place]["content"].as_str().unwrap_or_default();
     if !body["messages"].is_array() {
-        Reply::error(400, "messages is no list")
+        Reply::error(400, "messages must be a list")
     } else if body["model"] != MODEL {
         Reply::error(404, format!("model {} not found", body["model"]))
     } else if body["max_tokens"] == 16 {

@@ -30,7 +30,7 @@ async fn table_of_a_healthy_server() {
     tool results    ok       a call and its result are accepted and answered
     schema          ok       kept: {"city":"Paris","millions":2}
     unknown model   ok       404: model "no-such-model-0f3a" not found
-    bad request     ok       400: messages is no list
+    bad request     ok       400: messages must be a list
 
     16 ok, 0 warn, 0 fail, 0 unknown
     "#);

@@ -6,7 +6,7 @@ use open_agent::{Progress, Value};
 
 use super::nested::Inner;
 use super::text::call_text;
-use crate::chat::figure::{seconds, spinner};
+use crate::chat::figure::{percent, seconds, spinner};
 use crate::style::{Color, Line, Style, excerpt};
 
 /// The row of a running call.
@@ -44,7 +44,7 @@ impl CallRow {
         if let Some(progress) = &self.progress {
             match progress.total {
                 Some(total) if total > 0 => {
-                    let percent = 100 * progress.done.min(total) / total;
+                    let percent = percent(progress.done, total);
                     rest.push_str(&format!("  {percent} %"));
                 }
                 _ => rest.push_str(&format!("  {}", progress.done)),

@@ -72,15 +72,33 @@ impl Inner {
     /// Adds text, and keeps its end on one line.
     fn write(&mut self, text: &str) {
         self.text.push_str(text);
-        if let Some(line) = self.text.rfind('\n')
-            // The last line stays until the next one has text, so that the row is never empty.
-            && !self.text[line..].trim().is_empty()
-        {
-            self.text.drain(..=line);
+        // The last line stays until the next one has text, so that the row is never empty.
+        if let Some(before) = self.text.trim_end().rfind('\n') {
+            self.text.drain(..=before);
         }
         let count = self.text.chars().count();
         if let Some((begin, _)) = self.text.char_indices().nth(count.saturating_sub(KEPT)) {
             self.text.drain(..begin);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Inner;
+
+    #[test]
+    fn the_row_shows_the_last_line_with_text() {
+        let mut inner = Inner::default();
+        for (piece, shown) in [
+            ("abc\ndef\n", "def"),
+            ("\n \n", "def"),
+            ("g", "g"),
+            ("h\n\ni\n\n", "i"),
+            ("j\r\nk\r\n", "k"),
+        ] {
+            inner.write(piece);
+            assert_eq!(inner.text.trim(), shown);
         }
     }
 }

@@ -84,6 +84,35 @@ fn a_running_call_shows_time_and_progress() {
 }
 
 #[test]
+fn reported_numbers_may_have_any_size() {
+    let mut view = View::new(60);
+    view.push(&start(), SECOND);
+    for (done, expected) in [(u64::MAX / 2, " 49 % "), (u64::MAX, " 100 % ")] {
+        view.push(
+            &event(json!({"type": "tool", "data": {
+                "type": "tool_progress", "call_id": "c1", "tool_name": "count", "done": done, "total": u64::MAX
+            }})),
+            SECOND,
+        );
+        let rows = view.rows(SECOND);
+        assert!(rows[0].plain().contains(expected), "{rows:?}");
+    }
+    view.push(
+        &event(json!({"type": "prompt_progress", "data": {"processed": u64::MAX, "total": u64::MAX, "cached": 0, "elapsed_ms": 0}})),
+        SECOND,
+    );
+    let mut usage = Usage::default();
+    usage.completion_tokens = Some(u64::MAX);
+    usage.generation_time = Some(Duration::MAX);
+    for _ in 0..2 {
+        let mut answer = open_agent::AssistantMessage::new(vec![]);
+        answer.usage = Some(usage);
+        view.push(&AgentEvent::AnswerEnd(answer.into()), SECOND);
+    }
+    view.figures(None, Some(&usage), Some(u64::MAX), SECOND);
+}
+
+#[test]
 fn a_question_stays_with_its_answer() {
     let mut view = View::new(60);
     view.ask("remove({})? [y]es, [n]o: ".to_owned());
