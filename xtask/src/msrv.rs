@@ -114,8 +114,12 @@ mod tests {
             target: "/w/target".into(),
             packages: vec![
                 package("new", "1.90", &[("more", &[])]),
-                package("facade", "1.88.0", &[("new", &["dep:new"]), ("tls", &[])]),
-                package("examples", "1.88", &[("new", &["facade/new"]), ("tls", &["facade/tls"])]),
+                package("facade", "1.88", &[("new", &["dep:new"]), ("tls", &[])]),
+                package(
+                    "examples",
+                    "1.88.0",
+                    &[("new", &["facade/new"]), ("tls", &["facade/tls"])],
+                ),
             ],
         };
         assert_eq!(oldest(&workspace), Some("1.88"));
