@@ -121,6 +121,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
                 pieces.push_back(Piece::Error(error));
             }
             ContentBlock::Text(_) | ContentBlock::Thinking(_) => add(&mut kept, block),
+            // Also a call whose id another call of the answer has: its result could not be told apart.
             _ => {}
         }
     }

@@ -63,6 +63,7 @@ impl Digest {
 
     /// Hashes members in the order of their names, because JSON stores may reorder them.
     fn value(&mut self, value: &Value) {
+        // A byte for each kind of value keeps `1` and `"1"` apart.
         match value {
             Value::Null => self.bytes(b"n"),
             Value::Bool(value) => self.bytes(if *value { b"t" } else { b"f" }),

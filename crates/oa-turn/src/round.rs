@@ -71,6 +71,7 @@ impl Round {
         if self.results_at >= messages.end {
             self.results_at -= messages.len();
         } else {
+            // A round without calls may be that of the removed answer itself.
             self.results_at = self.results_at.min(messages.start);
         }
     }
@@ -120,8 +121,7 @@ impl Round {
 
     /// Records the results of refused calls once all calls are decided.
     pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
-        // Until then, history ends with the open calls, and another process can `resume` it and decide on all
-        // of them.
+        // Until then, these calls stay open in history, so that after a `resume` all of them are decided again.
         if self.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) {
             return;
         }

@@ -37,7 +37,7 @@ impl Turn {
         if self.progress.retries >= self.options.max_answer_retries || self.exhausted().is_some() {
             return false;
         }
-        // `answer` has taken the limit. With it back, the next request has no tools, and the turn ends for it.
+        // `answer` has taken the limit. With it back, the next request has no tools, and the turn ends so.
         if ended.is_limit() {
             self.progress.last = Some(Last { reason: ended, asked: true });
         }

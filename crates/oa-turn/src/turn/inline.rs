@@ -36,6 +36,7 @@ impl Turn {
         if !self.options.final_text_only {
             self.out.extend((!rest.is_empty()).then(|| TextBlock::new(rest).into()));
         } else if filled {
+            // `answer` has set the text without the results.
             self.final_text = text.as_str().into();
         }
         if filled && !text.is_empty() {

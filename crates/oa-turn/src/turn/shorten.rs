@@ -68,6 +68,7 @@ impl Turn {
                 Ok(())
             }
             ShortenOutcome::Replace { history, spent } => {
+                // The summary has been paid for, even if the conversation is refused.
                 self.spend(spent);
                 if let Err(error) = self.shorten_to(history) {
                     return self.fails(invalid(&error));

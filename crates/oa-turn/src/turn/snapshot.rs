@@ -223,8 +223,7 @@ impl Turn {
 impl State {
     /// Checks the invariants of a turn: all indexes are valid, and results follow their calls.
     fn check(&self) -> Result<(), &'static str> {
-        // `Turn` and `Round` use their indexes unchecked. A snapshot comes from outside, so each index is
-        // checked here.
+        // `Turn` and `Round` index calls and history without checks, and a snapshot comes from outside.
         let Self { conversation, phase, round, asked, failure, .. } = self;
         let len = conversation.messages().len();
         conversation.check()?;
@@ -277,7 +276,8 @@ impl State {
         let Self { conversation, phase, round, steered, .. } = self;
         let messages = conversation.messages();
         let open = round.answer_place().filter(|_| !round.calls.iter().all(Call::is_answered));
-        // The results so far are those of the round's calls.
+        // `is_valid` would answer the open calls, so the answer that made them and its results so far, which
+        // `Round::check` has compared, are checked apart.
         let (closed, open) = messages.split_at(open.unwrap_or(messages.len()));
         if !is_valid(closed) || !open.is_empty() && !is_open(open, results_end - closed.len()) {
             return Err("the conversation is not valid");

@@ -29,6 +29,7 @@ impl Turn {
         if let Some(action) = self.pending_action() {
             return Some(self.step(action, true));
         }
+        // Permissions come last: `next_action` has returned every call that is still undecided before.
         let is_asked = |(_, call): &(usize, &Call)| call.state == CallState::Asked;
         let calls = self.calls().iter().enumerate().filter(is_asked);
         let calls: Vec<StepCall> = calls.map(|(place, _)| self.step_call(place, false)).collect();
@@ -289,6 +290,7 @@ impl Turn {
             }
             Action::ReviewAnswer => Step::ReviewAnswer(self.answer_review()),
             Action::Run { calls } => {
+                // Calls that are returned again may have begun, in this process or in an earlier one.
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
                 Step::Run(RunStep { calls: calls.collect(), left: self.left() })
             }
