@@ -121,7 +121,7 @@ impl Round {
 
     /// Records the results of refused calls once all calls are decided.
     pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
-        // Until then, these calls stay open in history, so that after a `resume` all of them are decided again.
+        // Until then, these calls stay open in history, so that a `resume` has all of them decided again.
         if self.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) {
             return;
         }

@@ -147,6 +147,7 @@ impl Turn {
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
         let prompt = self.shortening.as_ref().and_then(|state| state.prompt);
         let prompt = prompt.filter(|prompt| *prompt < history.len());
+        // An answer before the prompt is of an earlier turn, and may be shortened away.
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
         // Refused answers and the replies to them must stay, because the end of the turn removes them.
         let refused = self.refused.first().map(|refused| refused.start);

@@ -100,6 +100,7 @@ impl Turn {
         match ended.take() {
             None => self.request(prompt),
             Some(reason) if self.steered.is_empty() => self.end(reason, Rest::Done),
+            // The next message may still be accepted and keep the turn from ending.
             ended => self.phase = Phase::Steering { handed: false, prompt, ended },
         }
     }

@@ -159,6 +159,7 @@ impl Turn {
             }
             AskOutcome::Failed { error, has_begun, partial, spent } => {
                 self.spend(spent);
+                // Once the caller has seen a part of the answer, the request is not sent again.
                 let is_refused = error.kind == CONTEXT_OVERFLOW && !has_begun;
                 if is_refused && self.retry_shorter(OverflowSizes::from(&*error)) {
                     return Ok(());
