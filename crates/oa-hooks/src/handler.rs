@@ -50,6 +50,7 @@ impl<E: HookEvent> Handler<E> {
     /// Restricts the hook to tools in `names`.
     pub(crate) fn limit_tools(&mut self, names: &BTreeSet<String>) {
         match &mut self.tools {
+            // Repeated filters intersect: a later one cannot add a tool.
             Some(tools) => tools.retain(|tool| names.contains(tool)),
             None => self.tools = Some(names.clone()),
         }

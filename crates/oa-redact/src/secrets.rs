@@ -44,6 +44,7 @@ impl Secrets {
         self.insert(secret.as_bytes(), scheme + TELLING, false);
         // As in `user:key`, text before the secret shifts its base64 form by one of three offsets.
         for shift in 0..3 {
+            // A shorter form would also be found in harmless text.
             let standard = base64::inside(secret.as_bytes(), shift);
             if standard.len() >= TELLING {
                 let url = standard.replace('+', "-").replace('/', "_");
@@ -70,6 +71,7 @@ impl Secrets {
         header::secrets(name, value).for_each(|secret| self.add(secret));
         let basic =
             value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"));
+        // The header has only the base64 form, but a server may quote the password itself.
         let decoded = basic.and_then(|(_, credentials)| base64::decode(credentials.trim()));
         let decoded = decoded.and_then(|decoded| String::from_utf8(decoded).ok());
         if let Some((_, password)) = decoded.as_deref().and_then(|decoded| decoded.split_once(':'))

@@ -199,6 +199,7 @@ impl<'a> Check<'a> {
         for _ in 0..PASSES {
             self.has_written = false;
             self.fill(schema, &mut value, DEPTH);
+            // Exhausted: the pass stopped anywhere, and what it wrote is not a result.
             if self.work == 0 {
                 break;
             }
@@ -369,6 +370,7 @@ impl<'a> Check<'a> {
         for name in list(schema, "required").iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
                 let property = properties.and_then(|of| find(of, name));
+                // Completing would add it, so the value need not have it yet.
                 if self.is_incomplete
                     && property.is_some_and(|of| self.default_of(of, depth - 1).is_some())
                 {
