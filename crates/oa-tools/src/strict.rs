@@ -144,10 +144,13 @@ fn close(
 /// Makes an optional member nullable.
 fn or_null(mut schema: Value) -> Value {
     let null = json!({ "type": "null" });
-    // `null` as a second type is not enough beside `enum` or `const`, which would still exclude it.
-    let is_simple = schema.get("enum").is_none() && schema.get("const").is_none();
+    // These exclude null even if the type allows it, unless the values include it.
+    let is_simple =
+        ["anyOf", "const", "enum", "$ref"].iter().all(|word| schema.get(word).is_none());
+    let values = schema.get("enum").and_then(Value::as_array);
+    let allows_null = is_simple || values.is_some_and(|values| values.contains(&Value::Null));
     match schema.get_mut("type") {
-        Some(Value::Array(types)) if types.iter().any(|of| of == "null") => schema,
+        Some(Value::Array(types)) if allows_null && types.iter().any(|of| of == "null") => schema,
         Some(Value::Array(types)) if is_simple => {
             types.push("null".into());
             schema
@@ -157,7 +160,9 @@ fn or_null(mut schema: Value) -> Value {
             schema
         }
         _ => {
-            if let Some(Value::Array(parts)) = schema.get_mut("anyOf") {
+            let is_alone =
+                ["const", "enum", "type"].iter().all(|other| schema.get(other).is_none());
+            if let Some(Value::Array(parts)) = schema.get_mut("anyOf").filter(|_| is_alone) {
                 if !parts.contains(&null) {
                     parts.push(null);
                 }

@@ -175,11 +175,12 @@ impl Turn {
         }
         self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
-            // After a limit, this was the answer without tools, and the limit is the reason for the end.
-            let reason = self.progress.last.take().map_or(finish_reason, |last| last.reason);
-            self.end_answered(reason, place);
+            let last = self.progress.last.take();
+            // The last answer was requested without tools, so the model is not asked for its lost call again.
+            let lost = lost.filter(|_| last.is_none() && self.options.mode == Mode::Auto);
+            self.end_answered(last.map_or(finish_reason, |last| last.reason), place);
             // After `end_answered`, because `correct` continues only a turn that is about to end.
-            if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
+            if let Some(error) = lost {
                 self.tell_lost_call(&error);
             }
             return;
@@ -326,6 +327,10 @@ impl Turn {
             self.round.handed = None;
         }
         self.record(call, content, images, outcome);
+        if self.options.mode == Mode::Manual {
+            // The pieces behind the call may have waited for its decision.
+            self.round.show_decided(&mut self.out);
+        }
         self.round.record_refused(&mut self.conversation);
         // `continue_when_answered` asked for this before the turn ended.
         if self.phase == (Phase::Idle { rest: Rest::Results }) && !self.round.has_open() {

@@ -56,6 +56,10 @@ impl Turn {
         if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
             match &mut self.phase {
                 Phase::Calling { continues, .. } => *continues = true,
+                // Without an open call, no result would ever continue the turn.
+                Phase::Ending { .. } if !self.round.has_open() => {
+                    return Err(Error::nothing_to_continue(self.history().last()));
+                }
                 Phase::Ending { rest, .. } => *rest = Rest::Results,
                 // The turn is already continuing.
                 _ => {}

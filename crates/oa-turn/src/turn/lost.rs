@@ -8,10 +8,6 @@ impl Turn {
     /// Tells the model that its call was lost, and asks again, because a call without a name cannot have a result.
     /// This counts as a round of calls, so that the limits hold.
     pub(super) fn tell_lost_call(&mut self, error: &str) {
-        // The last answer was requested without tools, so no other follows.
-        if self.progress.last.is_some() {
-            return;
-        }
         if self.progress.budget.rounds >= self.options.max_rounds {
             self.set_end_reason(FinishReason::MaxToolIterations);
             return;

@@ -78,6 +78,27 @@ fn retry_after_lost_call_adds_no_prompt() {
     assert_eq!((told.len(), &*told[0]), (2, "user: Go."), "{told:?}");
 }
 
+/// The limit that led to the last answer is the reason of the end, whatever that answer contains.
+#[test]
+fn lost_last_call_keeps_the_end_reason() {
+    let mut options = Options::auto();
+    (options.max_rounds, options.repeat_guard) = (4, Some(3));
+    options.last_answer_without_tools = true;
+    let mut turn = begun(options);
+    let mut rounds = 0;
+    loop {
+        answer(&mut turn, vec![call(&rounds.to_string(), "a")]);
+        rounds += 1;
+        if perform(&mut turn) == (Action::Request { tools: false }) {
+            break;
+        }
+    }
+    let mut lost = Answer::new(vec![malformed("x", None)]);
+    lost.finish_reason = FinishReason::ToolCalls;
+    turn.answer(lost);
+    assert_eq!((rounds, perform(&mut turn)), (4, end(FinishReason::RepeatedToolCall)));
+}
+
 #[test]
 fn no_correction_follows_calls_or_a_limit() {
     let mut turn = manual();

@@ -242,6 +242,25 @@ fn early_continue_waits_for_the_last_result() {
     }
 }
 
+#[test]
+fn unread_errors_do_not_wait_for_results() {
+    let mut turn = manual();
+    answer(&mut turn, vec![malformed("1", None)]);
+    let error = turn.continue_when_answered().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NothingToContinue);
+}
+
+#[test]
+fn answers_before_a_decision_hide_no_block() {
+    let mut turn = manual();
+    answer(&mut turn, vec![call("1", "a"), malformed("2", None)]);
+    assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
+    turn.add_result("1", json!(1), Outcome::Ok).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Show { block: call("1", "a") }));
+    assert_eq!(turn.next_action(), Some(Action::Show { block: malformed("2", None) }));
+    assert!(matches!(turn.next_action(), Some(Action::End { .. })));
+}
+
 /// The caller may answer the last call and continue before it takes `Action::End`.
 #[test]
 fn continue_is_allowed_before_end_is_taken() {
