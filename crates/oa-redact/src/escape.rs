@@ -101,9 +101,11 @@ fn html(text: &[u8]) -> Option<Escape> {
     // Digits end at the first other byte. `checked_mul` fails for numbers beyond `u32`, and `from_u32` for
     // those beyond Unicode, so that `&#99999999999;` is no escape.
     let value = |byte: &u8| char::from(*byte).to_digit(radix);
-    let values = digits.iter().take(LONGEST).map_while(value);
+    // Browsers accept any number of zeros in front.
+    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+    let values = digits[zeros..].iter().take(LONGEST).map_while(value);
     let add = |sum: u32, digit| sum.checked_mul(radix)?.checked_add(digit);
-    let count = values.clone().count();
+    let count = zeros + values.clone().count();
     let c = char::from_u32(values.clone().try_fold(0, add)?).filter(|_| count > 0)?;
     // Browsers accept numbers without a semicolon too.
     let semicolon = usize::from(digits.get(count) == Some(&b';'));

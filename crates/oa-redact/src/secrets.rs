@@ -98,21 +98,23 @@ impl Secrets {
         Cow::Owned(masked)
     }
 
-    /// Makes an excerpt: masks the secrets, folds the text onto one line, cuts it after `characters`
-    /// characters, and removes [invisible](crate::strip_invisible) characters.
+    /// Makes an excerpt: masks the secrets, removes [invisible](crate::strip_invisible) characters, folds the text onto one
+    /// line, and cuts it after `characters` characters.
     #[must_use]
     pub fn excerpt(&self, text: &str, characters: usize) -> String {
         let masked = self.mask(text);
         let mut line = String::new();
-        for word in masked.split_whitespace() {
+        for word in strip_invisible(&masked).split_whitespace() {
             if !line.is_empty() {
                 line.push(' ');
             }
             line.push_str(word);
         }
+        // Once more: what was removed may have kept a secret apart.
+        let line = self.mask(&line);
         match line.char_indices().nth(characters) {
-            Some((end, _)) => format!("{}...", strip_invisible(&line[..end])),
-            None => strip_invisible(&line).into_owned(),
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line.into_owned(),
         }
     }
 
@@ -190,12 +192,13 @@ impl Secret {
             if rest.first() == wanted.first() {
                 ways.push((matched + 1, end + 1));
             }
-            // Before the first byte, invisible characters are not part of the secret.
-            let invisible = Escape::invisible(rest).filter(|_| matched > 0);
-            for escape in [Escape::read(rest), invisible].into_iter().flatten() {
-                if wanted.starts_with(escape.bytes()) {
-                    ways.push((matched + escape.bytes().len(), end + escape.length));
-                }
+            // Before the first byte, invisible characters are not part of the secret. Any number of them is one step.
+            let invisible = if matched > 0 { invisible(rest) } else { 0 };
+            if invisible > 0 {
+                ways.push((matched, end + invisible));
+            }
+            if let Some(escape) = Escape::read(rest).filter(|it| wanted.starts_with(it.bytes())) {
+                ways.push((matched + escape.bytes().len(), end + escape.length));
             }
         }
         cut_prefix
@@ -204,6 +207,15 @@ impl Secret {
 
 /// The number of alternatives tried per byte of a secret.
 const STEPS: usize = 4;
+
+/// Returns the length of the invisible characters at the start of a text, in bytes.
+fn invisible(text: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(next) = Escape::invisible(&text[length..]) {
+        length += next.length;
+    }
+    length
+}
 
 /// Returns where a text that goes up to `end` was cut off: there, or after a partial escape.
 fn cut_after(bytes: &[u8], end: usize) -> Option<usize> {

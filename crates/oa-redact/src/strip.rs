@@ -46,7 +46,7 @@ pub(crate) fn hidden(text: &str) -> usize {
                 '[' | ']' | 'P' | 'X' | '^' | '_' => 1 + sequence(kind, &rest[1..]),
                 // `ESC c` resets the terminal, `ESC ( 0` selects a character set.
                 ' '..='/' => {
-                    let end = rest.find(|c| !matches!(c, ' '..='/'));
+                    let end = rest.find(|c| !matches!(c, ' '..='/')).filter(|end| *end <= LONGEST);
                     end.map_or(0, |end| end + usize::from(rest.as_bytes()[end].is_ascii_graphic()))
                 }
                 '0'..='~' => 1,

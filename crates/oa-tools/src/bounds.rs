@@ -20,10 +20,22 @@ pub(crate) fn violated(schema: &Map<String, Value>, value: &Value) -> Option<Str
     bounds.filter(|_| !find(schema, "default").is_some_and(|default| is_same(default, value)))
 }
 
-/// Compares values; `3` equals `3.0`.
+/// Compares values; `3` equals `3.0`, also within lists and objects.
 pub(crate) fn is_same(one: &Value, other: &Value) -> bool {
-    // Two large whole numbers may be the same only as floats.
-    one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has_same = |(name, value): (&String, &Value)| {
+                find(other, name).is_some_and(|other| is_same(value, other))
+            };
+            one.len() == other.len() && one.iter().all(has_same)
+        }
+        // Two large whole numbers may be the same only as floats.
+        _ => one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64(),
+    }
 }
 
 fn range(schema: &Map<String, Value>, value: &Number) -> Option<String> {

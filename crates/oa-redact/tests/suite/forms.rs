@@ -118,3 +118,17 @@ fn ambiguous_cut_escapes_are_masked() {
         assert!(masked.starts_with("the key ****") && !masked.contains("abc"), "{text}: {masked}");
     }
 }
+
+/// Text that an excerpt removes must not keep a key apart from its own mask.
+#[test]
+fn keys_split_by_invisible_text_are_masked() {
+    let (start, rest) = KEY.split_at(5);
+    for between in ["\u{200b}".repeat(5_000), format!("\u{1b}{}0", " ".repeat(250))] {
+        check(&format!("wrong key {start}{between}{rest}!"), "wrong key ****!");
+    }
+    for between in ["\u{1b}\nX", "\u{1b}\u{200b}\n[31m", "\u{1b}\u{1b} \n 0"] {
+        let excerpt = secrets().excerpt(&format!("wrong key {start}{between}{rest}!"), 200);
+        assert!(!excerpt.contains(KEY), "{excerpt}");
+    }
+    check(&KEY.replace('-', "&#00000000000000045;"), "****");
+}

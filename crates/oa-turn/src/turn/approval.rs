@@ -169,7 +169,10 @@ impl Turn {
                 call.state = CallState::Allowed;
             }
         }
-        if self.phase == (Phase::Idle { rest: Rest::Approval }) && !self.round.has_waiting() {
+        // A call approved before has yet to be decided on, which `continue_turn` does in this phase only.
+        let is_settled =
+            !self.round.calls.iter().any(|call| call.is_undecided() || call.is_waiting());
+        if self.phase == (Phase::Idle { rest: Rest::Approval }) && is_settled {
             self.phase = Phase::IDLE;
         }
     }

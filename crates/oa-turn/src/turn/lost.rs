@@ -12,8 +12,8 @@ impl Turn {
             self.set_end_reason(FinishReason::MaxToolIterations);
             return;
         }
-        if self.options.max_tokens.is_some_and(|limit| self.progress.budget.tokens >= limit) {
-            self.set_end_reason(FinishReason::MaxRunTokens);
+        if let Some((reason, _)) = self.exhausted() {
+            self.set_end_reason(reason);
             return;
         }
         let words =

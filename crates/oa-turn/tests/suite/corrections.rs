@@ -4,7 +4,7 @@ use oa_turn::{
     Action, Answer, AskOutcome, ErrorKind, Options, PromptOutcome, ReviewOutcome, Step,
     StepOutcome, Turn,
 };
-use oa_types::{FinishReason, Message};
+use oa_types::{Cost, FinishReason, Message};
 
 use crate::rules::{auto, begun, end, lines, manual, shown};
 use crate::{answer, call, malformed, perform, text, told};
@@ -97,6 +97,17 @@ fn lost_last_call_keeps_the_end_reason() {
     lost.finish_reason = FinishReason::ToolCalls;
     turn.answer(lost);
     assert_eq!((rounds, perform(&mut turn)), (4, end(FinishReason::RepeatedToolCall)));
+}
+
+#[test]
+fn lost_call_over_budget_ends_with_that_limit() {
+    let mut options = Options::auto();
+    options.max_cost = Some(Cost::new(0.3).unwrap());
+    let mut turn = begun(options);
+    let mut lost = Answer::new(vec![malformed("1", None)]);
+    (lost.finish_reason, lost.cost) = (FinishReason::ToolCalls, Cost::new(0.3).unwrap());
+    turn.answer(lost);
+    assert_eq!(perform(&mut turn), end(FinishReason::MaxRunCost));
 }
 
 #[test]
