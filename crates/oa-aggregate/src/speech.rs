@@ -82,6 +82,8 @@ impl Speech {
         self.wary = true;
         let Self { blocks, thought, limit, .. } = self;
         let thought = thought.get_or_insert_default();
+        thought.settle(&mut |voice, words| blocks.say(voice, words, *limit, budget))?;
+        thought.release(budget);
         thought.reserve_marked(text, budget)?;
         thought.push_marked(text, &mut |voice, words| blocks.say(voice, words, *limit, budget))
     }

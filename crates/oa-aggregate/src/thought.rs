@@ -57,7 +57,16 @@ impl Thought {
         budget.release(COPIES * mem::take(&mut self.released));
     }
 
-    /// Takes marked text: thinking, and text after a closing tag.
+    /// Releases unmarked text that is held back, because marked text follows: no tag can become complete.
+    pub(crate) fn settle<E>(
+        &mut self,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.held.is_empty() { Ok(()) } else { self.flush(out) }
+    }
+
+    /// Takes marked text: thinking, and text after a closing tag. Unmarked text before it must be
+    /// [settled](Self::settle).
     pub(crate) fn push_marked<E>(
         &mut self,
         text: &str,
@@ -128,6 +137,10 @@ impl Thought {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     /// Returns what pieces come to, each of which is marked or not: thinking in brackets.
@@ -141,6 +154,7 @@ mod tests {
                 Ok::<(), ()>(())
             };
             if *is_marked {
+                thought.settle(&mut out).unwrap();
                 thought.push_marked(text, &mut out).unwrap();
             } else if let Some(plain) = thought.push_plain(text, &mut out).unwrap() {
                 said += &plain;
@@ -169,5 +183,39 @@ mod tests {
         assert_eq!(sorted(&[("Hm.", true), ("Yes.", false)]), "[Hm.]Yes.");
         assert_eq!(sorted(&[("Hm. 1 <", true), ("2", false)]), "[Hm. 1 <]2");
         assert_eq!(sorted(&[("Hm.", true), ("</th", false)]), "[Hm.]</th");
+    }
+
+    #[test]
+    fn held_text_comes_before_marked_text() {
+        assert_eq!(sorted(&[("Hm.", true), ("</th", false), ("more", true)]), "[Hm.]</th[more]");
+        assert_eq!(sorted(&[("Hm.", true), ("\n", false), ("more", true)]), "[Hm.]\n[more]");
+        let pieces = [("Hm.", true), ("</th", false), ("ab<", true), ("x", false)];
+        assert_eq!(sorted(&pieces), "[Hm.]</th[ab<]x");
+    }
+
+    /// Runs of text, each of which is marked or not and consists of pieces. No two neighbors have the same mark.
+    fn runs() -> impl Strategy<Value = Vec<(Vec<&'static str>, bool)>> {
+        let parts = ["Hm.", "<", "</", "</th", "ought>", CLOSE, OPEN, "<tho", "ught>", "\n", " ", "x"];
+        let run = vec(select(parts.to_vec()), 1..5);
+        (vec(run, 0..6), any::<bool>()).prop_map(|(runs, first)| {
+            runs.into_iter().enumerate().map(|(at, run)| (run, (at % 2 == 0) == first)).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn cuts_do_not_matter(runs in runs()) {
+            let whole: Vec<(String, bool)> =
+                runs.iter().map(|(pieces, mark)| (pieces.concat(), *mark)).collect();
+            let whole: Vec<(&str, bool)> =
+                whole.iter().map(|(text, mark)| (&**text, *mark)).collect();
+            let cut: Vec<(&str, bool)> = runs
+                .iter()
+                .flat_map(|(pieces, mark)| pieces.iter().map(|piece| (*piece, *mark)))
+                .collect();
+            prop_assert_eq!(sorted(&cut), sorted(&whole));
+        }
     }
 }

@@ -523,8 +523,9 @@ impl Parser {
     }
 
     fn restart(&mut self) {
-        self.clear_block();
+        // First: `clear_block` asks whether the next byte starts a line, and only a full parser finds a mark there.
         self.lines.reset();
+        self.clear_block();
         // An id of a block that was cut off is not the stream's.
         self.id_buffer.clone_from(&self.id);
         self.end = End::Open;

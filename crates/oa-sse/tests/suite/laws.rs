@@ -92,6 +92,52 @@ proptest! {
         }
     }
 
+    /// Only the last event id and the retry time are kept.
+    #[test]
+    fn reused_parser_reads_like_a_new_one(
+        before in prop_oneof![stream(), blocks()],
+        input in prop_oneof![stream(), blocks()],
+        marks in 0..3_usize,
+        cuts in vec(any::<usize>(), 0..6),
+        limit in prop_oneof![Just(usize::MAX), 0_usize..24],
+        ends in (end(), end()),
+        is_drained in any::<bool>(),
+    ) {
+        let input = ["\u{feff}".repeat(marks).as_bytes(), b"data: a\n\n\xef\xbb\xbf", &input].concat();
+        let new = || {
+            let mut limits = Limits::default();
+            limits.event_bytes = limit;
+            Parser::with_limits(limits)
+        };
+        let mut parser = if is_drained {
+            run(new(), cut(&before, &cuts), ends.0).1
+        } else {
+            let mut parser = new();
+            parser.push(before.into());
+            let _ = parser.next_item();
+            match ends.0 {
+                End::Strict => parser.finish(),
+                End::Lenient => parser.finish_lenient(),
+            }
+            parser
+        };
+        parser.push_slice(b"");
+        let last_id = parser.last_event_id().to_owned();
+        let with_id = |mut seen: Vec<Seen>| {
+            for item in &mut seen {
+                if let Seen::Event { id, .. } = item
+                    && id.is_empty()
+                {
+                    id.clone_from(&last_id);
+                }
+            }
+            seen
+        };
+        let (again, _) = run(parser, cut(&input, &cuts), ends.1);
+        let (first, _) = run(new(), cut(&input, &cuts), ends.1);
+        prop_assert_eq!(with_id(again), with_id(first));
+    }
+
     #[test]
     fn next_event_returns_all_events(
         input in prop_oneof![stream(), blocks()],
