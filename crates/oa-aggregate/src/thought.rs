@@ -195,7 +195,8 @@ mod tests {
 
     /// Runs of text, each of which is marked or not and consists of pieces. No two neighbors have the same mark.
     fn runs() -> impl Strategy<Value = Vec<(Vec<&'static str>, bool)>> {
-        let parts = ["Hm.", "<", "</", "</th", "ought>", CLOSE, OPEN, "<tho", "ught>", "\n", " ", "x"];
+        let parts =
+            ["Hm.", "<", "</", "</th", "ought>", CLOSE, OPEN, "<tho", "ught>", "\n", " ", "x"];
         let run = vec(select(parts.to_vec()), 1..5);
         (vec(run, 0..6), any::<bool>()).prop_map(|(runs, first)| {
             runs.into_iter().enumerate().map(|(at, run)| (run, (at % 2 == 0) == first)).collect()

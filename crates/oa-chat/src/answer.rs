@@ -507,7 +507,7 @@ impl Arriving {
         }
         let begun = self.pipeline.aggregator().has_begun();
         if self.destination.is_none() {
-            // A stream of deltas fails with an `Error`, or with an error of its transport.
+            // A stream of deltas fails with an `Error`, or with one of its own.
             return Err(match error.downcast::<Error>() {
                 Ok(error) => *error,
                 Err(error) => Error::transport(error, self.pipeline.received(), begun),

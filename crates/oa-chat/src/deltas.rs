@@ -12,7 +12,7 @@ use oa_types::{AssistantMessage, FinishReason, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::Error;
+use crate::body::BoxError;
 
 /// One change to an answer, as data that can be stored and sent: the items of an
 /// [`AnswerStream`](crate::AnswerStream), and the input of
@@ -200,15 +200,15 @@ fn usage_of(usage: &Usage) -> Value {
 impl<S, E> Body for DeltaBody<S>
 where
     S: Stream<Item = Result<AnswerDelta, E>>,
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    E: Into<BoxError>,
 {
     type Data = Bytes;
-    type Error = Error;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.state == BodyState::Over {
             return Poll::Ready(None);
         }
@@ -216,7 +216,7 @@ where
             Some(Ok(delta)) => self.chunk(delta),
             Some(Err(error)) => {
                 self.state = BodyState::Over;
-                return Poll::Ready(Some(Err(Error::chat(error.into()))));
+                return Poll::Ready(Some(Err(error.into())));
             }
             // Without a finish reason the answer would look cut off.
             None if self.state == BodyState::Open => {

@@ -133,14 +133,15 @@ impl Pipeline {
     pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
         if !matches!(self.form, BodyForm::Events | BodyForm::Done) {
+            let mut bytes = &bytes[..];
             if let BodyForm::Unknown(_) = self.form {
-                self.look_at(&bytes);
+                bytes = &bytes[self.look_at(bytes)..];
             }
             if let BodyForm::Json(document) = &mut self.form {
                 if document.len() + bytes.len() > self.limit {
                     return Err(PipelineError::Document(self.limit));
                 }
-                document.extend_from_slice(&bytes);
+                document.extend_from_slice(bytes);
                 return Ok(StreamStatus::More);
             }
         }
@@ -299,28 +300,28 @@ impl Pipeline {
         chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
     }
 
-    /// Determines the form of the body by its first non-blank byte.
+    /// Determines the form of the body by its first non-blank byte, and returns the start of a JSON document: its
+    /// reader does not expect a byte order mark that is behind blanks, or split between pieces.
     #[cold]
-    fn look_at(&mut self, bytes: &[u8]) {
+    fn look_at(&mut self, bytes: &[u8]) -> usize {
         const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
-        let BodyForm::Unknown(mut matched) = self.form else {
-            return;
-        };
-        for &byte in bytes {
+        let BodyForm::Unknown(mut matched) = self.form else { return 0 };
+        for (place, &byte) in bytes.iter().enumerate() {
             match byte {
                 _ if BYTE_ORDER_MARK.get(matched) == Some(&byte) => matched += 1,
                 b' ' | b'\t' | b'\r' | b'\n' => {}
                 b'{' | b'[' => {
                     self.form = BodyForm::Json(Vec::new());
-                    return;
+                    return place;
                 }
                 _ => {
                     self.form = BodyForm::Events;
-                    return;
+                    return 0;
                 }
             }
         }
         self.form = BodyForm::Unknown(matched);
+        0
     }
 }
 

@@ -136,8 +136,11 @@ impl Transcript {
                     && history[place - 1].role == MessageRole::Tool;
                 bridges.then(|| Before::Message(text_message(MessageRole::Assistant, BRIDGE)))
             };
-            // Bytes that a neighbor went into are useless when the neighbor changes.
-            let alone = end - place == 1 && before.is_none();
+            // Bytes that another message went into are useless when that one changes: a neighbor, or the call
+            // from which a result without a name got it.
+            let alone = end - place == 1
+                && before.is_none()
+                && !(in_text && has_nameless_result(&history[place]));
             let start = self.open.len();
             let known = dropped.as_ref().filter(|_| alone);
             match known.and_then(|dropped| dropped.get(&revisions[place])) {
@@ -276,6 +279,11 @@ fn joined(messages: &[Message], opening: Option<&str>) -> Message {
         }
     }
     whole
+}
+
+fn has_nameless_result(message: &Message) -> bool {
+    let is_nameless = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult(result) if result.name.is_none());
+    message.content.iter().any(is_nameless)
 }
 
 fn has_calls(message: &Message) -> bool {

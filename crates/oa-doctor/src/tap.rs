@@ -43,10 +43,15 @@ pub(crate) struct Fragments {
     pub(crate) with_objects: bool,
 }
 
+/// The bytes of a byte order mark, which pieces may split.
+const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
 /// A body that is observed as it is read.
 pub(crate) struct Tap {
     /// `None` once the body is not an event stream, or exceeds the limits.
     parser: Option<Parser>,
+    /// True once more than blanks and a byte order mark has arrived.
+    has_begun: bool,
     seen: Arc<Mutex<Bytewise>>,
 }
 
@@ -54,14 +59,16 @@ impl Tap {
     pub(crate) fn new(limits: oa_sse::Limits) -> (Self, Arc<Mutex<Bytewise>>) {
         let seen = Arc::new(Mutex::new(Bytewise::default()));
         let parser = Some(Parser::with_limits(limits));
-        (Self { parser, seen: Arc::clone(&seen) }, seen)
+        (Self { parser, has_begun: false, seen: Arc::clone(&seen) }, seen)
     }
 
     pub(crate) fn look(&mut self, bytes: &Bytes) {
         let mut seen = lock(&self.seen);
         seen.pieces += 1;
-        if seen.payloads == 0 && seen.comments == 0 {
-            let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        if !self.has_begun {
+            let is_before = |byte: &&u8| byte.is_ascii_whitespace() || MARK.contains(byte);
+            let first = bytes.iter().find(|byte| !is_before(byte));
+            self.has_begun = first.is_some();
             if matches!(first, Some(b'{' | b'[')) {
                 seen.is_document = true;
                 self.parser = None;
@@ -134,5 +141,26 @@ impl Bytewise {
             self.calls.without_index |= fragment["index"].is_null();
             self.calls.with_objects |= fragment["function"]["arguments"].is_object();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_document(pieces: &[&str]) -> bool {
+        let (mut tap, seen) = Tap::new(oa_sse::Limits::default());
+        for piece in pieces {
+            tap.look(&Bytes::copy_from_slice(piece.as_bytes()));
+        }
+        lock(&seen).is_document
+    }
+
+    #[test]
+    fn only_the_first_byte_makes_a_document() {
+        assert!(is_document(&["{\"choices\":[]}"]));
+        assert!(is_document(&["\n", "\u{feff}", " [1]"]));
+        assert!(!is_document(&["data: ", "{\"choices\":[]}\n\n"]));
+        assert!(!is_document(&["event: x\n", "\n", "{\"choices\":[]}\n\n"]));
     }
 }

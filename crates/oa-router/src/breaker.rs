@@ -101,7 +101,7 @@ impl Default for BreakerConfig {
 ///
 /// A recovering server is not flooded: it may have two concurrent requests, plus one for each answer that
 /// starts, up to 32, when the limit is removed. Until one answer completes, a single failure opens the circuit
-/// again, for twice as long.
+/// again, for twice as long. After a `Retry-After`, the next time without one is not doubled.
 ///
 /// Requests that passed before the circuit last opened do not affect it, except that their `Retry-After` may extend
 /// the time.
@@ -134,8 +134,10 @@ pub struct Breaker {
     row_began: u64,
     /// The total number of passes.
     passed: u64,
-    /// The number of times it opened since the last complete answer.
+    /// The number of times it opened since the last complete answer, but for those with a `Retry-After`.
     openings: u32,
+    /// True if it has opened since the last complete answer, for whatever reason.
+    is_recovering: bool,
     /// The limit on concurrent requests while recovering.
     room: Option<u32>,
     /// The number of running requests of this generation.
@@ -200,6 +202,7 @@ impl Breaker {
             row_began: 0,
             passed: 0,
             openings: 0,
+            is_recovering: false,
             room: None,
             running: 0,
             generation: 0,
@@ -227,8 +230,8 @@ impl Breaker {
             return;
         }
         match (self.state, self.room) {
-            // The start is enough to close: a long answer would block all others while it streams. `openings`
-            // is kept until an answer is complete: above 0, a single failure opens the circuit again.
+            // The start is enough to close: a long answer would block all others while it streams. Until an
+            // answer is complete, `is_recovering` is kept, and a single failure opens the circuit again.
             (State::HalfOpen, _) => self.close(),
             (State::Closed, Some(room)) => self.room = Some(room + 1).filter(|room| *room < WARM),
             _ => {}
@@ -247,7 +250,7 @@ impl Breaker {
                 if let State::HalfOpen = state {
                     self.close();
                 }
-                self.openings = 0;
+                (self.openings, self.is_recovering) = (0, false);
                 // Passes 1 to 3 run; 2 fails, then 1 is answered. 1 says nothing about the server since the
                 // failure, so the row goes on. An answer to pass 4 ends it.
                 if pass.number > self.row_began {
@@ -261,7 +264,7 @@ impl Breaker {
                 self.failures += 1;
                 // `Retry-After: 0` asks for no pause, so the failure counts like one without the header.
                 let retry_after = retry_after.filter(|wait| !wait.is_zero());
-                let at_once = matches!(state, State::HalfOpen) || self.openings > 0;
+                let at_once = matches!(state, State::HalfOpen) || self.is_recovering;
                 if at_once || retry_after.is_some() || self.failures >= self.config.failures {
                     self.open(retry_after, now);
                 }
@@ -322,6 +325,7 @@ impl Breaker {
         // Both kinds of `time` are at most `NEVER`, so the sum cannot overflow.
         self.state = State::Open { until: now + time };
         (self.failures, self.running, self.room) = (0, 0, None);
+        self.is_recovering = true;
         // From here on the passes in flight are of an old generation, and `done` ignores them but for their
         // `Retry-After`.
         self.generation += 1;

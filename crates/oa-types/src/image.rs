@@ -67,7 +67,8 @@ impl ImageBlock {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the data is empty or not base64, or the media type is not an image type.
+    /// `InvalidInput` if the data is empty or not base64, or the media type is not an image type. Missing padding is
+    /// added.
     pub fn from_base64(data: impl AsRef<str>, media_type: impl AsRef<str>) -> Result<Self, Error> {
         let (data, media_type) = (data.as_ref(), media_type.as_ref());
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -79,10 +80,17 @@ impl ImageBlock {
         }
         let text = data.trim_end_matches('=');
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
-        if text.is_empty() || data.len() - text.len() > 2 || !text.chars().all(is_base64) {
+        let (given, padding) = (data.len() - text.len(), text.len().wrapping_neg() % 4);
+        // No data ends with a single letter of a group of four.
+        let is_whole = !text.is_empty() && padding < 3 && (given == 0 || given == padding);
+        if !is_whole || !text.chars().all(is_base64) {
             return Err(Error::invalid_input("the image data is not valid base64"));
         }
-        Ok(Self { url: format!("data:{media_type};base64,{data}"), detail: ImageDetail::Auto })
+        let padding = &"=="[..padding];
+        Ok(Self {
+            url: format!("data:{media_type};base64,{text}{padding}"),
+            detail: ImageDetail::Auto,
+        })
     }
 
     /// Creates an image from a file of at most [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES). Blocks while reading.

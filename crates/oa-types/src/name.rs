@@ -74,15 +74,24 @@ impl BaseUrl {
         if rest.contains(['?', '#']) {
             return refuse("must not have a query or fragment");
         }
-        // `[::1]` has no port: what follows its last colon ends with the bracket.
-        let host = authority
-            .rsplit_once(':')
-            .map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host });
+        // Only an address in brackets contains colons.
+        let end = match authority.find(']') {
+            Some(bracket) if authority.starts_with('[') => bracket + 1,
+            _ => authority.find(':').unwrap_or(authority.len()),
+        };
+        let (host, port) = authority.split_at(end);
         if host.is_empty() {
             return refuse("has no host");
         }
-        let port = authority[host.len()..].strip_prefix(':');
-        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        if name.is_empty() || name.contains(['[', ']']) {
+            return refuse("has an invalid host");
+        }
+        // `parse` also accepts a sign.
+        let is_port = |port: &str| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        };
+        if !port.is_empty() && !port.strip_prefix(':').is_some_and(is_port) {
             return refuse("has an invalid port (must be 0 to 65535)");
         }
         Ok(Self(format!("{scheme}://{authority}{}", path.trim_end_matches('/')).into()))

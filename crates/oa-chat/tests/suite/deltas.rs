@@ -54,6 +54,20 @@ async fn errors_end_the_answer_unchanged() {
     assert!(answer.next_delta().await.is_none());
 }
 
+/// Only an error before the first delta may mean that nothing listens.
+#[tokio::test]
+async fn kind_of_foreign_error_depends_on_deltas() {
+    let broken = || Err(std::io::Error::other("out of paper"));
+    for (deltas, kind, is_retryable) in [
+        (vec![broken()], ErrorKind::Connect, true),
+        (vec![Ok(AnswerDelta::text("Wait")), broken()], ErrorKind::Stream, false),
+    ] {
+        let error = AnswerStream::from_deltas(stream::iter(deltas)).message().await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (kind, is_retryable), "{error}");
+        assert!(error.to_string().ends_with("out of paper"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn no_deltas_make_an_empty_answer() {
     let message = answer([]).message().await.unwrap();

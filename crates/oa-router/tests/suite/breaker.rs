@@ -136,6 +136,33 @@ fn open_time_doubles_until_an_answer() {
     assert_eq!(breaker.open_until(), Some(now + Duration::from_secs(1)));
 }
 
+/// However it opened, by failures or by a `Retry-After`.
+#[test]
+fn one_failure_reopens_until_an_answer() {
+    for first in [FAILED, failed_after(Duration::from_secs(1))] {
+        let mut breaker = Breaker::new(BreakerConfig::new(3));
+        let mut now = Instant::now();
+        for _ in 0..3 {
+            if let Some(pass) = breaker.permit(now) {
+                breaker.done(pass, first, now);
+            }
+        }
+        now = breaker.open_until().expect("it is open");
+        let trial = breaker.permit(now).expect("the time is up");
+        breaker.began(trial);
+        let second = breaker.permit(now).expect("the trial has begun");
+        breaker.done(second, FAILED, now);
+        assert!(!breaker.permits(now), "{first:?}");
+
+        now = breaker.open_until().expect("it is open");
+        let trial = breaker.permit(now).expect("the time is up");
+        breaker.done(trial, AttemptOutcome::Answered, now);
+        let other = breaker.permit(now).expect("the trial was answered");
+        breaker.done(other, FAILED, now);
+        assert!(breaker.permits(now), "{first:?}");
+    }
+}
+
 #[test]
 fn earlier_answers_do_not_reset_failures() {
     let mut breaker = Breaker::new(BreakerConfig::new(3));

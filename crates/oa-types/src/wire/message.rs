@@ -106,9 +106,18 @@ pub enum ResultImages {
 /// Appends a message to a JSON list of messages: one object, or one for each tool result, separated by commas.
 /// A leading comma is added unless `out` is empty or ends with `[`.
 ///
+/// Results in a message of the user come before its text, because they must follow their calls.
+///
 /// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Images are written for users,
 /// and in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
 pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
+    let mut results = message.content.iter().filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    if message.role != MessageRole::Assistant {
+        results.by_ref().for_each(|result| write_result(result, format, out));
+    }
     match message.role {
         MessageRole::Assistant => write_assistant(message, format, out),
         MessageRole::System => {
@@ -124,11 +133,7 @@ pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8
         }
         MessageRole::Tool => {}
     }
-    for block in &message.content {
-        if let ContentBlock::ToolResult(result) = block {
-            write_result(result, format, out);
-        }
-    }
+    results.for_each(|result| write_result(result, format, out));
 }
 
 /// Returns the text of a system message as it is sent, one block per line; `None` if it is blank.

@@ -24,10 +24,19 @@ fn data_is_base64_of_an_image_type() {
     let image =
         ImageBlock::from_base64("AAAA", "image/svg+xml").unwrap().with_detail(ImageDetail::Low);
     assert_eq!((&*image.url, image.detail), ("data:image/svg+xml;base64,AAAA", ImageDetail::Low));
+    for (data, padded) in [("ab", "ab=="), ("ab==", "ab=="), ("abc", "abc="), ("abc=", "abc=")] {
+        let url = ImageBlock::from_base64(data, "image/png").unwrap().url;
+        assert_eq!(url, format!("data:image/png;base64,{padded}"));
+    }
     for (data, media_type) in [
         ("", "image/png"),
         ("A A", "image/png"),
         ("AA===", "image/png"),
+        ("ab=", "image/png"),
+        ("abc==", "image/png"),
+        ("AAAA=", "image/png"),
+        ("abcde", "image/png"),
+        ("====", "image/png"),
         ("AAAA", "text/html"),
         ("AAAA", "image/"),
         ("AAAA", "image/a,b"),

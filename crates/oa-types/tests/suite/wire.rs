@@ -54,6 +54,13 @@ fn calls_and_results_have_the_wire_format() {
 }
 
 #[test]
+fn results_precede_the_text_of_the_user() {
+    let result = ToolResultBlock::new("call_1", "three".into()).into();
+    let user = Message::user_with_blocks(vec![TextBlock::new("And now?").into(), result]);
+    assert_snapshot!(wire(&[user]), @r#"[{"role":"tool","content":"three","tool_call_id":"call_1"},{"role":"user","content":"And now?"}]"#);
+}
+
+#[test]
 fn empty_content_follows_the_format() {
     let message = Message::assistant(vec![call()]);
     for (empty_content, expected) in [
