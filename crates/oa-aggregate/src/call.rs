@@ -116,10 +116,10 @@ impl Call {
         if let Some(name) = &mut self.name
             && let Some(end) = control_token(&name[known..])
         {
-            self.name_ended = true;
             name.truncate(name[..known + end].trim_end().len());
+            // A name that was only a control token is none; the next pieces may be the name.
+            self.name_ended = !name.is_empty();
         }
-        // A name that was only a control token is none; the next piece may be the name.
         self.name = self.name.take().filter(|name| !name.is_empty());
     }
 

@@ -10,9 +10,9 @@ use crate::trim::Trim;
 
 /// Removes thinking from the text if the server has already sent it as thinking.
 ///
-/// If separate thinking has arrived and the text begins with an opening tag, the text is held back as long as it
-/// repeats that thinking. A repeat is removed with its tags; anything else is released unchanged. Without earlier
-/// thinking, text is never held back.
+/// If separate thinking has arrived and the text begins with an opening tag, the text is held back until its closing
+/// tag, as long as one of the two begins with the other: more of both may follow. A repeat is removed with its tags;
+/// anything else is released unchanged. Without earlier thinking, text is never held back.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     state: State,

@@ -18,9 +18,7 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
         return None;
     }
     // Our own reader accepts lone surrogates and Python's numbers, but `serde_json` rejects them.
-    let Ok(value) = serde_json::from_str::<Value>(raw) else {
-        return Some(Value::String(raw.to_owned()));
-    };
+    let value = serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.to_owned()));
     // This cannot fail: the bound by the text fits, and is larger.
     allowance.hold_value(&value);
     match &value {
@@ -29,5 +27,24 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
         Value::Array(list) if list.is_empty() => None,
         Value::Object(members) if members.is_empty() => None,
         _ => Some(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_kept_as_text_are_counted() {
+        for raw in [r#""\ud800""#, "NaN", "[1, Infinity]", r#""plain""#] {
+            let mut allowance = Allowance::new(10_000, 10_000);
+            assert!(present(raw, &mut allowance).is_some());
+            assert!(allowance.room < 10_000, "{raw}");
+            while !allowance.is_cut {
+                let room = allowance.room;
+                present(raw, &mut allowance);
+                assert!(allowance.is_cut || allowance.room < room, "{raw}");
+            }
+        }
     }
 }

@@ -185,8 +185,8 @@ impl Pipeline {
         self.aggregator.finish().map_err(PipelineError::Answer)
     }
 
-    /// Handles a broken connection. Returns `true` if the answer is complete anyway, because a finish reason has
-    /// arrived (QUIRKS row 120).
+    /// Records that the connection broke, and returns true if the answer is complete anyway, because a finish reason
+    /// has arrived (QUIRKS row 120). The body is still to be [finished](Self::finish).
     pub fn break_off(&mut self, end: UncleanEnd) -> bool {
         self.aggregator.break_off(end)
     }

@@ -98,22 +98,32 @@ impl ProbeTarget {
 
     /// Returns the name of the member that bounds an answer.
     pub(crate) fn token_limit_name(&self) -> &'static str {
-        match self.traits.token_limit {
-            TokenLimit::MaxCompletionTokens => "max_completion_tokens",
-            _ => "max_tokens",
-        }
+        name_of(self.traits.token_limit)
     }
 
     /// Switches to the other name of that member.
     pub(crate) fn swap_token_limit(&mut self) {
-        self.traits.token_limit = match self.traits.token_limit {
-            TokenLimit::MaxCompletionTokens => TokenLimit::MaxTokens,
-            _ => TokenLimit::MaxCompletionTokens,
-        };
+        self.traits.token_limit = other_than(self.traits.token_limit);
     }
 
     /// Returns an error's text, made safe to show.
     pub(crate) fn quote(&self, error: &Error) -> String {
         self.quotes.quote(&error.to_string())
+    }
+}
+
+/// Returns the name of a member that bounds an answer.
+pub(crate) fn name_of(limit: TokenLimit) -> &'static str {
+    match limit {
+        TokenLimit::MaxCompletionTokens => "max_completion_tokens",
+        _ => "max_tokens",
+    }
+}
+
+/// Returns the other of these members.
+pub(crate) fn other_than(limit: TokenLimit) -> TokenLimit {
+    match limit {
+        TokenLimit::MaxCompletionTokens => TokenLimit::MaxTokens,
+        _ => TokenLimit::MaxCompletionTokens,
     }
 }

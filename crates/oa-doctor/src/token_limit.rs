@@ -2,9 +2,11 @@
 
 use oa_chat::Error;
 use oa_types::Message;
+use oa_types::wire::{ChatParameters, TokenLimit};
 
 use crate::context::ProbeContext;
 use crate::finding::{Finding, Probe, Verdict};
+use crate::target::{name_of, other_than};
 
 const PROMPT: &str = "Count from one to three hundred in words, with commas in between.";
 /// The limit in the request, in tokens.
@@ -22,8 +24,9 @@ enum Effect {
 
 pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::TokenLimit;
-    let name = cx.target.token_limit_name();
-    let first = attempt(cx).await;
+    let limit = cx.target.traits.token_limit;
+    let name = name_of(limit);
+    let first = attempt(cx, limit).await;
     if let Ok(Effect::Acts | Effect::Hidden | Effect::Unused) = first {
         return told(cx, name, &first);
     }
@@ -32,19 +35,24 @@ pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
     {
         return cx.failed(PROBE, error);
     }
-    // From here on the other name is tried, and kept if it works: later probes send it.
     let how = if first.is_ok() { "ignored" } else { "rejected" };
-    cx.target.swap_token_limit();
-    let other = cx.target.token_limit_name();
-    match attempt(cx).await {
-        Ok(Effect::Acts) => {
-            cx.learned.token_limit = Some(cx.target.traits.token_limit);
-            let seen = format!("`{name}` is {how}, but `{other}` works");
+    let other_limit = other_than(limit);
+    let other = name_of(other_limit);
+    match attempt(cx, other_limit).await {
+        Ok(effect @ (Effect::Acts | Effect::Hidden)) => {
+            // Kept only now that it works, and later probes send it: a probe that is dropped while it waits starts
+            // with the first name again.
+            cx.target.traits.token_limit = other_limit;
+            cx.learned.token_limit = Some(other_limit);
+            let hidden = match effect {
+                Effect::Hidden => ", although the server does not report the cut",
+                _ => "",
+            };
+            let seen = format!("`{name}` is {how}, but `{other}` works{hidden}");
             Finding::new(PROBE, Verdict::Warn, seen)
                 .advise("load the profile, which says so, or set the provider")
         }
         second => {
-            cx.target.swap_token_limit();
             let also = match second {
                 Ok(Effect::Ignored) => "ignored",
                 Ok(_) => "without visible effect",
@@ -76,9 +84,12 @@ fn told(cx: &mut ProbeContext, name: &str, effect: &Result<Effect, Error>) -> Fi
     }
 }
 
-async fn attempt(cx: &ProbeContext) -> Result<Effect, Error> {
+async fn attempt(cx: &ProbeContext, name: TokenLimit) -> Result<Effect, Error> {
     let prompt = [Message::user(PROMPT)];
-    let observed = cx.target.chat(&prompt, |request| request.max_tokens = Some(LIMIT)).await?;
+    let limited = |request: &mut ChatParameters| {
+        (request.max_tokens, request.token_limit) = (Some(LIMIT), name);
+    };
+    let observed = cx.target.chat(&prompt, limited).await?;
     let limit = u64::from(LIMIT);
     let told = observed.message.usage.and_then(|usage| usage.completion_tokens);
     // A count of zero is no count.

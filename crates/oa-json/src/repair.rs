@@ -32,8 +32,9 @@ use crate::syntax::{Doubt, Syntax};
 /// [`Syntax`](ErrorKind::Syntax) for everything else.
 pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '`');
-    // No JSON value starts with this word, so it can only be the language of a fence.
-    let text = text.strip_prefix("json").unwrap_or(text);
+    // No JSON value starts with these words, so they can only be the language of a fence.
+    let text =
+        ["json5", "jsonc", "json"].into_iter().find_map(|word| without(text, word)).unwrap_or(text);
     let mut syntax = Syntax::new(text, Doubt::Resolve, limits);
     if syntax.rest().trim_end_matches('`').is_empty() {
         return Err(Error::new(ErrorKind::Missing, "expected a JSON value, found nothing"));
@@ -43,4 +44,10 @@ pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     while syntax.take('`') {}
     syntax.end()?;
     Ok(value)
+}
+
+/// Returns the text after this word, in capital or small letters.
+fn without<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(word.len())?;
+    start.eq_ignore_ascii_case(word).then_some(rest)
 }

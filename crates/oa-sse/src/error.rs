@@ -6,7 +6,7 @@ use std::fmt;
 pub enum ErrorKind {
     /// An event, complete or not, exceeds [`Limits::event_bytes`](crate::Limits::event_bytes).
     EventTooLarge,
-    /// The event name or id of a [`Frame`](crate::Frame) contains a character that would end its line.
+    /// The event name or id of a [`Frame`](crate::Frame) contains a line break, or the id contains NUL.
     LineBreakInField,
 }
 
@@ -41,9 +41,9 @@ impl fmt::Display for Error {
             ErrorKind::EventTooLarge => {
                 write!(f, "an event is larger than the limit of {} bytes", self.limit)
             }
-            ErrorKind::LineBreakInField => {
-                f.write_str("an event name or id must not contain line breaks or NUL")
-            }
+            ErrorKind::LineBreakInField => f.write_str(
+                "an event name must not contain line breaks, and an id no line breaks or NUL",
+            ),
         }
     }
 }

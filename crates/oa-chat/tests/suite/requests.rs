@@ -289,6 +289,49 @@ proptest! {
     }
 }
 
+/// A result without a name is sent with that of its call, as text or as the heading of its images.
+#[tokio::test]
+async fn edited_call_renames_its_result() {
+    let history = |name: &str, image: Option<&str>| {
+        let mut result = ToolResultBlock::new("call_1", json!("Seen."));
+        result.images =
+            image.into_iter().filter_map(|url| ImageBlock::from_url(url).ok()).collect();
+        vec![
+            Message::user("Look."),
+            Message::assistant(vec![ToolUseBlock::new("call_1", name, json!({})).into()]),
+            Message::tool(result),
+            Message::assistant(vec![TextBlock::new("I see.").into()]),
+            Message::user("And now?"),
+        ]
+    };
+    for (mode, image) in [
+        (ToolMode::React, None),
+        (ToolMode::React, Some("https://host/a.png")),
+        (ToolMode::default(), Some("https://host/a.png")),
+    ] {
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("Yes.")));
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+        let endpoint = endpoint.build().unwrap();
+        let service = AnyChat::from(endpoint.clone());
+        let mut options = ChatOptions::new("first");
+        options.parameters.tools = vec![spec("look"), spec("read")];
+        options.tool_mode = mode;
+        let prepared = PreparedOptions::for_endpoint(options, &endpoint).unwrap();
+        let mut edited = Conversation::with_id(7);
+        edited.request(&prepared, &service, &history("look", image).into(), &[1, 2, 3, 4, 5]);
+        let after = history("read", image);
+        let revisions = [1, 6, 3, 4, 5];
+        let retry = Retry::new(service.clone(), RetryConfig::none());
+        for mut conversation in [edited, Conversation::with_id(7)] {
+            let (request, _) =
+                conversation.request(&prepared, &service, &after.clone().into(), &revisions);
+            retry.ask(request).await.unwrap().message().await.unwrap();
+        }
+        let [followed, made] = &server.requests()[..] else { panic!("two were sent") };
+        assert_eq!(followed.json()["messages"], made.json()["messages"]);
+    }
+}
+
 #[test]
 fn requests_can_be_compared() {
     let request = || ChatRequest::new("a", vec![Message::user("Hello.")]);

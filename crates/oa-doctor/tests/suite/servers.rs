@@ -300,6 +300,42 @@ async fn token_limit_under_either_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn token_limit_may_be_hidden_under_other_name() {
+    let script = server(|request| match request.json()["max_completion_tokens"] == 16 {
+        true => Reply::text("one, two").usage(30, 16),
+        false => Reply::text("number ".repeat(2000)).usage(30, 2000),
+    });
+    let doctor = Doctor::new(&options(script)).expect("there is a model");
+    let report = doctor.only([Probe::TokenLimit]).examine().await;
+    assert_snapshot!(report.findings[0], @"
+    token limit     warn     `max_tokens` is ignored, but `max_completion_tokens` works, although the
+                             server does not report the cut
+                             -> load the profile, which says so, or set the provider
+    ");
+    let profile = serde_json::to_value(&report.profile).unwrap();
+    assert_eq!(profile["token_limit"], "max_completion_tokens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_token_limit_probe_starts_again() {
+    let script = server(|request| match request.json()["max_completion_tokens"] == 16 {
+        true => {
+            Reply::text("one, two").finish("length").usage(30, 16).delay(Duration::from_secs(9))
+        }
+        false => Reply::text("number ".repeat(2000)).usage(30, 2000),
+    });
+    let doctor = Doctor::new(&options(script)).expect("there is a model");
+    let mut doctor = doctor.only([Probe::TokenLimit]);
+    let dropped = timeout(Duration::from_secs(5), doctor.next_finding()).await;
+    assert!(dropped.is_err(), "it waits for the other name");
+    let finding = doctor.next_finding().await.expect("it is the first");
+    assert_snapshot!(finding, @"
+    token limit     warn     `max_tokens` is ignored, but `max_completion_tokens` works
+                             -> load the profile, which says so, or set the provider
+    ");
+}
+
+#[tokio::test(start_paused = true)]
 async fn endless_answers_are_abandoned() {
     let chunk = |number| json!({ "choices": [{ "delta": { "content": format!("{number} ") } }] });
     let endless: String =

@@ -82,6 +82,9 @@ fn fences_and_comments_are_skipped() {
     {
         check(text, json!({"a": 1}));
     }
+    for language in ["JSON", "Json", "json5", "JSON5", "jsonc"] {
+        check(&format!("```{language}\n{{\"a\": 1}}\n```"), json!({"a": 1}));
+    }
     check("{\"a\": 1 // one\n, \"b\": 2}", json!({"a": 1, "b": 2}));
     check("{/* first */\"a\": /*/ 2 */ 1} // done", json!({"a": 1}));
     check("{\"a\": /* é */ 1 /* cut", json!({"a": 1}));

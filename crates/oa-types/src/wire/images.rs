@@ -34,7 +34,8 @@ pub fn images_apart(
     }
     let (mut apart, mut numbers) = (Vec::new(), Vec::new());
     let mut images = Vec::new();
-    // A hash of the numbers of an answer's results, which changes when one of them does.
+    // A hash of the numbers of an answer's results, and of the calls that name them, which changes when one of these
+    // does.
     let mut sum = BASIS;
     for (place, message) in messages.iter().enumerate() {
         let number = revisions.get(place).copied().unwrap_or_default();
@@ -43,7 +44,10 @@ pub fn images_apart(
             sum = (sum ^ number).wrapping_mul(PRIME);
             for block in &mut message.content {
                 if let ContentBlock::ToolResult(result) = block {
-                    take_images(result, &messages[..place], format, &mut images);
+                    let caller = take_images(result, &messages[..place], format, &mut images);
+                    if let Some(number) = caller.and_then(|caller| revisions.get(caller)) {
+                        sum = (sum ^ number).wrapping_mul(PRIME);
+                    }
                 }
             }
         }
@@ -73,14 +77,15 @@ pub fn has_result_images(message: &Message) -> bool {
 const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01B3;
 
+/// Moves the images of a result, and returns the index of the message that names its tool, if it does not itself.
 fn take_images(
     result: &mut ToolResultBlock,
     earlier: &[Message],
     format: &MessageFormat,
     images: &mut Vec<ContentBlock>,
-) {
+) -> Option<usize> {
     let note = match result.images.len() {
-        0 => return,
+        0 => return None,
         1 => "1 image follows".to_owned(),
         count => format!("{count} images follow"),
     };
@@ -89,7 +94,8 @@ fn take_images(
         true => note,
         false => format!("{text}\n\n({note})"),
     });
-    let tool = result.name.as_deref().or_else(|| tool_of(result, earlier));
+    let call = if result.name.is_none() { call_of(result, earlier) } else { None };
+    let tool = result.name.as_deref().or_else(|| Some(call?.1));
     let id = format.call_ids.write(&result.tool_use_id);
     let heading = match tool {
         Some(tool) => format!("Images of the result of {} ({id}):", tool_name(tool)),
@@ -97,16 +103,18 @@ fn take_images(
     };
     images.push(TextBlock::new(heading).into());
     images.extend(result.images.drain(..).map(ContentBlock::Image));
+    call.map(|(place, _)| place)
 }
 
-/// Returns the name of a result's tool: that of the latest call with its id.
-fn tool_of<'a>(result: &ToolResultBlock, earlier: &'a [Message]) -> Option<&'a str> {
-    let blocks = earlier.iter().rev().flat_map(|message| message.content.iter().rev());
-    let mut calls = blocks.filter_map(|block| match block {
-        ContentBlock::ToolUse(call) => Some(call),
+/// Returns the latest call with the id of a result: the index of its message, and its name.
+fn call_of<'a>(result: &ToolResultBlock, earlier: &'a [Message]) -> Option<(usize, &'a str)> {
+    let named = |block: &'a ContentBlock| match block {
+        ContentBlock::ToolUse(call) if call.id == result.tool_use_id => Some(&*call.name),
         _ => None,
-    });
-    calls.find(|call| call.id == result.tool_use_id).map(|call| &*call.name)
+    };
+    let mut messages = earlier.iter().enumerate().rev();
+    messages
+        .find_map(|(place, message)| Some((place, message.content.iter().rev().find_map(named)?)))
 }
 
 fn results_of(message: &Message) -> impl Iterator<Item = &ToolResultBlock> {

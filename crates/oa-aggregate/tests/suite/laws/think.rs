@@ -137,6 +137,40 @@ proptest! {
         prop_assert_eq!((outcome.text(), outcome.thinking()), (whole, String::new()));
     }
 
+    /// Without a whole tag, all of the text comes out in its order, marked text as thinking.
+    #[test]
+    fn marked_and_plain_text_keep_their_order(
+        pieces in vec(
+            (select(vec!["Hm.", "<", "</", "</th", "ought", "\n", " ", "x", "<tho"]), any::<bool>()),
+            0..10,
+        ),
+    ) {
+        let list = pieces.iter().map(|(piece, is_marked)| match is_marked {
+            false => text(piece),
+            true => crate::delta(&format!(
+                r#""content":{},"extra_content":{{"google":{{"thought":true}}}}"#,
+                serde_json::Value::from(*piece),
+            )),
+        });
+        let outcome = run(options(ThinkTags::Off, TextMode::Incremental), list);
+        let joined = |parts: Vec<(&str, bool)>| {
+            let mut runs: Vec<(String, bool)> = Vec::new();
+            for (part, is_marked) in parts {
+                match runs.last_mut() {
+                    Some((run, mark)) if *mark == is_marked => run.push_str(part),
+                    _ => runs.push((part.to_owned(), is_marked)),
+                }
+            }
+            runs
+        };
+        let told = outcome.told.iter().filter_map(|told| match told {
+            Told::Text(text) => Some((&**text, false)),
+            Told::Thinking(text) => Some((&**text, true)),
+            _ => None,
+        });
+        prop_assert_eq!(joined(told.collect()), joined(pieces));
+    }
+
     #[test]
     fn half_a_tag_before_a_call_is_text(length in 1..7_usize) {
         let half = &"<think>"[..length];

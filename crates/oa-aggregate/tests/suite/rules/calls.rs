@@ -229,6 +229,17 @@ fn name_ends_at_control_token_at_any_cut() {
 }
 
 #[test]
+fn name_after_a_control_token_may_be_split() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"id":"a","function":{"name":"<|x|>"}"#),
+        fragment(r#""index":0,"function":{"name":"get_"}"#),
+        fragment(r#""index":0,"function":{"name":"weather"}"#),
+        fragment(r#""index":0,"function":{"name":"<|x|>","arguments":"{}"}"#),
+    ]);
+    assert_eq!(outcome.blocks(), "call a get_weather {}");
+}
+
+#[test]
 fn control_token_does_not_start_a_new_call() {
     let outcome = plain(&[
         fragment(r#""function":{"name":"add<|channel|>x","arguments":"{\"a\":"}"#),
