@@ -505,15 +505,12 @@ impl Arriving {
         if self.pipeline.break_off(UncleanEnd::Broken) {
             return Ok(());
         }
-        let begun = self.pipeline.aggregator().has_begun();
-        if self.destination.is_none() {
-            // A stream of deltas fails with an `Error`, or with one of its own.
-            return Err(match error.downcast::<Error>() {
-                Ok(error) => *error,
-                Err(error) => Error::transport(error, self.pipeline.received(), begun),
-            });
-        }
-        Err(Error::transport(error, self.pipeline.received(), begun))
+        let (received, begun) = (self.pipeline.received(), self.pipeline.aggregator().has_begun());
+        // A stream of deltas may fail with an `Error`, which stays as it is.
+        Err(match self.destination {
+            None => Error::chat(error, received, begun),
+            Some(_) => Error::transport(error, received, begun),
+        })
     }
 
     /// Handles a timeout: an error, unless the answer is complete.

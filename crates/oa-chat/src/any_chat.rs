@@ -42,8 +42,8 @@ where
         let mut service = self.clone();
         Box::pin(async move {
             let ready = poll_fn(|cx| service.poll_ready(cx)).await;
-            ready.map_err(|error| Error::chat(error.into()))?;
-            service.call(request).await.map_err(|error| Error::chat(error.into()))
+            ready.map_err(|error| Error::chat(error.into(), 0, false))?;
+            service.call(request).await.map_err(|error| Error::chat(error.into(), 0, false))
         })
     }
 }

@@ -13,6 +13,7 @@ use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
 use oa_types::wire::ServerError;
 
+use crate::body::BoxError;
 use crate::pipeline::PipelineError;
 
 /// A `Result` whose error is [`Error`] by default.
@@ -260,11 +261,7 @@ impl Error {
     }
 
     /// Creates the error of a transport that failed before or inside the answer.
-    pub(crate) fn transport(
-        source: Box<dyn StdError + Send + Sync>,
-        received: u64,
-        begun: bool,
-    ) -> Self {
+    pub(crate) fn transport(source: BoxError, received: u64, begun: bool) -> Self {
         use oa_transport::ErrorKind as Transport;
         let inner = source.downcast_ref::<oa_transport::Error>();
         let (kind, timeout) = match inner.map(|error| (error.kind(), error.timeout())) {
@@ -298,11 +295,11 @@ impl Error {
         error
     }
 
-    /// Wraps the error of a chat service: an [`Error`], unless a layer in between returns its own type.
-    pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
+    /// Wraps the error of a chat service or of deltas: an [`Error`], unless they have their own type.
+    pub(crate) fn chat(source: BoxError, received: u64, begun: bool) -> Self {
         match source.downcast::<Self>() {
             Ok(error) => *error,
-            Err(source) => Self::transport(source, 0, false),
+            Err(source) => Self::transport(source, received, begun),
         }
     }
 
