@@ -10,7 +10,7 @@ use crate::arguments::{ArgumentError, check_arguments};
 use crate::context::ToolContext;
 use crate::error::Error;
 use crate::name::check_name;
-use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
+use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture, check_schemas};
 use crate::tool_error::ToolError;
 
 /// A tool built from a closure, the result of [`tool`](crate::tool()).
@@ -89,12 +89,13 @@ impl FnTool {
     /// # Errors
     ///
     /// `Config` for a name that servers reject, a parameter of unknown type, a default that does not match its
-    /// schema, or a setting for an undeclared parameter. With the feature `jsonschema`, also for an invalid schema.
+    /// schema, a setting for an undeclared parameter, or a schema that does not describe an object. With the feature
+    /// `jsonschema`, also for an invalid schema.
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.0.name)?;
         match &self.0.mistake {
             Some(mistake) => Err(Error::config(format!("tool {}: {mistake}", self.0.name))),
-            None => Ok(()),
+            None => check_schemas(self),
         }
     }
 

@@ -138,16 +138,7 @@ pub trait Tool: Send + Sync {
         if self.max_parallel() == Some(0) {
             return Err(Error::config(format!("tool {}: {NO_CALL}", self.name())));
         }
-        if self.output_schema().is_some_and(|schema| !describes_object(schema)) {
-            let name = self.name();
-            let why = "the output schema of tool";
-            return Err(Error::config(format!("{why} {name} must describe an object")));
-        }
-        if describes_object(self.input_schema()) {
-            return Ok(());
-        }
-        let name = self.name();
-        Err(Error::config(format!("the schema of tool {name} must describe an object")))
+        check_schemas(self)
     }
 
     /// Returns the tool as described to the model.
@@ -178,6 +169,19 @@ pub trait Tool: Send + Sync {
             self.call(input, cx).await.map_err(|error| Error::tool(&error))
         })
     }
+}
+
+/// Checks that a tool's schemas describe objects.
+pub(crate) fn check_schemas<T: Tool + ?Sized>(tool: &T) -> Result<(), Error> {
+    let name = tool.name();
+    if tool.output_schema().is_some_and(|schema| !describes_object(schema)) {
+        let message = format!("the output schema of tool {name} must describe an object");
+        return Err(Error::config(message));
+    }
+    if describes_object(tool.input_schema()) {
+        return Ok(());
+    }
+    Err(Error::config(format!("the schema of tool {name} must describe an object")))
 }
 
 pub(crate) fn describes_object(schema: &Value) -> bool {

@@ -218,3 +218,10 @@ fn output_schema_is_not_sent_to_the_model() {
         "tool add: the output schema must describe an object"
     );
 }
+
+#[test]
+fn whole_schemas_describe_objects() {
+    let schema = json!({ "type": "string", "anyOf": [{ "type": "object" }] });
+    let tool = tool("add", "Add").schema(schema).build(|_| async { Ok(json!(0)) });
+    assert_snapshot!(tool.check().unwrap_err(), @"the schema of tool add must describe an object");
+}

@@ -17,8 +17,8 @@ impl Turn {
     /// ([`Action::Submit`]) and does not count as a prompt.
     ///
     /// If the turn is about to end before the message has entered, it continues for one more request, unless a limit,
-    /// an interrupt, or [`SteerAfterEnd::Keep`] prevents that. The message then waits for the next turn. A failed or
-    /// interrupted turn keeps the messages that have not entered.
+    /// an interrupt, a plan that ends the turn, inlined results, or [`SteerAfterEnd::Keep`] prevents that. The message
+    /// then waits for the next turn. A failed or interrupted turn keeps the messages that have not entered.
     ///
     /// # Errors
     ///
