@@ -140,7 +140,8 @@ impl Request<'_> {
             total += 1;
             // Words that a long line was cut in belong to the piece that they begin in.
             let is_cut = || {
-                let end = piece.after.char_indices().nth(length).map(|(end, _)| end);
+                let end = piece.after.char_indices().nth(length.saturating_sub(1));
+                let end = end.map(|(end, _)| end);
                 let next = end.map_or(piece.after, |end| &piece.after[..end]);
                 !next.is_empty() && !contains(next) && contains(&format!("{}{next}", piece.text))
             };

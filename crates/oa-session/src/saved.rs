@@ -161,8 +161,11 @@ impl SavedSession {
 
     /// Continues from the stored session if one of the attempts led to it.
     fn adopt(&mut self, stored: Session) -> bool {
-        // Without an answer from the store, the session may be at the revision before the attempt or at a
-        // later one. Its content tells which.
+        // At the known revision, none of the attempts was stored, even if one of them would change nothing.
+        if stored.info.revision == self.session.info.revision {
+            return false;
+        }
+        // Without an answer from the store, the session may be at the revision of any attempt. Its content tells which.
         let known = &self.session.messages;
         let is_ours = self.attempts.iter().any(|Attempt { keep, messages, pending }| {
             stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::pin::pin;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use open_agent::events::TurnText;
@@ -55,6 +55,9 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
             if waiting {
                 let begin = Begin::Waiting(judge.as_ref());
                 drive(client, saved.as_deref_mut(), begin, events.clone(), &is_stopped).await?;
+                if is_stopped.load(Ordering::Acquire) {
+                    return Ok(());
+                }
             }
             drive(client, saved, Begin::Prompt(&prompt), events, &is_stopped).await
         });
@@ -62,7 +65,13 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
             tokio::select! {
                 biased;
                 // First, because there may always be another event.
-                () = interrupts.next() => interrupt.interrupt(),
+                () = interrupts.next() => {
+                    // A second one does not wait for the answer to an open question.
+                    if is_stopped.swap(true, Ordering::AcqRel) {
+                        break Ok(());
+                    }
+                    interrupt.interrupt();
+                }
                 Some(event) = told.recv() => show(&mut *answer, &event)?,
                 outcome = &mut turn => break outcome,
             }
@@ -76,6 +85,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     conversation.close().await;
     outcome?;
     match reason {
+        _ if is_stopped.load(Ordering::Acquire) => Err(Failure::interrupted("stopped")),
         Some(FinishReason::Interrupted) => Err(Failure::interrupted("stopped")),
         Some(reason) => {
             if let Some(why) = history::why_it_ended(&reason) {

@@ -142,7 +142,7 @@ async fn call_delayed_past_the_run_is_not_run() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_the_rate_stops_do_not_count() {
     let (tool, _) = noting("s");
-    let caps = RunCaps::none().calls(2).time(Duration::from_secs(90));
+    let caps = RunCaps::none().calls(3).time(Duration::from_secs(90));
     let options = ExecutorOptions::new().rate(CallRate::per_minute(1)).caps(caps);
     let executor = executor([tool], options);
     let given = || calls([("s", json!({})), ("s", json!({}))]);
