@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -102,15 +103,9 @@ impl Secrets {
     /// line, and cuts it after `characters` characters.
     #[must_use]
     pub fn excerpt(&self, text: &str, characters: usize) -> String {
-        let masked = self.mask(text);
-        let mut line = String::new();
-        for word in strip_invisible(&masked).split_whitespace() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        // Once more: what was removed may have kept a secret apart.
+        // Folded before, too: a carriage return separates words, but is removed as invisible.
+        let line = folded(&strip_invisible(&folded(&self.mask(text))));
+        // Masked once more: what was removed may have kept a secret apart.
         let line = self.mask(&line);
         match line.char_indices().nth(characters) {
             Some((end, _)) => format!("{}...", &line[..end]),
@@ -155,7 +150,7 @@ impl Secret {
         let is_escaped = |rest: &[u8]| {
             Escape::read(rest).is_some_and(|escape| escape.bytes().first() == self.text.first())
         };
-        let mut ways = Vec::new();
+        let (mut ways, mut runs) = (Vec::new(), InvisibleRuns::default());
         let mut from = 0;
         while let Some(at) = bytes[from..].iter().position(begins) {
             let start = from + at;
@@ -163,21 +158,26 @@ impl Secret {
             if bytes[start] != self.text[0] && !is_escaped(&bytes[start..]) {
                 continue;
             }
-            let Some(length) = self.length_in(&bytes[start..], &mut ways) else { continue };
-            let end = start + length;
+            let Some(end) = self.end_in(bytes, start, &mut ways, &mut runs) else { continue };
             spans.push(if self.is_base64 { widened(bytes, start..end) } else { start..end });
         }
         spans
     }
 
-    /// Returns the length of the secret at the start of a text, each byte plain or escaped, or of its masked prefix
-    /// where the text was cut off. `ways` is scratch space.
-    fn length_in(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> Option<usize> {
+    /// Returns the end of the secret that starts at `start`, each byte plain or escaped, or of its masked prefix where
+    /// the text was cut off. `ways` is scratch space.
+    fn end_in(
+        &self,
+        bytes: &[u8],
+        start: usize,
+        ways: &mut Vec<(usize, usize)>,
+        runs: &mut InvisibleRuns,
+    ) -> Option<usize> {
         let mut cut_prefix = None;
         // A byte that may be both, such as the `%` in `%25`, leaves an alternative to backtrack to. The one that gets further
         // is not always the right one: the backslash of a cut escape may also be the next byte of the secret.
         ways.clear();
-        ways.push((0, 0));
+        ways.push((0, start));
         for _ in 0..STEPS * self.text.len() {
             let Some((matched, end)) = ways.pop() else { break };
             let (wanted, rest) = (&self.text[matched..], &bytes[end..]);
@@ -193,9 +193,9 @@ impl Secret {
                 ways.push((matched + 1, end + 1));
             }
             // Before the first byte, invisible characters are not part of the secret. Any number of them is one step.
-            let invisible = if matched > 0 { invisible(rest) } else { 0 };
-            if invisible > 0 {
-                ways.push((matched, end + invisible));
+            let behind = if matched > 0 { runs.end(bytes, end) } else { end };
+            if behind > end {
+                ways.push((matched, behind));
             }
             if let Some(escape) = Escape::read(rest).filter(|it| wanted.starts_with(it.bytes())) {
                 ways.push((matched + escape.bytes().len(), end + escape.length));
@@ -208,13 +208,38 @@ impl Secret {
 /// The number of alternatives tried per byte of a secret.
 const STEPS: usize = 4;
 
-/// Returns the length of the invisible characters at the start of a text, in bytes.
-fn invisible(text: &[u8]) -> usize {
-    let mut length = 0;
-    while let Some(next) = Escape::invisible(&text[length..]) {
-        length += next.length;
+/// The ends of runs of invisible characters, by the places from which they have been read. So each place is read once,
+/// even if a secret could begin anywhere within a long run.
+#[derive(Default)]
+struct InvisibleRuns(HashMap<usize, usize>);
+
+impl InvisibleRuns {
+    /// Returns the end of the invisible characters at a place; the place itself if there are none.
+    fn end(&mut self, bytes: &[u8], place: usize) -> usize {
+        let (mut end, mut read) = (place, Vec::new());
+        while let Some(next) = Escape::invisible(&bytes[end..]) {
+            if let Some(&known) = self.0.get(&end) {
+                end = known;
+                break;
+            }
+            read.push(end);
+            end += next.length;
+        }
+        self.0.extend(read.into_iter().map(|place| (place, end)));
+        end
     }
-    length
+}
+
+/// Returns the words of a text on one line.
+fn folded(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }
 
 /// Returns where a text that goes up to `end` was cut off: there, or after a partial escape.
@@ -246,5 +271,22 @@ fn widened(bytes: &[u8], part: Range<usize>) -> Range<usize> {
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").field("forms", &self.0.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A secret could begin at each second byte of such a text, within one run.
+    #[test]
+    fn long_invisible_runs_are_read_once() {
+        let text = "\u{1b}B".repeat(2_000) + "x";
+        let mut runs = InvisibleRuns::default();
+        for place in (0..text.len() - 1).step_by(2).rev() {
+            let known = runs.0.len();
+            assert_eq!(runs.end(text.as_bytes(), place), text.len() - 1);
+            assert_eq!(runs.0.len(), known + 1);
+        }
     }
 }

@@ -131,4 +131,5 @@ fn keys_split_by_invisible_text_are_masked() {
         assert!(!excerpt.contains(KEY), "{excerpt}");
     }
     check(&KEY.replace('-', "&#00000000000000045;"), "****");
+    assert_eq!(secrets().excerpt("10%\r20%", 20), "10% 20%");
 }

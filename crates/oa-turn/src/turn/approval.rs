@@ -169,9 +169,9 @@ impl Turn {
                 call.state = CallState::Allowed;
             }
         }
-        // A call approved before has yet to be decided on, which `continue_turn` does in this phase only.
-        let is_settled =
-            !self.round.calls.iter().any(|call| call.is_undecided() || call.is_waiting());
+        // A call approved or denied before has yet to run or to be recorded, which `continue_turn` does in this phase only.
+        let calls = &self.round.calls;
+        let is_settled = calls.iter().all(|call| call.is_answered() || call.waits_for_result());
         if self.phase == (Phase::Idle { rest: Rest::Approval }) && is_settled {
             self.phase = Phase::IDLE;
         }

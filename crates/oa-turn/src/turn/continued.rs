@@ -57,7 +57,7 @@ impl Turn {
             match &mut self.phase {
                 Phase::Calling { continues, .. } => *continues = true,
                 // Without an open call, no result would ever continue the turn.
-                Phase::Ending { .. } if !self.round.has_open() => {
+                Phase::Answered { .. } | Phase::Ending { .. } if !self.round.has_open() => {
                     return Err(Error::nothing_to_continue(self.history().last()));
                 }
                 Phase::Ending { rest, .. } => *rest = Rest::Results,

@@ -244,10 +244,14 @@ fn early_continue_waits_for_the_last_result() {
 
 #[test]
 fn unread_errors_do_not_wait_for_results() {
-    let mut turn = manual();
-    answer(&mut turn, vec![malformed("1", None)]);
-    let error = turn.continue_when_answered().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NothingToContinue);
+    for review_answers in [false, true] {
+        let mut options = Options::default();
+        options.review_answers = review_answers;
+        let mut turn = begun(options);
+        answer(&mut turn, vec![malformed("1", None)]);
+        let error = turn.continue_when_answered().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NothingToContinue);
+    }
 }
 
 #[test]
