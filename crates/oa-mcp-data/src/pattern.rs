@@ -35,12 +35,12 @@ pub(crate) fn plain(pattern: &str) -> Option<String> {
         return None;
     }
     reader.out.push('$');
-    Some(reader.out)
+    (reader.out.len() <= LONGEST).then_some(reader.out)
 }
 
 /// Returns true if a character has a meaning outside of classes, so that it must be escaped there.
 fn is_special(c: char) -> bool {
-    "^$.[](){}|*+?\\".contains(c)
+    "^$.[](){}|*+?".contains(c)
 }
 
 /// Reads a pattern and writes its plain form.
@@ -88,7 +88,15 @@ impl Reader<'_> {
             self.rest.next();
             let mut group = None;
             match next {
-                '\\' => self.escape()?,
+                '\\' => {
+                    let at = self.out.len();
+                    self.escape()?;
+                    if self.repeats_next() && !self.out[at..].starts_with('[') {
+                        depth.checked_sub(1)?;
+                        self.out.insert(at, '(');
+                        self.out.push(')');
+                    }
+                }
                 '[' => self.class()?,
                 '(' => {
                     if self.rest.next_if_eq(&'?').is_some() {
@@ -102,10 +110,12 @@ impl Reader<'_> {
                 }
                 '^' | '$' | '*' | '+' | '?' | '{' | '}' | ']' => return None,
                 next if next.is_control() => return None,
-                // llama.cpp repeats only the last byte of the character, which is no text. A group it repeats whole.
-                next if !next.is_ascii()
-                    && matches!(self.rest.peek(), Some('*' | '+' | '?' | '{')) =>
-                {
+                // In JSON, it is written with a backslash, which llama.cpp does not add.
+                '"' => return None,
+                // llama.cpp repeats only the last byte of such a character, and all literals up to an escaped one. A
+                // group it repeats whole.
+                next if !next.is_ascii() && self.repeats_next() => {
+                    depth.checked_sub(1)?;
                     self.out.extend(['(', next, ')']);
                 }
                 next => self.out.push(next),
@@ -123,6 +133,10 @@ impl Reader<'_> {
             }
         }
         (!is_empty).then_some(())
+    }
+
+    fn repeats_next(&mut self) -> bool {
+        matches!(self.rest.peek(), Some('*' | '+' | '?' | '{'))
     }
 
     /// Reads a repetition, if there is one, and returns its count.
@@ -154,7 +168,7 @@ impl Reader<'_> {
             _ => return Some(1),
         };
         // Lazy and possessive repetitions.
-        (!matches!(self.rest.peek(), Some('*' | '+' | '?' | '{'))).then_some(times)
+        (!self.repeats_next()).then_some(times)
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -174,6 +188,8 @@ impl Reader<'_> {
             'D' => self.out.push_str("[^0-9]"),
             'w' => self.out.push_str("[A-Za-z0-9_]"),
             'W' => self.out.push_str("[^A-Za-z0-9_]"),
+            // In JSON, both are written with a backslash, which llama.cpp does not add.
+            '"' | '\\' => return None,
             next if is_special(next) => self.out.extend(['\\', next]),
             next if next.is_ascii_punctuation() => self.out.push(next),
             // Among them `\s` and `\S`: engines disagree on which characters are white space.
@@ -185,7 +201,8 @@ impl Reader<'_> {
     /// Reads a class after its opening bracket.
     fn class(&mut self) -> Option<()> {
         self.out.push('[');
-        self.copy_if('^');
+        let is_negated = self.copy_if('^');
+        let start = self.out.len();
         // Written last, where a hyphen is a literal in every engine.
         let mut has_hyphen = false;
         let mut is_empty = true;
@@ -212,20 +229,23 @@ impl Reader<'_> {
                 next if next.is_control() => return None,
                 next => Some(next),
             };
+            if !is_negated && matches!(from, Some('"' | '\\')) {
+                return None;
+            }
             let to = self.end_of_range();
             match (from, to) {
                 (None, None) => {}
                 (Some('-'), None) => has_hyphen = true,
-                (Some(from), None) => self.member(from, is_empty)?,
+                (Some(from), None) => self.member(from, start)?,
                 (Some(from), Some(to))
                     if from != '-'
                         && from <= to
                         && !matches!(to, '[' | '\\')
                         && !to.is_control() =>
                 {
-                    self.member(from, is_empty)?;
+                    self.member(from, start)?;
                     self.out.push('-');
-                    self.member(to, false)?;
+                    self.member(to, start)?;
                 }
                 _ => return None,
             }
@@ -246,11 +266,11 @@ impl Reader<'_> {
         Some(to)
     }
 
-    /// Writes a character of a class.
-    fn member(&mut self, c: char, is_first: bool) -> Option<()> {
+    /// Writes a character of a class whose members begin at `start`.
+    fn member(&mut self, c: char, start: usize) -> Option<()> {
         match c {
             // At the start it would mean another class, and llama.cpp takes no escape for it.
-            '^' if is_first && self.out.ends_with('[') => return None,
+            '^' if self.out.len() == start && self.out.ends_with('[') => return None,
             '[' | ']' | '\\' => self.out.extend(['\\', c]),
             c => self.out.push(c),
         }
@@ -279,7 +299,8 @@ mod tests {
             (r"^\/a\-b\@c$", "^/a-b@c$"),
             ("^.{1,500}$", "^.{1,500}$"),
             (r"^\$$", r"^\$$"),
-            (r"^\\$", r"^\\$"),
+            (r"^v\.?\d+\.{2}$", r"^v(\.)?[0-9]+(\.){2}$"),
+            (r#"^[^"\\]*$"#, r#"^[^"\\]*$"#),
             ("^[-a]$", "^[a-]$"),
             ("^[a-]$", "^[a-]$"),
             (r"^[a\-z\.\/]$", "^[az./-]$"),
@@ -309,6 +330,11 @@ mod tests {
             "^[a-c-e]$",
             r"^[\--z]$",
             r"^[,-\]a]$",
+            "^[-^]$",
+            r"^[\--^-a]$",
+            r"^\\$",
+            r#"^"a"$"#,
+            r#"^["a]$"#,
             "^a|b$",
             "^[a-z$",
             "^(a$",
@@ -337,6 +363,7 @@ mod tests {
             assert_eq!(plain(pattern), None, "{pattern}");
         }
         assert_eq!(plain(&format!("^{}$", "a".repeat(1_000))), None);
+        assert_eq!(plain(&format!("^{}$", r"\w".repeat(200))), None);
     }
 
     proptest! {

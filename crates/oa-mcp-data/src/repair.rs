@@ -83,7 +83,10 @@ fn leave_out_dependents(original: &Map<String, Value>, kept: &mut Map<String, Va
     }
     // These count what they match as evaluated. If they match less, more is left to the keywords for the rest.
     let applied = ["allOf", "anyOf", "oneOf", "dependentSchemas", "if", "then", "else", "contains"];
-    if !left_out.is_empty() || applied.iter().any(is_changed) {
+    let may_match_less =
+        |name: &&str| is_changed(name) || original.get(*name).is_some_and(any_refers);
+    let refers_itself = original.contains_key("$ref") || original.contains_key("$dynamicRef");
+    if !left_out.is_empty() || refers_itself || applied.iter().any(may_match_less) {
         left_out.extend(["unevaluatedItems", "unevaluatedProperties"]);
     }
     for name in left_out {
@@ -94,6 +97,15 @@ fn leave_out_dependents(original: &Map<String, Value>, kept: &mut Map<String, Va
 /// Returns true if the repair changes neither the schema nor anything that it refers to.
 fn is_exact(value: &Value) -> bool {
     !refers(value) && schema(value).as_ref() == Some(value)
+}
+
+/// Returns true if a schema, or one of the schemas in a list or an object, refers to another.
+fn any_refers(value: &Value) -> bool {
+    match value {
+        Value::Array(parts) => parts.iter().any(refers),
+        Value::Object(named) => refers(value) || named.values().any(refers),
+        _ => false,
+    }
 }
 
 fn refers(schema: &Value) -> bool {
@@ -205,7 +217,9 @@ fn plain_references(original: &Value, mut root: Value, most: usize) -> Option<Va
     };
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     let mut size = size_of(&root);
-    references(&root, &mut found, &mut seen);
+    // A list of definitions is left out, although `#/$defs/0` points into it.
+    let is_followed = |reference: &str| defined(reference) && resolve(&root, reference).is_some();
+    references(&root, &is_followed, &mut found, &mut seen);
     let mut parts = Map::new();
     let mut names = HashMap::new();
     let mut number = 0_usize;
@@ -233,7 +247,7 @@ fn plain_references(original: &Value, mut root: Value, most: usize) -> Option<Va
         }
         names.insert(reference.clone(), format!("#/{home}/{name}"));
         // The target may have been left out of the root schema, with references that are nowhere else.
-        references(&part, &mut found, &mut seen);
+        references(&part, &is_followed, &mut found, &mut seen);
         parts.insert(name, part);
     }
     if !parts.is_empty()
@@ -251,23 +265,28 @@ fn size_of(schema: &Value) -> usize {
     serde_json::to_string(schema).map_or(usize::MAX, |text| text.len())
 }
 
-/// Returns the name of the definition that a reference points to, if model servers follow it.
-fn defined(reference: &str) -> Option<&str> {
+/// Returns true if a reference is of the form that model servers follow: to a definition by its plain name.
+fn defined(reference: &str) -> bool {
     let name =
-        reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"))?;
-    (!name.contains(['/', '~', '%'])).then_some(name)
+        reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"));
+    name.is_some_and(|name| !name.contains(['/', '~', '%']))
 }
 
 /// Collects the references that model servers do not follow, in order. `seen` holds those that have been found.
-fn references(schema: &Value, found: &mut Vec<String>, seen: &mut HashSet<String>) {
+fn references(
+    schema: &Value,
+    is_followed: &dyn Fn(&str) -> bool,
+    found: &mut Vec<String>,
+    seen: &mut HashSet<String>,
+) {
     let Value::Object(keywords) = schema else { return };
     if let Some(Value::String(reference)) = keywords.get("$ref")
-        && defined(reference).is_none()
+        && !is_followed(reference)
         && seen.insert(reference.clone())
     {
         found.push(reference.clone());
     }
-    below(keywords).for_each(|schema| references(schema, found, seen));
+    below(keywords).for_each(|schema| references(schema, is_followed, found, seen));
 }
 
 fn rename(schema: &mut Value, names: &HashMap<String, String>) {
@@ -414,6 +433,18 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_definitions_leave_no_reference_behind() {
+        let schema = json!({
+            "properties": { "a": { "$ref": "#/$defs/0" } }, "$defs": [{ "type": "string" }],
+        });
+        let expected = json!({
+            "properties": { "a": { "$ref": "#/$defs/part_1" } },
+            "$defs": { "part_1": { "type": "string" } },
+        });
+        assert_eq!(fixed(&schema), expected);
+    }
+
+    #[test]
     fn copied_targets_are_bounded() {
         // One target, spelled in 256 ways.
         let spelled = |n: u32| {
@@ -506,7 +537,8 @@ mod tests {
             let once = fixed(&schema);
             prop_assert_eq!(&fixed(&once), &once);
             let (mut found, mut seen) = (Vec::new(), HashSet::new());
-            references(&once, &mut found, &mut seen);
+            let is_followed = |reference: &str| defined(reference) && resolve(&once, reference).is_some();
+            references(&once, &is_followed, &mut found, &mut seen);
             prop_assert_eq!(found, Vec::<String>::new());
         }
     }
