@@ -314,19 +314,25 @@ impl Carrier {
 
     /// Reads messages that belong to no request, if the server offers such a stream.
     async fn listen(&self) {
+        let mut was_open = false;
         for attempt in 0..RESUMPTIONS {
             if attempt > 0 {
                 tokio::time::sleep(RETRY).await;
             }
             let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
-            let Ok(response) = asked else { continue };
+            let response = match asked {
+                Ok(response) => response,
+                // Nobody is asked for a key again.
+                Err(error) if error.kind() == ErrorKind::Rejected => break,
+                Err(_) => continue,
+            };
             match response.status().is_success() && is_stream(&response) {
                 true => {}
                 // The server has no such stream.
-                false if attempt == 0 => return,
+                false if !was_open => return,
                 false => continue,
             }
-            if attempt > 0 {
+            if std::mem::replace(&mut was_open, true) {
                 // Changes in between were not announced.
                 self.link.changes.send_modify(|count| *count += 1);
             }
