@@ -321,6 +321,7 @@ impl Agent {
             // Keys of calls derive from the invocation: equal in each attempt, and different in each turn.
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
             turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
+            let steered = Reader::Object(ctx).get::<Vec<Message>>(STEERED).await?;
             let (place, interrupted) = self.begin(ctx, &head, &options).await?;
             let watch = place.watch.clone();
             if let Some(output) = &output {
@@ -328,7 +329,6 @@ impl Agent {
             }
             turn.set_outer_budget(prompt.left);
             let before = turn.history().clone();
-            let steered = Reader::Object(ctx).get::<Vec<Message>>(STEERED).await?;
             for message in steered.into_iter().flatten() {
                 // Only valid messages were kept.
                 let _ = turn.steer(message);

@@ -26,7 +26,7 @@ pub(crate) struct Conversation {
     /// no guard of `state` lives across an `.await`.
     pub(crate) seat: Arc<tokio::sync::Mutex<Seat>>,
     /// Serializes the requests of front ends: each holds it until its run has begun.
-    pub(crate) entry: tokio::sync::Mutex<()>,
+    pub(crate) entry: Arc<tokio::sync::Mutex<()>>,
     /// Held for writing while the history is saved, so that a reader of the store knows which events it covers.
     pub(crate) saving: RwLock<()>,
     state: Mutex<State>,
@@ -201,7 +201,7 @@ impl Conversation {
         };
         Self {
             seat: Arc::new(tokio::sync::Mutex::new(seat)),
-            entry: tokio::sync::Mutex::new(()),
+            entry: Arc::default(),
             saving: RwLock::new(()),
             state: Mutex::new(state),
             changed: watch::Sender::new(()),
@@ -276,6 +276,11 @@ impl Conversation {
     /// so it is not listed.
     pub(crate) fn steered_by_front(&self, text: String) {
         self.state().steering.push(Steered { text, is_listed: false });
+    }
+
+    /// Returns true if a front end's prompt with this text waits to be read.
+    pub(crate) fn is_steered_by_front(&self, text: &str) -> bool {
+        self.state().steering.iter().any(|steered| !steered.is_listed && steered.text == text)
     }
 
     /// Forgets steered messages that the model has not read, because the agent that held them is replaced.

@@ -184,6 +184,8 @@ impl Conversations {
         let mut surplus = Vec::new();
         {
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+            // A conversation that was deleted and continues: it must not make room for itself.
+            created.retain(|known| known != id);
             // Spares conversations at work. While they are more than the limit, nothing else is deleted but
             // those that have ended since.
             while created.len() >= self.0.limits.stored.max(1)
@@ -263,6 +265,10 @@ impl Conversations {
                 conversation.idle().await;
                 conversations.open_now().remove(&key);
             }
+            if let Some(created) = &conversations.0.created {
+                let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+                created.retain(|known| *known != id);
+            }
             Ok(conversations.0.store.delete(&id).await?)
         })
         .await
@@ -338,7 +344,10 @@ impl Conversations {
             conversation.answered(call_id, answer);
             self.start(&conversation, seat, permit, Start::Continue, None)?;
         } else {
-            seat.answered_early(call_id, &answer);
+            if !seat.answered_early(call_id, &answer) {
+                // Another server could not continue the turn without the answer.
+                self.release(&mut seat, call_id).await;
+            }
             // First, because the request may be dropped while the answer is stored.
             conversation.answered(call_id, answer);
             self.save_early(&conversation, &mut seat).await;
@@ -375,7 +384,7 @@ impl Conversations {
     }
 
     /// Takes back a claim.
-    async fn release(&self, seat: &mut Seat, call: &str) {
+    pub(crate) async fn release(&self, seat: &mut Seat, call: &str) {
         let (Some(saved), None) = (&mut seat.saved, &self.0.created) else { return };
         if let Some(pending) = saved.session().pending.clone() {
             // After a failure, other servers refuse answers to the call, and this one still accepts them.
@@ -454,8 +463,11 @@ impl Conversations {
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let ended = tokio::spawn(work).await;
-    ended.unwrap_or_else(|_| Err(Refusal::busy("the server is shutting down")))
+    match tokio::spawn(work).await {
+        Ok(ended) => ended,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(Refusal::busy("the server is shutting down")),
+    }
 }
 
 /// Returns the time in milliseconds since 1970.
@@ -497,4 +509,15 @@ fn title(prompt: &Message) -> Option<String> {
         title.push('…');
     }
     Some(title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::to_the_end;
+
+    #[tokio::test]
+    #[should_panic(expected = "a bug")]
+    async fn panics_are_passed_on() {
+        let _ = to_the_end::<()>(async { panic!("a bug") }).await;
+    }
 }

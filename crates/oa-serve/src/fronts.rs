@@ -10,7 +10,7 @@ use oa_types::MessageRole;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::conversation::{Begin, Conversation, From, Viewer};
+use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
 use crate::conversations::{Conversations, Key, now, prompt_event, to_the_end};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
@@ -72,25 +72,30 @@ impl Conversations {
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
         let (conversations, conversation) = (self.clone(), Arc::clone(conversation));
+        // Concurrent requests take turns, and each stops the run of the one before. One whose client hangs up
+        // while it waits does not run.
+        let entry = Arc::clone(&conversation.entry).lock_owned().await;
+        conversation.stop();
+        conversation.idle().await;
+        let permit = self.permit()?;
         // Otherwise a client that hangs up could leave answers that no run continues.
-        to_the_end(async move { conversations.run_now(&conversation, request, ending).await }).await
+        to_the_end(async move {
+            let _entry = entry;
+            conversations.run_now(&conversation, permit, request, ending).await
+        })
+        .await
     }
 
     async fn run_now(
         &self,
         conversation: &Arc<Conversation>,
+        permit: Permit,
         request: FrontRequest,
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
-        // Ends the run in progress, brings the seat up to date, applies the answers or the history of the
-        // request, and begins the run.
+        // Brings the seat up to date, applies the answers or the history of the request, and begins the run.
         let FrontRequest { turn, denied, tools, agent, sampling, state, continues, policy } =
             request;
-        // Concurrent requests take turns, and each stops the run of the one before.
-        let _entry = conversation.entry.lock().await;
-        conversation.stop();
-        conversation.idle().await;
-        let permit = self.permit()?;
         let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
         match self.refresh(conversation, &mut seat).await {
             // Another process has deleted the conversation: start a new one.
@@ -108,6 +113,7 @@ impl Conversations {
         // Calls of the front end's tools were restored without these tools, so they would wait for approval.
         if seat.is_restored && has_tools {
             seat.restore(&options)?;
+            conversation.forget_steering();
         }
         self.save_from_now_on(&mut seat, turn.prompt.as_ref()).await?;
         let prompt = turn.prompt.as_ref().map(prompt_event);
@@ -134,13 +140,23 @@ impl Conversations {
         // may otherwise stop at once for lack of viewers.
         let mut viewer = conversation.view(From::Next)?;
         let (start, denied) = if goes_on {
-            if let Some(prompt) = &turn.prompt {
+            // A front end repeats the prompt with each answer, until a run reads it.
+            if let Some(prompt) = &turn.prompt
+                && !conversation.is_steered_by_front(&prompt.text())
+            {
                 // The model reads the prompt after the results. Before the claim, because it may be refused.
                 seat.client.steer_handle().steer_message(prompt.clone())?;
                 conversation.steered_by_front(prompt.text());
             }
             self.claim(conversation, &mut seat, &answered).await?;
-            go_on(conversation, &mut seat, &turn, before)?
+            let (start, denied, unkept) = go_on(conversation, &mut seat, &turn, before)?;
+            if matches!(start, Start::Nothing) {
+                // Another server could not continue the turn without these answers.
+                for call in unkept {
+                    self.release(&mut seat, &call).await;
+                }
+            }
+            (start, denied)
         } else {
             conversation.forget_steering();
             rebuild(&mut seat, options, turn, &denied)?
@@ -265,23 +281,26 @@ fn rebuild(
     Ok((Start::Continue, denied))
 }
 
-/// Answers waiting calls of the stored conversation, with the inputs that the user was shown.
+/// Answers waiting calls of the stored conversation, with the inputs that the user was shown. Returns the denied calls,
+/// and those whose answers are too long to be stored.
 fn go_on(
     conversation: &Conversation,
     seat: &mut OwnedMutexGuard<Seat>,
     turn: &FrontTurn,
     before: u64,
-) -> Result<(Start, Vec<String>), Refusal> {
-    let mut denied = Vec::new();
+) -> Result<(Start, Vec<String>, Vec<String>), Refusal> {
+    let (mut denied, mut unkept) = (Vec::new(), Vec::new());
     for (call_id, answer) in turn.answers.give(&mut seat.client, before)? {
-        seat.answered_early(&call_id, &answer);
+        if !seat.answered_early(&call_id, &answer) {
+            unkept.push(call_id.clone());
+        }
         if matches!(answer, CallAnswer::Denied { .. }) {
             denied.push(call_id.clone());
         }
         conversation.answered(&call_id, answer);
     }
     let start = if seat.waiting().is_empty() { Start::Continue } else { Start::Nothing };
-    Ok((start, denied))
+    Ok((start, denied, unkept))
 }
 
 /// Returns the agent with the tools that the front end runs. They do not replace tools that run on the server, and the

@@ -114,8 +114,9 @@ impl Seat {
         }
     }
 
-    /// Records an answer that must survive a restart, because other calls of the turn still wait.
-    pub(crate) fn answered_early(&mut self, call_id: &str, answer: &CallAnswer) {
+    /// Records an answer that must survive a restart, because other calls of the turn still wait. Returns false if it
+    /// is too long to be stored.
+    pub(crate) fn answered_early(&mut self, call_id: &str, answer: &CallAnswer) -> bool {
         // Results are stored in the history.
         if !matches!(answer, CallAnswer::Result { .. }) {
             let early = EarlyAnswer { call_id: call_id.to_owned(), answer: answer.clone() };
@@ -123,11 +124,13 @@ impl Seat {
             let bytes =
                 |early: &EarlyAnswer| serde_json::to_vec(early).map_or(0, |json| json.len());
             let all: usize = self.early.iter().chain([&early]).map(bytes).sum();
-            if all <= MOST_EARLY {
-                self.early.push(early);
-                self.has_members = true;
+            if all > MOST_EARLY {
+                return false;
             }
+            self.early.push(early);
+            self.has_members = true;
         }
+        true
     }
 
     pub(crate) fn waiting(&self) -> Vec<WaitingCall> {

@@ -254,7 +254,8 @@ impl SavedSession {
 
     /// Writes a conversation whose last turn waits for permission or results. Earlier messages are written as by
     /// [`save`](Self::save), and the turn as [`Pending`] with its first open call. Messages of the turn that were
-    /// saved before stay where they are. If nothing waits, this is the same as `save`. Does nothing if nothing changed.
+    /// saved before stay where they are. [`Pending::extra`] of a saved pending turn is kept. If nothing waits, this is
+    /// the same as `save`. Does nothing if nothing changed.
     ///
     /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///
@@ -302,7 +303,10 @@ impl SavedSession {
             if known.is_some_and(|known| known.call == *call && known.turn == turn) {
                 return Ok(());
             }
-            let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
+            // The program's own data, such as claims, belongs to the turn and outlives the first call.
+            let extra = known.map(|known| known.extra.clone()).unwrap_or_default();
+            let mut pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
+            pending.extra = extra;
             self.write_pending(Some(pending), at).await?;
         }
     }

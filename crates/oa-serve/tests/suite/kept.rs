@@ -101,6 +101,117 @@ async fn one_server_takes_an_approval() {
     assert_eq!((first.conversations.running(), second.conversations.running()), (1, 0));
 }
 
+/// An agent that asks before it adds a step; `[plans]` adds two.
+fn planner() -> oa_client::AgentOptionsBuilder {
+    let add = oa_tools::tool("add_step", "Adds a step")
+        .param("step", "string")
+        .build(|args| async move { Ok(json!({"added": args["step"]})) });
+    agent().tool(add).tool_rule(ToolRule::ask("add_step"))
+}
+
+/// The call waits on all servers, because the others would lack the answer.
+#[tokio::test]
+async fn too_long_answers_are_not_claimed() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = || App::of(planner(), |server| server.store(Arc::clone(&store)));
+    let (first, second) = (app(), app());
+    let path = first.create().await;
+    let mut events = first.view(&path, None).await;
+    first.prompt(&path, "[plans]").await;
+    events.run().await;
+    let (_, known) = second.get(&path).await;
+    let approve = |place: usize| {
+        let call = known["waiting"][place]["call_id"].as_str().expect("a call waits");
+        format!("{path}/calls/{call}/approve")
+    };
+    let input = json!({"input": {"step": "dig ".repeat(5_000)}});
+    assert_eq!(first.post(&approve(0), input).await.0, StatusCode::ACCEPTED);
+    let mut events = second.view(&path, None).await;
+    assert_eq!(second.post(&approve(1), json!({})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(second.post(&approve(0), json!({})).await.0, StatusCode::ACCEPTED);
+    let run = events.run().await;
+    let ran = run.iter().filter(|event| event.data["data"]["type"] == "tool_call_complete");
+    assert_eq!(ran.count(), 2, "{run:?}");
+}
+
+/// The front end sends it with each answer, and the model reads it after the last.
+#[tokio::test]
+async fn prompt_after_answers_is_steered_once() {
+    let tools =
+        json!([{"name": "other", "description": "Another", "parameters": {"type": "object"}}]);
+    for tools in [json!([]), tools] {
+        let app = App::of(planner(), |server| server);
+        let prompt = json!({"id": "u", "role": "user", "content": "[plans]"});
+        let input = json!({"threadId": "t", "runId": "r", "messages": [prompt], "tools": tools});
+        let mut run = app.frames("/ag-ui", &input).await;
+        let calls: Vec<_> = of(&run, "TOOL_CALL_START")
+            .map(|call| {
+                let function = json!({"name": "add_step", "arguments": "{\"step\": \"sow\"}"});
+                json!({"id": call["toolCallId"], "type": "function", "function": function})
+            })
+            .collect();
+        let asked = json!({"id": "a", "role": "assistant", "content": "", "toolCalls": calls});
+        let next = json!({"id": "n", "role": "user", "content": "[body]"});
+        for left in [2, 1] {
+            let open = &one(&run, "RUN_FINISHED")["outcome"]["interrupts"];
+            assert_eq!(open.as_array().map(Vec::len), Some(left), "{run:?}");
+            let payload = json!({"approved": true});
+            let resume = json!([{
+                "interruptId": open[0]["id"], "status": "resolved", "payload": payload,
+            }]);
+            let input = json!({
+                "threadId": "t", "runId": "r", "messages": [prompt, asked, next], "tools": tools,
+                "resume": resume,
+            });
+            run = app.frames("/ag-ui", &input).await;
+        }
+        let words: String =
+            of(&run, "TEXT_MESSAGE_CONTENT").filter_map(|text| text["delta"].as_str()).collect();
+        assert_eq!(words.matches("[body]").count(), 1, "{words}");
+    }
+}
+
+/// While it waits for the run before it to end.
+#[tokio::test(start_paused = true)]
+async fn dropped_request_that_waits_does_not_run() {
+    let app = App::new(|server| server);
+    let chat = |text: &str| json!({"id": "c", "messages": [user(text)]});
+    app.frames("/api/chat", &chat("Hello")).await;
+    let path = "/api/conversations/chat-c";
+    let last = app.get(path).await.1["last_event"].as_str().expect("events").to_owned();
+    let mut events = app.view(path, Some(&last)).await;
+    app.prompt(path, "[long]").await;
+    while !events.next().await.is_some_and(|event| event.data["type"] == "block") {}
+    let next = chat("Next");
+    let mut asking = Box::pin(app.frames("/api/chat", &next));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(asking.as_mut().poll(&mut cx).is_pending());
+    drop(asking);
+    let end = events.run().await.pop().expect("a run ends");
+    assert_eq!(end.data["finish_reason"], "interrupted");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    app.prompt(path, "Again").await;
+    assert_eq!(events.run().await[0].data["text"], "Again");
+}
+
+/// Also if there is room for one only.
+#[tokio::test]
+async fn deleted_chats_continue_at_the_limit() {
+    let mut limits = ServeLimits::default();
+    limits.stored = 1;
+    let app = App::new(|server| server.limits(limits));
+    let chat = json!({"id": "c", "messages": [user("Hello")]});
+    for _ in 0..2 {
+        app.frames("/api/chat", &chat).await;
+        let path = "/api/conversations/chat-c";
+        assert_eq!(app.get(path).await.0, StatusCode::OK);
+        let (status, _) = app.call(Method::DELETE, path, json!({})).await;
+        assert_eq!(status, StatusCode::NO_CONTENT);
+    }
+}
+
 /// A request that is refused for lack of room for a viewer can be repeated.
 #[tokio::test]
 async fn refused_answers_can_be_repeated() {

@@ -148,6 +148,28 @@ fn waiting_turn_is_saved_as_pending() {
 }
 
 #[test]
+fn changed_waiting_turn_keeps_its_extra_data() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let result = |id: &str| Message::tool(ToolResultBlock::new(id, json!("done")));
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let calls = ["c1", "c2"].map(|id| ToolUseBlock::new(id, "delete", json!({})).into());
+        let mut history = vec![Message::user("Tidy up."), Message::assistant(calls.to_vec())];
+        saved.save_waiting(&history, at(2)).await.unwrap();
+        let mut claimed = saved.session().pending.clone().unwrap();
+        claimed.extra.insert("claimed".to_owned(), json!(["c2"]));
+        saved.set_pending(Some(claimed.clone()), at(3)).await.unwrap();
+        history.push(result("c1"));
+        saved.save_waiting(&history, at(4)).await.unwrap();
+        let pending = store.load(&id("a")).await.unwrap().pending.unwrap();
+        assert_eq!((&*pending.call.id, pending.extra), ("c2", claimed.extra));
+        history.push(result("c2"));
+        saved.save_waiting(&history, at(5)).await.unwrap();
+        assert_eq!(store.load(&id("a")).await.unwrap().pending, None);
+    });
+}
+
+#[test]
 fn changed_results_are_saved_while_waiting() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let step = |id: &str, result: &str| {
