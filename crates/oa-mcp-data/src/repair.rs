@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_definitions_leave_no_reference_behind() {
+    fn lists_of_definitions_leave_no_reference() {
         let schema = json!({
             "properties": { "a": { "$ref": "#/$defs/0" } }, "$defs": [{ "type": "string" }],
         });

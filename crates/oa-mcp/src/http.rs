@@ -321,17 +321,13 @@ impl Carrier {
             }
             let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
             let response = match asked {
-                Ok(response) => response,
+                Ok(response) if response.status().is_success() && is_stream(&response) => response,
+                // The server has no such stream.
+                Ok(_) if !was_open => return,
                 // Nobody is asked for a key again.
                 Err(error) if error.kind() == ErrorKind::Rejected => break,
-                Err(_) => continue,
+                Ok(_) | Err(_) => continue,
             };
-            match response.status().is_success() && is_stream(&response) {
-                true => {}
-                // The server has no such stream.
-                false if !was_open => return,
-                false => continue,
-            }
             if std::mem::replace(&mut was_open, true) {
                 // Changes in between were not announced.
                 self.link.changes.send_modify(|count| *count += 1);
