@@ -26,7 +26,7 @@ pub(crate) fn plain(pattern: &str) -> Option<String> {
     //   alternatives = sequence *("|" sequence)
     //   sequence     = 1*(atom [repetition])
     //   atom         = "\" escape / "[" class "]" / "(" ["?:"] alternatives ")" / any other character
-    // Whatever it does not cover, such as lookarounds, back references and lazy repetitions, is not plain. So is an
+    // Whatever it does not cover, such as lookarounds, back references and lazy repetitions, is not plain. Neither is an
     // escaped `$` at the end: its backslash is left over.
     let mut reader = Reader { rest: inner.chars().peekable(), out: "^".to_owned() };
     // No alternatives: `^a|b$` means `(^a)|(b$)`, but to llama.cpp `^(a|b)$`.
