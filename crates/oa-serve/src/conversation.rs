@@ -304,10 +304,10 @@ impl Conversation {
         }
     }
 
-    /// Adopts the state of a conversation that another process has changed.
-    pub(crate) fn adopt(&self, seat: &Seat) {
+    /// Adopts the state of a conversation that another process has changed. `server` names this one in claims.
+    pub(crate) fn adopt(&self, seat: &Seat, server: &str) {
         let mut state = self.state();
-        state.answered = seat.claimed();
+        state.answered = seat.claimed_by_others(server);
         let is_open = |call: &WaitingCall| !state.answered.contains(&call.call_id);
         state.waiting = seat.waiting().into_iter().filter(is_open).collect();
         if let Some(mark) = seat.mark() {

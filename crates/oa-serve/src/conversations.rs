@@ -51,6 +51,8 @@ struct Shared {
     runs: Arc<watch::Sender<usize>>,
     phase: watch::Sender<Phase>,
     hasher: RandomState,
+    /// The random name of this server in claims.
+    server: String,
     /// The sessions in order of creation, if the server has no store.
     created: Option<Mutex<VecDeque<SessionId>>>,
 }
@@ -66,7 +68,8 @@ impl Conversations {
         let runs = Arc::new(watch::Sender::new(0));
         let (open, phase) = (Mutex::default(), watch::Sender::new(Phase::Open));
         let hasher = RandomState::new();
-        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher, created }))
+        let server = format!("{:016x}", RandomState::new().hash_one(now()));
+        Self(Arc::new(Shared { agent, store, limits, open, runs, phase, hasher, server, created }))
     }
 
     /// Returns the number of runs in progress.
@@ -371,7 +374,7 @@ impl Conversations {
         // No other server has the store of a server without one.
         let (Some(saved), None) = (&mut seat.saved, &self.0.created) else { return Ok(()) };
         let Some(pending) = saved.session().pending.clone() else { return Ok(()) };
-        let claimed = with_claims(pending, calls);
+        let claimed = with_claims(pending, &self.0.server, calls);
         match saved.set_pending(Some(claimed), Timestamp::now()).await {
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 self.refresh(conversation, seat).await?;
@@ -438,7 +441,7 @@ impl Conversations {
         if saved.session().info.revision != known {
             seat.restore(&self.0.agent)?;
             conversation.forget_steering();
-            conversation.adopt(seat);
+            conversation.adopt(seat, &self.0.server);
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Conversations of front ends in the store: their ids, their last run, and the stored history.
 
+use std::collections::BTreeMap;
+
 use oa_session::{Pending, Session, SessionId, SessionInfo};
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,7 @@ const FRONT: &str = "front";
 /// The member of a session's metadata that holds answers to calls while others of the same turn still wait.
 const ANSWERS: &str = "answers";
 
-/// The member of a pending turn that holds the ids of the calls that a server has claimed.
+/// The member of a pending turn that holds the servers that have claimed calls, by the ids of the calls.
 const CLAIMED: &str = "claimed";
 /// The member of a session's metadata that holds its sub-agents.
 const AGENTS: &str = "agents";
@@ -86,10 +88,10 @@ pub(crate) fn early_answers(info: &SessionInfo) -> Vec<EarlyAnswer> {
     answers.and_then(|answers| serde_json::from_value(answers).ok()).unwrap_or_default()
 }
 
-/// Returns the pending turn with these calls claimed by a server that answers them.
-pub(crate) fn with_claims(mut pending: Pending, calls: &[String]) -> Pending {
+/// Returns the pending turn with these calls claimed by a server, which answers them.
+pub(crate) fn with_claims(mut pending: Pending, server: &str, calls: &[String]) -> Pending {
     let mut claims = claims_of(&pending);
-    claims.extend(calls.iter().filter(|call| !claims.contains(call)).cloned().collect::<Vec<_>>());
+    claims.extend(calls.iter().map(|call| (call.clone(), server.to_owned())));
     pending.extra.insert(CLAIMED.to_owned(), json!(claims));
     pending
 }
@@ -97,17 +99,22 @@ pub(crate) fn with_claims(mut pending: Pending, calls: &[String]) -> Pending {
 /// Returns the pending turn without the claim of a call.
 pub(crate) fn without_claim(mut pending: Pending, call: &str) -> Pending {
     let mut claims = claims_of(&pending);
-    claims.retain(|claimed| claimed != call);
+    claims.remove(call);
     pending.extra.insert(CLAIMED.to_owned(), json!(claims));
     pending
 }
 
-/// Returns the calls that a server has claimed.
-pub(crate) fn claimed(session: &Session) -> Vec<String> {
-    session.pending.as_ref().map(claims_of).unwrap_or_default()
+/// Returns the calls that servers other than this one have claimed.
+///
+/// A server's own claim says nothing: its agent knows which calls have an answer. A claim may even be stored although
+/// the store reported an error, and the call must then still accept an answer.
+pub(crate) fn claimed_by_others(session: &Session, server: &str) -> Vec<String> {
+    let claims = session.pending.as_ref().map(claims_of).unwrap_or_default();
+    claims.into_iter().filter(|(_, by)| by != server).map(|(call, _)| call).collect()
 }
 
-fn claims_of(pending: &Pending) -> Vec<String> {
+/// Returns the servers that have claimed calls, by the ids of the calls.
+fn claims_of(pending: &Pending) -> BTreeMap<String, String> {
     let claims = pending.extra.get(CLAIMED).cloned();
     claims.and_then(|claims| serde_json::from_value(claims).ok()).unwrap_or_default()
 }

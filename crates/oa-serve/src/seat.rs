@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 use crate::front_session::{
-    EarlyAnswer, FrontMark, claimed, early_answers, has_members, run_members, stored_agents,
+    EarlyAnswer, FrontMark, claimed_by_others, early_answers, has_members, run_members,
+    stored_agents,
 };
 use crate::front_state::FrontState;
 use crate::log::{CallAnswer, WaitingCall, WaitingKind};
@@ -79,9 +80,10 @@ impl Seat {
         FrontMark::of(&self.saved.as_ref()?.session().info)
     }
 
-    /// Returns the calls that other servers have claimed, if the session has just been loaded.
-    pub(crate) fn claimed(&self) -> Vec<String> {
-        self.saved.as_ref().map_or_else(Vec::new, |saved| claimed(saved.session()))
+    /// Returns the calls that servers other than this one have claimed, if the session has just been loaded.
+    pub(crate) fn claimed_by_others(&self, server: &str) -> Vec<String> {
+        let saved = self.saved.as_ref();
+        saved.map_or_else(Vec::new, |saved| claimed_by_others(saved.session(), server))
     }
 
     /// Returns the sub-agents of the stored session.

@@ -3,6 +3,7 @@
 mod access;
 mod app;
 mod approvals;
+mod claims;
 mod conversations;
 mod events;
 mod front_tools;

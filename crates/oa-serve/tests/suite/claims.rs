@@ -1,0 +1,104 @@
+//! Claims of calls in the store, with which several servers run each call once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::http::StatusCode;
+use oa_hooks::ToolRule;
+use oa_session::{
+    Append, Error, ErrorKind, List, MemoryStore, NewSession, Pending, Revision, Session, SessionId,
+    SessionInfo, SessionPage, SessionStore, StoreFuture, Timestamp,
+};
+use serde_json::{Map, Value, json};
+
+use crate::app::{App, agent};
+
+/// A store that reports an error for a stored claim while `is_mute` is set.
+#[derive(Debug, Default)]
+struct Mute {
+    inner: MemoryStore,
+    is_mute: AtomicBool,
+}
+
+impl SessionStore for Mute {
+    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionInfo> {
+        self.inner.create(session)
+    }
+
+    fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
+        self.inner.append(id, append)
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session> {
+        self.inner.load(id)
+    }
+
+    fn list(&self, list: List) -> StoreFuture<'_, SessionPage> {
+        self.inner.list(list)
+    }
+
+    fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
+        self.inner.delete(id)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        id: &'a SessionId,
+        keep: usize,
+        fork: NewSession,
+    ) -> StoreFuture<'a, SessionInfo> {
+        self.inner.fork(id, keep, fork)
+    }
+
+    fn set_metadata<'a>(
+        &'a self,
+        id: &'a SessionId,
+        members: Map<String, Value>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, SessionInfo> {
+        self.inner.set_metadata(id, members, at)
+    }
+
+    fn set_pending<'a>(
+        &'a self,
+        id: &'a SessionId,
+        revision: Revision,
+        pending: Option<Pending>,
+        at: Timestamp,
+    ) -> StoreFuture<'a, SessionInfo> {
+        Box::pin(async move {
+            let stored = self.inner.set_pending(id, revision, pending, at).await?;
+            if self.is_mute.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Io, "the connection broke"));
+            }
+            Ok(stored)
+        })
+    }
+}
+
+/// The claim is this server's own, and its agent has no answer.
+#[tokio::test]
+async fn lost_claim_can_be_repeated() {
+    let mute = Arc::new(Mute::default());
+    let app = || {
+        let store: Arc<dyn SessionStore> = Arc::<Mute>::clone(&mute);
+        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.store(store))
+    };
+    let (first, second) = (app(), app());
+    let path = first.create().await;
+    let mut events = first.view(&path, None).await;
+    first.prompt(&path, "[wait]").await;
+    events.run().await;
+    let (_, known) = second.get(&path).await;
+    let call = known["waiting"][0]["call_id"].as_str().expect("a call waits");
+    let approve = format!("{path}/calls/{call}/approve");
+
+    mute.is_mute.store(true, Ordering::Relaxed);
+    let (status, _) = first.post(&approve, json!({})).await;
+    assert!(status.is_server_error(), "{status}");
+    mute.is_mute.store(false, Ordering::Relaxed);
+    assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    let (status, _) = second.post(&approve, json!({})).await;
+    assert!(status.is_client_error(), "{status}");
+    assert_eq!((first.conversations.running(), second.conversations.running()), (1, 0));
+}
