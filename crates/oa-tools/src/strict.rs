@@ -151,6 +151,7 @@ fn or_null(mut schema: Value) -> Value {
     let allows_null = is_simple || values.is_some_and(|values| values.contains(&Value::Null));
     match schema.get_mut("type") {
         Some(Value::Array(types)) if allows_null && types.iter().any(|of| of == "null") => schema,
+        Some(Value::String(of)) if allows_null && of == "null" => schema,
         Some(Value::Array(types)) if is_simple => {
             types.push("null".into());
             schema
