@@ -18,6 +18,9 @@ use crate::limits::ServeLimits;
 /// The delay before accepting again if the system has no room for a connection.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// Longer than any time limit that means something.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// Serves connections until `closing` is true. Then waits for them to end, at most for the time limit of a request.
 pub(crate) async fn serve(
     listener: TcpListener,
@@ -66,7 +69,8 @@ async fn connection(
 ) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limit)
+        // Hyper adds it to the current time, which must not overflow.
+        .header_read_timeout(limit.min(YEAR))
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     tokio::select! {

@@ -261,18 +261,23 @@ impl Conversations {
         to_the_end(async move {
             let key = Key::Stored(id.clone());
             let known = conversations.open_now().get(&key).cloned();
-            if let Some(conversation) = known {
+            if let Some(conversation) = &known {
                 // First marks it, so that no run can begin once it is idle.
                 conversation.delete();
                 conversation.stop();
                 conversation.idle().await;
-                conversations.open_now().remove(&key);
             }
             if let Some(created) = &conversations.0.created {
                 let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
                 created.retain(|known| *known != id);
             }
-            Ok(conversations.0.store.delete(&id).await?)
+            let deleted = conversations.0.store.delete(&id).await;
+            // After the deletion: until then, a request would load the conversation again, for viewers that nobody
+            // tells of its end.
+            if known.is_some() {
+                conversations.open_now().remove(&key);
+            }
+            Ok(deleted?)
         })
         .await
     }

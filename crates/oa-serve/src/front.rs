@@ -2,7 +2,7 @@
 
 use oa_client::Client;
 use oa_tools::{FnTool, tool};
-use oa_types::{Message, ToolResultBlock};
+use oa_types::{Message, TextBlock, ToolResultBlock};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
@@ -49,6 +49,13 @@ pub(crate) struct ClientResult {
 pub(crate) fn client_tool(name: String, description: String, parameters: Value) -> FnTool {
     let schema = if parameters.is_object() { parameters } else { json!({"type": "object"}) };
     tool(name, description).schema(schema).external()
+}
+
+/// Returns a note for the model in place of an attachment that it cannot see, on a line of its own.
+pub(crate) fn unseen(name: Option<&str>, kind: &str) -> TextBlock {
+    let name = name.unwrap_or("a file");
+    let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
+    TextBlock::new(format!("[{name}{kind} was attached, and cannot be shown]\n"))
 }
 
 const NO: &str = "the user said no";

@@ -124,6 +124,11 @@ pub(crate) fn agent_members(agents: &[SubAgent]) -> Map<String, Value> {
     Map::from_iter([(AGENTS.to_owned(), json!(agents))])
 }
 
+/// Makes the members remove the stored sub-agents instead of replacing them. Returns false if they do not replace any.
+pub(crate) fn remove_agents(members: &mut Map<String, Value>) -> bool {
+    members.get_mut(AGENTS).is_some_and(|agents| !agents.take().is_null())
+}
+
 /// Returns the stored sub-agents.
 pub(crate) fn stored_agents(info: &SessionInfo) -> Vec<SubAgent> {
     let agents = info.metadata.get(AGENTS).cloned();

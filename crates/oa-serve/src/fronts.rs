@@ -197,10 +197,11 @@ impl Conversations {
     ) -> Result<FrontRun, Refusal> {
         // Removes it, so that the same results continue a turn only once. A repeated request works from the
         // client's history.
-        let waiting = answered.and_then(|(asked, ids)| self.take(&Key::Completion(asked, ids)));
-        let conversation = match waiting {
-            Some(conversation) => conversation,
-            None => self.new_front()?,
+        let key = answered.map(|(asked, ids)| Key::Completion(asked, ids));
+        let waiting = key.and_then(|key| Some((self.take(&key)?, key)));
+        let (conversation, key) = match waiting {
+            Some((conversation, key)) => (conversation, Some(key)),
+            None => (self.new_front()?, None),
         };
         let (conversations, waits) = (self.clone(), Arc::downgrade(&conversation));
         // Called before the end is published, so that the key is known when the client sends the results.
@@ -212,7 +213,12 @@ impl Conversations {
                 let _ = conversations.open_as(Key::Completion(asked, ids), || Ok(waits));
             }
         };
-        self.run_in(&conversation, request, ending).await
+        let run = self.run_in(&conversation, request, ending).await;
+        if let (Err(_), Some(key)) = (&run, key) {
+            // OpenAI's libraries repeat a request that a busy server refuses, and its calls still wait.
+            let _ = self.open_as(key, || Ok(conversation));
+        }
+        run
     }
 
     /// Returns the run in progress, from its beginning, if there is one.

@@ -15,16 +15,26 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
-use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 /// The longest plain text that is used as an error message, in bytes.
 const LONGEST_MESSAGE: usize = 4 << 10;
+
+/// The header that tells the libraries of OpenAI not to repeat a request.
+pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The header with the version of a stream of the AI SDK.
+pub(crate) const STREAM_VERSION: HeaderName =
+    HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
 /// The access rules of the server.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     token: Option<String>,
+    /// The allowed origins, as browsers write them.
     origins: Vec<String>,
+    allows_any_origin: bool,
+    /// An origin that no browser sends.
+    wrong_origin: Option<String>,
     only_local_hosts: bool,
 }
 
@@ -38,28 +48,51 @@ impl Access {
     }
 
     pub(crate) fn allow_origin(&mut self, origin: String) {
-        self.origins.push(origin);
+        match as_sent(&origin) {
+            _ if origin == "*" => self.allows_any_origin = true,
+            Some(origin) => self.origins.push(origin),
+            None => self.wrong_origin = Some(origin),
+        }
     }
 
-    /// Accepts only requests whose `Host` is a local name, as a defense against DNS rebinding.
+    pub(crate) fn allows_any_origin(&self) -> bool {
+        self.allows_any_origin
+    }
+
+    /// Returns an allowed origin that no browser sends.
+    pub(crate) fn wrong_origin(&self) -> Option<&str> {
+        self.wrong_origin.as_deref()
+    }
+
+    /// Accepts only requests whose `Host` is a local name or that of an allowed origin, as a defense against DNS
+    /// rebinding.
     pub(crate) fn only_local_hosts(&mut self) {
         self.only_local_hosts = true;
     }
 
     /// Returns the CORS layer; `None` if no other origin is allowed.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
-        let origins: Vec<_> =
-            self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
-        if origins.is_empty() {
+        let origins = if self.allows_any_origin {
+            AllowOrigin::any()
+        } else if self.origins.is_empty() {
             return None;
-        }
+        } else {
+            let origins =
+                self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
+            AllowOrigin::list(origins)
+        };
         let methods = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
-        let headers = [AUTHORIZATION, CONTENT_TYPE, HeaderName::from_static("last-event-id")];
         Some(
             CorsLayer::new()
-                .allow_origin(AllowOrigin::list(origins))
+                .allow_origin(origins)
                 .allow_methods(methods)
-                .allow_headers(headers),
+                // The clients send headers of their own: the `openai` package eight `x-stainless-*`. There are no
+                // cookies, so a header gives a page no rights that it does not have.
+                .allow_headers(AllowHeaders::mirror_request())
+                // What clients read: whether to repeat a request, the version of a stream, the kind of token.
+                .expose_headers([SHOULD_RETRY, STREAM_VERSION, WWW_AUTHENTICATE])
+                // Chrome asks before a page of the internet reaches this machine or its network.
+                .allow_private_network(true),
         )
     }
 
@@ -74,7 +107,14 @@ impl Access {
         // Requests of HTTP/2 have no `Host`: their `:authority` is in the URI.
         let authority = || uri.authority().map(Authority::as_str);
         let host = text(HOST).or_else(authority).unwrap_or_default();
-        if self.only_local_hosts && !is_local(host) {
+        // A proxy on this machine passes on the name under which it is reached. A page that rebinds its name to a
+        // loopback address has another one.
+        let is_named = || {
+            self.origins.iter().any(|origin| {
+                origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host))
+            })
+        };
+        if self.only_local_hosts && !is_local(host) && !is_named() {
             return Some((
                 StatusCode::FORBIDDEN,
                 "this server accepts only requests for localhost or a loopback address",
@@ -89,7 +129,9 @@ impl Access {
             let is_own = origin
                 .split_once("://")
                 .is_some_and(|(_, origin)| !origin.is_empty() && origin.eq_ignore_ascii_case(host));
-            if !is_own && !self.origins.iter().any(|allowed| allowed == origin) {
+            let is_allowed =
+                self.allows_any_origin || self.origins.iter().any(|allowed| allowed == origin);
+            if !is_own && !is_allowed {
                 return Some((
                     StatusCode::FORBIDDEN,
                     "this origin is not allowed to use this server",
@@ -115,6 +157,22 @@ impl fmt::Debug for Access {
             .field("origins", &self.origins)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns an origin as browsers send it: in lower case, without a slash at the end and the scheme's own port (RFC 6454,
+/// section 6.2). Returns `None` if it is not `scheme://host[:port]`.
+fn as_sent(origin: &str) -> Option<String> {
+    let origin = origin.trim().to_ascii_lowercase();
+    let (scheme, rest) = origin.split_once("://")?;
+    let host = rest.strip_suffix('/').unwrap_or(rest);
+    let host = match scheme {
+        "http" => host.strip_suffix(":80").unwrap_or(host),
+        "https" => host.strip_suffix(":443").unwrap_or(host),
+        _ => host,
+    };
+    let is_name = |c: char| c.is_ascii_graphic() && !"/?#@*\\\"".contains(c);
+    let is_valid = !scheme.is_empty() && !host.is_empty() && host.chars().all(is_name);
+    is_valid.then(|| format!("{scheme}://{host}"))
 }
 
 /// Returns true for a name of this machine, with any port.

@@ -39,7 +39,8 @@ pub struct ServeLimits {
     pub unread_run: Duration,
     /// Time that runs have to finish during shutdown; 10 seconds by default. Then they are interrupted and saved.
     pub shutdown: Duration,
-    /// Time between keep-alive comments in an idle event stream; 5 seconds by default.
+    /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. The page of the
+    /// server takes a stream that is silent for 45 seconds for a lost connection.
     pub keep_alive: Duration,
 }
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use oa_client::Client;
-use oa_session::{Error, Follow, FollowProgress, SavedSession, Timestamp};
+use oa_session::{Error, ErrorKind, Follow, FollowProgress, SavedSession, Timestamp};
 use oa_types::Message;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::conversation::Run;
 use crate::encoder::state_change;
-use crate::front_session::agent_members;
+use crate::front_session::{agent_members, remove_agents};
 use crate::front_state::FrontState;
 use crate::log::{ConversationEvent, RunEvent, RunState};
 use crate::seat::Seat;
@@ -210,8 +210,14 @@ impl Saving<'_> {
             let _saving = self.run.conversation.saving.write().await;
             if !self.members.is_empty() {
                 let (store, id) = (saved.store(), &saved.session().info.id);
-                let members = self.members.clone();
-                self.error = store.set_metadata(id, members, Timestamp::now()).await.err();
+                let set = |members| store.set_metadata(id, members, Timestamp::now());
+                self.error = set(self.members.clone()).await.err();
+                // The metadata may hold much that is not the server's. Sub-agents are only shown, so they give way.
+                if self.error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Limit)
+                    && remove_agents(self.members)
+                {
+                    self.error = set(self.members.clone()).await.err();
+                }
                 // Without its members, the history would have approval requests that nobody can answer after
                 // a restart. The members are kept for the next attempt.
                 if self.error.is_some() {

@@ -84,8 +84,11 @@ impl AgentServer {
         self
     }
 
-    /// Allows pages of another origin, such as `https://app.example.com`, to use this server. No other origin is
-    /// allowed by default.
+    /// Allows pages of another origin, such as `https://app.example.com`, to use this server; `*` allows those of all
+    /// origins. No other origin is allowed by default.
+    ///
+    /// A server on a loopback address also accepts requests for the host of an allowed origin, as a reverse proxy on the
+    /// same machine sends them. Text that is not an origin allows nothing, and [`serve`](Self::serve) reports it.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.access.allow_origin(origin.into());
         self
@@ -178,8 +181,9 @@ impl AgentServer {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for an address that other machines can reach, without a [token](Self::bearer_token), and the
-    /// errors of the system for an address that it cannot resolve or bind.
+    /// `InvalidInput` for an address that other machines can reach or all [origins](Self::allow_origin), without a
+    /// [token](Self::bearer_token), and for an origin that is none; the errors of the system for an address that it
+    /// cannot resolve or bind.
     ///
     /// # Cancel safety
     ///
@@ -212,6 +216,19 @@ impl AgentServer {
                 format!(
                     "{addr} is reachable from other machines: set a bearer token, or listen on 127.0.0.1"
                 ),
+            ));
+        }
+        if let Some(wrong) = self.access.wrong_origin() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("`{wrong}` is not an origin such as https://app.example.com"),
+            ));
+        }
+        if self.access.allows_any_origin() && !self.access.has_token() && !self.allows_anyone {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "any page that a browser on this machine opens could use the agent: set a bearer token, or allow \
+                 only some origins",
             ));
         }
         let mut server = self;

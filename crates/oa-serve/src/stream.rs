@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderValue;
@@ -23,7 +24,10 @@ const PIECE: usize = 64 << 10;
 /// Returns a response that streams a viewer's events in a protocol, with keep-alive comments. The stream ends when the
 /// encoder is over, when the conversation is deleted, or when the server shuts down and no run is in progress.
 pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encoder) -> Response {
-    let keep_alive = served.conversations.limits().keep_alive;
+    let keep_alive = match served.conversations.limits().keep_alive {
+        Duration::ZERO => Duration::MAX,
+        keep_alive => keep_alive,
+    };
     let state = (viewer, encoder, served.conversations.phase(), true);
     // Each piece has what the viewer can read now, up to `PIECE`, so a slow client only misses what the log
     // drops meanwhile. A client that hangs up drops the body and its viewer; runs end without viewers.

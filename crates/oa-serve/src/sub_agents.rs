@@ -21,10 +21,11 @@ const MOST_STORED: usize = 24 << 10;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct SubAgent {
     /// The call that runs the sub-agent.
-    pub(crate) call_id: String,
-    /// The call that runs the parent agent, if that is a sub-agent too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent_call_id: Option<String>,
+    call_id: String,
+    /// The calls above it, from the outermost on, if its parent is a sub-agent too. Ids of calls are distinct only
+    /// within one agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    above: Vec<String>,
     agent: String,
     parts: Vec<SubPart>,
     is_done: bool,
@@ -59,9 +60,9 @@ enum SubCallState {
 /// The sub-agents of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubAgents {
-    /// Sub-agents by the calls that run them.
+    /// Sub-agents by their [ids](SubAgent::id).
     agents: BTreeMap<String, SubAgent>,
-    /// The same calls, in the order in which they began.
+    /// The same ids, in the order in which they began.
     order: Vec<String>,
 }
 
@@ -69,27 +70,26 @@ impl SubAgents {
     /// Applies an event. Returns the sub-agent if the event is a step: the start or end of an answer or a call, but not
     /// a piece of text.
     pub(crate) fn follow(&mut self, nested: &NestedEvent) -> Option<&SubAgent> {
-        self.follow_below(nested, None)
-    }
-
-    fn follow_below(&mut self, nested: &NestedEvent, parent: Option<&str>) -> Option<&SubAgent> {
-        // An event of call `c2` within the agent of call `c1` is nested twice: `c1`, `c2`, and the event
-        // itself.
-        if let AgentEvent::Nested(inner) = &nested.event {
-            return self.follow_below(inner, Some(&nested.call_id));
+        // An event of call `c2` within the agent of call `c1` is nested twice: `c1`, `c2`, and the event itself.
+        let (mut above, mut nested) = (Vec::new(), nested);
+        while let AgentEvent::Nested(inner) = &nested.event {
+            above.push(nested.call_id.clone());
+            nested = inner;
         }
-        if !self.agents.contains_key(&nested.call_id) {
+        let agent = SubAgent {
+            call_id: nested.call_id.clone(),
+            above,
+            agent: nested.agent.clone(),
+            ..SubAgent::default()
+        };
+        let id = agent.id();
+        if !self.agents.contains_key(&id) {
             if self.agents.len() >= MOST_AGENTS {
                 return None;
             }
-            self.order.push(nested.call_id.clone());
+            self.order.push(id.clone());
         }
-        let agent = self.agents.entry(nested.call_id.clone()).or_insert_with(|| SubAgent {
-            call_id: nested.call_id.clone(),
-            parent_call_id: parent.map(str::to_owned),
-            agent: nested.agent.clone(),
-            ..SubAgent::default()
-        });
+        let agent = self.agents.entry(id).or_insert(agent);
         agent.follow(&nested.event).then_some(agent)
     }
 
@@ -122,7 +122,7 @@ impl SubAgents {
     /// if they exceed the limit.
     pub(crate) fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
         // Since the first checkpoint of a run, `before` also has the agents of this run, in an earlier state.
-        let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.call_id);
+        let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.id());
         let older = before.iter().filter(is_older);
         let own = self.order.iter().filter_map(|id| self.agents.get(id));
         let all: Vec<_> = older.chain(own).collect();
@@ -137,6 +137,14 @@ impl SubAgents {
 }
 
 impl SubAgent {
+    /// Returns an id that is distinct within the run: the ids of the calls down to it.
+    pub(crate) fn id(&self) -> String {
+        let path = self.above.iter().chain([&self.call_id]);
+        // Escaped, because a model may write a slash into an id.
+        let path: Vec<_> = path.map(|id| id.replace('~', "~0").replace('/', "~1")).collect();
+        path.join("/")
+    }
+
     /// Applies an event, and returns true if it is a step.
     fn follow(&mut self, event: &AgentEvent) -> bool {
         match event {
@@ -213,7 +221,7 @@ impl SubAgent {
         let mut agent = json!({
             "toolCallId": self.call_id, "agent": self.agent, "parts": parts.collect::<Vec<_>>(), "isDone": self.is_done,
         });
-        if let Some(parent) = &self.parent_call_id {
+        if let Some(parent) = self.above.last() {
             agent["parentToolCallId"] = parent.as_str().into();
         }
         agent

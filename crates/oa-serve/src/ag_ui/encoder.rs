@@ -220,7 +220,7 @@ impl RunWriter for RunEvents {
     }
 
     fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {
-        let id = format!("agent-{}-{}", self.number, agent.call_id);
+        let id = format!("agent-{}-{}", self.number, agent.id());
         data(&activity_snapshot(&id, "agent", &agent.for_front_ends()), out);
     }
 

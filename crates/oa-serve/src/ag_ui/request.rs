@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool};
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
 
 /// The longest id of a thread or a run, in bytes.
@@ -226,7 +226,17 @@ fn content(content: &Value) -> Vec<ContentBlock> {
         Value::Array(parts) => {
             let block = |part: &Value| match part["text"].as_str() {
                 Some(part) => text(part),
-                None => image(part).map(ContentBlock::from),
+                None if part.is_object() => Some(image(part).map_or_else(
+                    || {
+                        unseen(
+                            part["filename"].as_str(),
+                            part["mimeType"].as_str().unwrap_or_default(),
+                        )
+                        .into()
+                    },
+                    ContentBlock::from,
+                )),
+                None => None,
             };
             parts.iter().filter_map(block).collect()
         }

@@ -186,10 +186,7 @@ impl RunWriter for MessageWriter {
 
     fn agent(&mut self, agent: &SubAgent, out: &mut Vec<u8>) {
         // Replaces the previous part of this sub-agent.
-        chunk(
-            json!({"type": "data-agent", "id": agent.call_id, "data": agent.for_front_ends()}),
-            out,
-        );
+        chunk(json!({"type": "data-agent", "id": agent.id(), "data": agent.for_front_ends()}), out);
     }
 
     fn prompt_progress(&mut self, data: Value, out: &mut Vec<u8>) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn};
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, unseen};
 use crate::limits::ServeLimits;
 
 /// The longest id of a chat or a message, in bytes.
@@ -228,9 +228,7 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
         {
             return Some(image.into());
         }
-        // The model gets a note in place of a file that it cannot see.
-        let name = part["filename"].as_str().unwrap_or("a file");
-        Some(TextBlock::new(format!("[{name} ({kind}) was attached, and cannot be shown]")).into())
+        Some(unseen(part["filename"].as_str(), kind).into())
     };
     parts.iter().filter_map(block).collect()
 }

@@ -12,6 +12,7 @@ use crate::ai_sdk::request;
 use crate::error::Refusal;
 use crate::front_session::FrontProtocol::AiSdk;
 use crate::fronts::{FrontRequest, FrontRun};
+use crate::guard::STREAM_VERSION;
 use crate::run::Policy;
 use crate::run_stream::RunStream;
 use crate::served::Served;
@@ -79,6 +80,6 @@ fn stream(served: &Served, run: FrontRun) -> Response {
     let encoder = RunStream::new(MessageWriter::new(run.message_id, run.denied));
     let mut response = event_stream(served, run.viewer, encoder);
     let version = HeaderValue::from_static("v1");
-    response.headers_mut().insert("x-vercel-ai-ui-message-stream", version);
+    response.headers_mut().insert(STREAM_VERSION, version);
     response
 }

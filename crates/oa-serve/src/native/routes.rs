@@ -153,6 +153,9 @@ async fn delete(State(served): State<Served>, Path(id): Path<String>) -> Answer<
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The longest title that a client can set, in characters: it shares the metadata's limit with what runs store.
+const LONGEST_TITLE: usize = 400;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Title {
@@ -165,6 +168,10 @@ async fn rename(
     body: Bytes,
 ) -> Answer<Json<Value>> {
     let Title { title } = parse(&body)?;
+    if title.chars().count() > LONGEST_TITLE {
+        let message = format!("a title can have at most {LONGEST_TITLE} characters");
+        return Err(Refusal::bad_request(message).into());
+    }
     let info = served.conversations.set_title(&session(id)?, &title).await?;
     Ok(Json(json!({ "id": info.id, "title": info.title() })))
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Refusal;
-use crate::front::{ClientResult, FrontTurn, client_tool};
+use crate::front::{ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
 use crate::openai::sampling::Sampling;
 
@@ -214,28 +214,53 @@ fn user_content(content: &Value) -> Vec<ContentBlock> {
             (Some(ContentBlock::Text(last)), Some(text)) => last.text.push_str(text),
             (_, Some("")) => {}
             (_, Some(text)) => blocks.push(TextBlock::new(text).into()),
-            (_, None) => {
+            (_, None) if part.is_object() => {
                 let url = part["image_url"]["url"].as_str();
-                blocks.extend(
-                    url.and_then(|url| ImageBlock::from_url(url).ok()).map(ContentBlock::from),
-                );
+                blocks.push(match url.and_then(|url| ImageBlock::from_url(url).ok()) {
+                    Some(image) => image.into(),
+                    None => {
+                        let name = part["file"]["filename"].as_str();
+                        unseen(name, part["type"].as_str().unwrap_or_default()).into()
+                    }
+                });
             }
+            (_, None) => {}
         }
     }
     blocks
 }
 
-/// Removes thinking that a front end has put before the text: a model should not see its earlier thinking.
+/// Removes the thinking that a front end has put into the text, before each round of the answer: a model should not see
+/// its earlier thinking. Tags within a line or a block of code are text.
 fn without_thinking(text: &str) -> String {
-    let mut rest = text;
-    while let Some(thinking) = rest.trim_start().strip_prefix("<think>") {
-        match thinking.split_once("</think>") {
-            Some((_, after)) => rest = after.trim_start(),
-            // The answer was cut off in its thinking.
-            None => return String::new(),
+    let (mut said, mut rest) = (String::new(), text);
+    let mut is_code = false;
+    loop {
+        let line = rest.trim_start_matches([' ', '\t']);
+        if !is_code && let Some(thinking) = line.strip_prefix("<think>") {
+            let is_first = said.trim().is_empty();
+            match thinking.split_once("</think>") {
+                Some((_, after)) => {
+                    if is_first {
+                        said.clear();
+                    }
+                    rest = after.trim_start();
+                    continue;
+                }
+                // The answer was cut off in its thinking.
+                None if is_first => return String::new(),
+                None => break,
+            }
         }
+        // Up to the next line that may begin with a tag.
+        let Some(end) = rest.find('\n') else { break };
+        let (line, after) = rest.split_at(end + 1);
+        is_code ^= line.trim_start().starts_with("```");
+        said.push_str(line);
+        rest = after;
     }
-    rest.to_owned()
+    said.push_str(rest);
+    said
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::conversations::now;
 use crate::error::Refusal;
 use crate::fronts::{FrontRequest, FrontRun};
+use crate::guard::SHOULD_RETRY;
 use crate::openai::encoder::{Chunks, Failure, Head, Whole, error};
 use crate::openai::request;
 use crate::run::Policy;
@@ -81,7 +82,7 @@ impl IntoResponse for CompletionError {
         };
         let mut response = (status, Json(body)).into_response();
         if !may_be_retried {
-            response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
         response
     }

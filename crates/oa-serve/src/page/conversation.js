@@ -25,7 +25,7 @@ export function load(stored) {
   const messages = stored.messages.reduce(threads.addMessage, threads.EMPTY);
   // The next event belongs to another answer.
   const begun = { ...messages, lastAnswer: messages.entries.length };
-  const thread = (stored.agents ?? []).reduce(threads.addAgent, begun);
+  const thread = (stored.agents ?? []).reduce((to, agent) => threads.addAgent(to, agent), begun);
   const state = {
     ...empty(stored.id),
     title: stored.title ?? "",

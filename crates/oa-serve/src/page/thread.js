@@ -185,19 +185,12 @@ function followNested(thread, nested, at, depth) {
   });
 }
 
-/** Applies a sub-agent of a stored conversation. Its call is in the messages or in another sub-agent. */
+/** Applies a sub-agent of a stored conversation. Its call is in the messages or in the sub-agents above it. */
 export function addAgent(thread, agent, depth = 0) {
-  if (agent.parent_call_id !== undefined) {
-    const holds = (entry) => entry.thread && Object.hasOwn(entry.thread.places, agent.call_id);
-    const parent = thread.entries.find(holds);
-    if (!parent || depth >= MAX_DEPTH) {
-      // The parent is deeper: search the sub-agents.
-      const entries = thread.entries.map((entry) => (entry.thread && depth < MAX_DEPTH ? { ...entry, thread: addAgent(entry.thread, agent, depth + 1) } : entry));
-      return { ...thread, entries };
-    }
-    // Without its parent, it belongs to a call of the inner thread itself.
-    const { parent_call_id: _, ...own } = agent;
-    return changeCall(thread, parent.callId, parent.name, (call) => ({ ...call, thread: addAgent(call.thread, own) }));
+  const [outer, ...above] = agent.above ?? [];
+  if (outer !== undefined) {
+    if (depth >= MAX_DEPTH || !Object.hasOwn(thread.places, outer)) return thread;
+    return changeCall(thread, outer, undefined, (call) => ({ ...call, thread: addAgent(call.thread ?? EMPTY, { ...agent, above }, depth + 1) }));
   }
   if (!Object.hasOwn(thread.places, agent.call_id)) return thread;
   const inner = agent.parts.reduce((to, part) => {

@@ -65,6 +65,22 @@ fn agents_are_shown_by_steps() {
     assert_eq!(agents.kept(&kept), kept, "each is kept once");
 }
 
+/// Ids of calls are distinct only within an agent: some servers number them from 0 in each conversation.
+#[test]
+fn equal_ids_at_two_depths_are_two_agents() {
+    let mut agents = SubAgents::default();
+    let inner = |event| AgentEvent::Nested(Box::new(nested("call_0", event)));
+    let events =
+        [text("outer"), inner(text("inner")), inner(AgentEvent::TurnEnd(FinishReason::Stop))];
+    for event in events {
+        agents.follow(&nested("call_0", event));
+    }
+    let kept = agents.kept(&[]);
+    let ids: Vec<_> = kept.iter().map(SubAgent::id).collect();
+    assert_eq!(ids, ["call_0", "call_0/call_0"]);
+    assert_eq!((kept[0].is_done, kept[1].is_done), (false, true));
+}
+
 /// All other events of a sub-agent are.
 #[test]
 fn sub_agent_logs_are_not_sent() {

@@ -226,10 +226,12 @@ test("sub-agents of a stored conversation are shown in the calls that run them",
           { type: "call", call_id: "s1", name: "reader", state: "done", input: { page: 1 }, result: "text" },
           { type: "call", call_id: "s2", name: "lookup", state: "failed" },
           { type: "call", call_id: "s3", name: "lookup", state: "running" },
+          { type: "call", call_id: "c1", name: "reader", state: "done" },
         ],
       },
-      { call_id: "s1", parent_call_id: "c1", agent: "reader", parts: [{ type: "text", text: "deep" }], is_done: true },
-      { call_id: "d1", parent_call_id: "s1", agent: "nobody", parts: [], is_done: true },
+      { call_id: "s1", above: ["c1"], agent: "reader", parts: [{ type: "text", text: "deep" }], is_done: true },
+      { call_id: "d1", above: ["c1", "s1"], agent: "nobody", parts: [], is_done: true },
+      { call_id: "c1", above: ["c1"], agent: "reader", parts: [{ type: "text", text: "same id" }], is_done: true },
     ],
     steering: ["Be brief."],
   };
@@ -241,9 +243,10 @@ test("sub-agents of a stored conversation are shown in the calls that run them",
   const calls = state.thread.entries.filter((entry) => entry.kind === "call");
   assert.deepEqual(calls.map((one) => [one.callId, one.state]), [["c1", "done"]], "calls that nobody knows are not added");
   const inner = plain(calls[0].thread).entries;
-  assert.deepEqual(inner.map((entry) => entry.state ?? entry.text), ["I look.", "done", "failed", "stopped"]);
+  assert.deepEqual(inner.map((entry) => entry.state ?? entry.text), ["I look.", "done", "failed", "stopped", "done"]);
   assert.deepEqual(inner[1].input, { page: 1 });
   assert.deepEqual(inner[1].thread.entries.map((entry) => entry.text), ["deep"]);
+  assert.deepEqual(inner[4].thread.entries.map((entry) => entry.text), ["same id"]);
   // The same shape as that of events.
   checkThread(calls[0].thread, false);
 });

@@ -2,8 +2,10 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
-use oa_serve::ServeLimits;
+use oa_serve::{AgentServer, ServeLimits};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::app::{App, agent};
 
@@ -65,6 +67,87 @@ async fn other_origins_are_refused() {
     assert_eq!(allowed.headers()["access-control-allow-origin"], "https://app.example.com");
     let refused = preflight("https://evil.example.com").await;
     assert!(!refused.headers().contains_key("access-control-allow-origin"));
+}
+
+/// The `openai` package sends headers of its own, and reads whether it may repeat a request.
+#[tokio::test]
+async fn libraries_work_on_allowed_origins() {
+    let app = App::new(|server| server.allow_origin("https://app.example.com"));
+    let headers = [
+        ("origin", "https://app.example.com"),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "authorization,x-stainless-os,x-of-the-app"),
+        ("access-control-request-private-network", "true"),
+    ];
+    let answer = app.request(request(Method::OPTIONS, "/v1/chat/completions", &headers)).await;
+    let allowed = &answer.headers()["access-control-allow-headers"];
+    assert_eq!(allowed, "authorization,x-stainless-os,x-of-the-app");
+    assert_eq!(answer.headers()["access-control-allow-private-network"], "true");
+
+    let headers = [JSON, ("origin", "https://app.example.com")];
+    let answer = app.request(request(Method::POST, "/v1/chat/completions", &headers)).await;
+    let read = answer.headers()["access-control-expose-headers"].to_str().expect("text");
+    assert!(read.contains("x-should-retry"), "{read}");
+}
+
+#[tokio::test]
+async fn origins_match_as_browsers_send_them() {
+    for (allowed, sent) in [
+        ("https://App.example.com/", "https://app.example.com"),
+        ("https://app.example.com:443", "https://app.example.com"),
+        ("http://app.example.com:80/", "http://app.example.com"),
+        (" http://localhost:3000 ", "http://localhost:3000"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("tauri://localhost", "tauri://localhost"),
+        ("*", "https://any.example.com"),
+    ] {
+        let app = App::new(|server| server.allow_origin(allowed));
+        let headers = [JSON, ("host", "127.0.0.1:8080"), ("origin", sent)];
+        let answer = app.request(request(Method::POST, "/api/conversations", &headers)).await;
+        assert_eq!(answer.status(), StatusCode::CREATED, "{allowed}");
+        assert!(answer.headers().contains_key("access-control-allow-origin"), "{allowed}");
+    }
+}
+
+#[tokio::test]
+async fn unsafe_origins_are_errors_of_serve() {
+    let serve = |server: AgentServer| async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        server.serve_until(listener, std::future::ready(())).await
+    };
+    let server = || AgentServer::new(agent().build().expect("the options are valid"));
+    for wrong in ["app.example.com", "https://", "https://*.example.com", "https://a.example/b", ""]
+    {
+        let error = serve(server().allow_origin(wrong)).await.expect_err(wrong);
+        assert!(error.to_string().contains("is not an origin"), "{error}");
+    }
+    assert!(serve(server().allow_origin("*")).await.is_err());
+    assert!(serve(server().allow_origin("*").bearer_token("secret")).await.is_ok());
+}
+
+/// Under the name by which it is reached, and no other.
+#[tokio::test]
+async fn proxies_on_this_machine_keep_the_host() {
+    let server = AgentServer::new(agent().build().expect("the options are valid"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let served = tokio::spawn(
+        server
+            .allow_origin("https://app.example.com")
+            .serve_until(listener, async move { drop(ended.await) }),
+    );
+    for (host, status) in [("app.example.com", "200"), ("evil.example.com", "403")] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("it accepts");
+        let request =
+            format!("GET /api/agent HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("it answers");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+    let _ = end.send(());
+    served.await.expect("no panic").expect("it ends well");
 }
 
 #[tokio::test]

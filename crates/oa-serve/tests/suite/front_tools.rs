@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::http::{Method, StatusCode};
 use oa_agents::AgentTool;
 use oa_client::AgentOptions;
 use oa_serve::{AgentServer, FrontState};
-use oa_session::{MemoryStore, SessionStore};
+use oa_session::{MemoryStore, SessionId, SessionStore, Timestamp};
 use oa_tools::tool;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app::{App, agent, model};
 
@@ -129,4 +130,26 @@ async fn events_end(app: &App, path: &str, after: &str) -> String {
     let mut events = app.view(path, Some(after)).await;
     let next = tokio::time::timeout(std::time::Duration::from_millis(200), events.next()).await;
     next.ok().flatten().map_or_else(|| after.to_owned(), |event| event.id)
+}
+
+/// Sub-agents are only shown: if the metadata has no room for them, the messages are stored all the same.
+#[tokio::test]
+async fn full_metadata_does_not_stop_saves() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = serving(|server| server.store(Arc::clone(&store)));
+    let path = app.create().await;
+    let id = path.rsplit('/').next().expect("an id");
+    let id = SessionId::new(id).unwrap_or_else(|error| panic!("{error}"));
+    let notes = json!("x".repeat((64 << 10) - 60));
+    let notes = Map::from_iter([("notes".to_owned(), notes)]);
+    store.set_metadata(&id, notes, Timestamp::now()).await.expect("it fits");
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "[help]").await;
+    events.run().await;
+    let stored = store.load(&id).await.expect("it is stored");
+    assert_eq!(stored.messages.len(), 4, "{:?}", stored.messages);
+
+    let long = json!({"title": "x".repeat(401)});
+    let (status, _) = app.call(Method::PATCH, &path, long).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
 }

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use oa_client::AgentOptions;
+use oa_serve::ServeLimits;
 use oa_testkit::{MemoryServer, Reply};
 use oa_tools::{Tool, ToolSource, tool};
 use serde_json::{Value, json};
@@ -167,4 +168,42 @@ async fn tool_source_is_read_for_each_request() {
             assert!(names.contains(&&json!(here)) && !names.contains(&&json!(gone)), "{names:?}");
         }
     }
+}
+
+/// The libraries of OpenAI repeat a request that a busy server refuses.
+#[tokio::test]
+async fn refused_answers_can_be_repeated() {
+    let note = tool("note", "Notes").build(|_| async { Ok(json!("noted down")) });
+    let calls = Reply::new().call("note", json!({})).call("pick", json!({}));
+    let slow = Reply::text("Not soon.").delay(Duration::from_secs(3_600));
+    let echo = Reply::by(|asked| Reply::text(String::from_utf8_lossy(asked.body())));
+    let agent = AgentOptions::builder()
+        .model("any")
+        .transport(MemoryServer::new([calls, slow, echo]))
+        .tool(note)
+        .auto_execute_tools(true);
+    let mut limits = ServeLimits::default();
+    limits.runs = 1;
+    let app = App::of(agent, |server| server.limits(limits));
+    let tools = json!([{"type": "function", "function": {"name": "pick", "parameters": {"type": "object"}}}]);
+    let asked = asking("Go.", json!({"tools": tools}));
+    let (_, answer) = app.post("/v1/chat/completions", asked.clone()).await;
+    let message = &answer["choices"][0]["message"];
+    let result =
+        json!({"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "blue"});
+    let mut next = asked.clone();
+    next["messages"] = json!([asked["messages"][0], message, result]);
+
+    let path = app.create().await;
+    app.prompt(&path, "Wait.").await;
+    let (status, _) = app.post("/v1/chat/completions", next.clone()).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    app.post(&format!("{path}/stop"), json!({})).await;
+    while app.conversations.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let (status, answer) = app.post("/v1/chat/completions", next).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let sent = answer["choices"][0]["message"]["content"].as_str().expect("it has text");
+    assert!(sent.contains("noted down") && sent.contains("blue"), "{sent}");
 }

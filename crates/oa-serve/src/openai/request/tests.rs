@@ -13,6 +13,13 @@ fn think_tags_are_removed() {
         (" <think>a</think> <think>b</think>Hi", "Hi"),
         ("<think>cut off", ""),
         ("no <think>tag</think> in front", "no <think>tag</think> in front"),
+        ("\n\n<think>a</think>\n\nHi", "Hi"),
+        ("\n Hi\n", "\n Hi\n"),
+        (
+            "<think>one</think>Let me look.\n\n<think>two</think>It is 5.\n<think>open",
+            "Let me look.\n\nIt is 5.\n<think>open",
+        ),
+        ("```\n<think>code</think>\n```\n<think>a</think>Hi", "```\n<think>code</think>\n```\nHi"),
     ] {
         assert_eq!(without_thinking(text), expected);
     }
@@ -46,4 +53,16 @@ fn results_match_the_request_they_answer() {
     ]));
     let ids = vec!["a".to_owned(), "b".to_owned()];
     assert_eq!(next.answered, Some((first.asked, ids)));
+}
+
+#[test]
+fn unreadable_parts_leave_a_note() {
+    let completion = completion(json!([{"role": "user", "content": [
+        {"type": "file", "file": {"filename": "plan.pdf", "file_data": "x"}},
+        {"type": "image_url", "image_url": {"url": "ftp://x"}},
+        {"type": "text", "text": "Read it."},
+    ]}]));
+    let expected = "[plan.pdf (file) was attached, and cannot be shown]\n\
+                    [a file (image_url) was attached, and cannot be shown]\nRead it.";
+    assert_eq!(completion.turn.prompt.expect("a prompt").text(), expected);
 }
