@@ -34,7 +34,7 @@ async fn token_is_required_everywhere() {
         let right = [("authorization", "bearer secret-token")];
         assert!(app.request(request(Method::GET, path, &right)).await.status().is_success());
     }
-    let server = oa_serve::AgentServer::new(agent().build().expect("the options are valid"));
+    let server = AgentServer::new(agent().build().expect("the options are valid"));
     let shown = format!("{:?}", server.bearer_token("secret-token"));
     assert!(!shown.contains("secret-token"), "{shown}");
 }
