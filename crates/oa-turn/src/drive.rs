@@ -199,8 +199,9 @@ pub trait Perform {
         async { Ok(ReviewAnswerOutcome::Keep) }
     }
 
-    /// Completes and checks the input of a call, as soon as the answer is complete. It is also called in replays, so
-    /// it must always return the same value for the same call. By default, inputs are not checked.
+    /// Completes and checks the input of a call, as soon as the answer is complete, and again if an approval changes
+    /// it. It is also called in replays, so it must always return the same value for the same call. By default, inputs
+    /// are not checked.
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
         (call.input.clone(), Fit::Unchecked)
     }
@@ -265,11 +266,14 @@ pub async fn drive<P: Perform>(
         };
         let outcome = outcome.map_err(DriveError::Perform)?;
         let has_calls = matches!(outcome, StepOutcome::Ask(AskOutcome::Answered { .. }));
+        let is_approval = matches!(outcome, StepOutcome::Approve(_));
         turn.take(outcome).map_err(DriveError::Failed)?;
         // No await before all inputs are prepared, so a `drive` that is dropped leaves all of them prepared.
-        if has_calls {
-            for place in 0..turn.calls().len() {
-                let (input, fit) = perform.prepare(&turn.calls()[place].block);
+        for place in 0..turn.calls().len() {
+            let call = &turn.calls()[place];
+            // An approval may have changed the input.
+            if has_calls || is_approval && call.is_approved && call.fit == Fit::Unchecked {
+                let (input, fit) = perform.prepare(&call.block_to_run());
                 turn.set_input(place, input, fit);
             }
         }

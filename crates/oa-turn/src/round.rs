@@ -132,10 +132,16 @@ impl Round {
         }
     }
 
-    /// Answers every call that has no result.
-    pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
+    /// Answers every call that has no result, of those for which `is_meant` is true.
+    pub(crate) fn answer_open(
+        &mut self,
+        to: &mut Conversation,
+        error: &str,
+        outcome: Outcome,
+        is_meant: impl Fn(&Call) -> bool,
+    ) {
         for call in 0..self.calls.len() {
-            if self.calls[call].is_open() {
+            if self.calls[call].is_open() && is_meant(&self.calls[call]) {
                 let content = unanswered(&self.calls[call].block.name, error);
                 self.record(to, call, content, Vec::new(), outcome);
             }

@@ -90,7 +90,7 @@ pub struct Turn {
     external_tools: Box<[String]>,
     /// The messages that enter before the next request.
     steered: VecDeque<Message>,
-    /// The plan of the request in progress, if it was planned.
+    /// The plan of the request in progress, if it was planned, or the plan that ended the turn.
     plan: Option<Box<StepPlan>>,
     /// Present while conversations are shortened.
     shortening: Option<Box<ShortenState>>,
@@ -554,7 +554,7 @@ impl Turn {
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
-        // `put_inline` adds its text at this index, or nothing if the text is empty.
+        // `put_inline` adds its text at this index, or nothing if the text is blank.
         let place = self.history().len();
         if self.put_inline() {
             // The turn ends with this text anyway.
@@ -574,6 +574,6 @@ impl Turn {
     }
 
     fn answer_open_calls(&mut self, error: &str, outcome: Outcome) {
-        self.round.answer_open(&mut self.conversation, error, outcome);
+        self.round.answer_open(&mut self.conversation, error, outcome, |_| true);
     }
 }

@@ -123,6 +123,8 @@ impl Turn {
     /// Ends the turn, or suspends it until the caller acts.
     pub(super) fn end(&mut self, reason: FinishReason, rest: Rest) {
         self.forget_refused();
+        // The turn has not failed, and from here on nothing removes its prompt.
+        self.failure = None;
         self.phase = Phase::Ending { reason, rest };
     }
 

@@ -55,7 +55,8 @@ impl Turn {
     }
 
     /// Decides on a call that waits for permission. If the turn has ended, continue it with
-    /// [`continue_turn`](Self::continue_turn) once no call waits.
+    /// [`continue_turn`](Self::continue_turn) once no call waits. A changed input counts as unchecked;
+    /// [`set_input`](Self::set_input) sets the result of checking it.
     ///
     /// # Errors
     ///
@@ -75,7 +76,9 @@ impl Turn {
         };
         match decision {
             Decision::Run(input) => {
-                call.input = input;
+                if call.input != input {
+                    (call.input, call.fit) = (input, Fit::Unchecked);
+                }
                 call.is_approved = true;
                 // Another process may have decided the rest under different rules, so it is decided again.
                 call.state = if decided { CallState::Allowed } else { CallState::Undecided };

@@ -31,7 +31,8 @@ impl Turn {
             return false;
         };
         let is_over = reason.is_limit()
-            || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped);
+            || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped)
+            || self.plan.as_ref().is_some_and(|plan| plan.end.is_some());
         !is_over && self.exhausted().is_none() && self.round.calls.is_empty()
     }
 }

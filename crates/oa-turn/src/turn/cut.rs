@@ -83,6 +83,8 @@ impl Turn {
         if !runs || self.options.mode == Mode::Manual {
             return self.answer_open_calls(error, outcome);
         }
+        // The calls of external tools wait for their results, and never run.
+        self.round.answer_open(&mut self.conversation, error, outcome, |call| call.is_external);
         // "not run: the turn failed" becomes "cancelled: the turn failed while it ran; it may have taken
         // effect".
         let why = error.split_once(": ").map_or(error, |(_, why)| why);

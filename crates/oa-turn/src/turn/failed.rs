@@ -12,7 +12,8 @@ pub(super) struct SubmittedPrompt {
 /// A turn that failed in the middle of an answer, so that its prompt is still in history.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Failure {
-    pub(super) asked: SubmittedPrompt,
+    /// The prompt, unless the turn continued a conversation that the caller supplied.
+    pub(super) asked: Option<SubmittedPrompt>,
     /// The part of the answer that the caller has seen.
     pub(super) broken: Option<Message>,
     /// True if `broken` is in history, before a prompt whose answer has not begun.

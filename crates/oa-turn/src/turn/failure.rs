@@ -41,10 +41,9 @@ impl Turn {
                 // taken back.
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
                 let broken = Some(self.shown(partial)).filter(|_| is_broken).and_then(unfinished);
-                self.failure = self
-                    .asked
-                    .clone()
-                    .map(|asked| Box::new(Failure { asked, broken, is_recorded: false }));
+                let asked = self.asked.clone();
+                self.failure = (asked.is_some() || broken.is_some())
+                    .then(|| Box::new(Failure { asked, broken, is_recorded: false }));
             }
             _ => {}
         }
@@ -68,10 +67,9 @@ impl Turn {
     pub fn is_retry(&self, prompt: &Message) -> bool {
         let last = self.history().last().map(|message| message.role);
         let waits = matches!(last, Some(MessageRole::Tool | MessageRole::User));
-        let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase.is_idle()) else {
-            return false;
-        };
-        let SubmittedPrompt { place, given } = &failure.asked;
+        let failure = self.failure.as_ref().filter(|_| waits && self.phase.is_idle());
+        let asked = failure.and_then(|failure| failure.asked.as_ref());
+        let Some(SubmittedPrompt { place, given }) = asked else { return false };
         let given = given.as_deref().or_else(|| self.history().get(*place));
         given == Some(prompt)
     }
@@ -109,7 +107,7 @@ impl Turn {
         self.conversation.pop();
         self.asked = None;
         if let Some(failure) = &mut self.failure {
-            self.asked = Some(failure.asked.clone());
+            self.asked = failure.asked.clone();
             // `record_broken` added the broken answer just before the prompt, so it is the last message
             // again.
             if std::mem::take(&mut failure.is_recorded) {

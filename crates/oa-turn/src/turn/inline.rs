@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Turn;
 use crate::call::Call;
 use crate::options::Mode;
+use crate::repair::has_text;
 
 impl Turn {
     /// Returns true if the driver should hold back text after a call, because
@@ -39,8 +40,9 @@ impl Turn {
             // `answer` has set the text without the results.
             self.final_text = text.as_str().into();
         }
-        if filled && !text.is_empty() {
-            self.conversation.push(Message::assistant(vec![TextBlock::new(text).into()]));
+        let message = Message::assistant(vec![TextBlock::new(text).into()]);
+        if filled && has_text(&message) {
+            self.conversation.push(message);
         }
         filled
     }

@@ -4,6 +4,7 @@ use oa_types::{FinishReason, ImageBlock, Outcome};
 use serde_json::{Value, json};
 
 use super::Turn;
+use super::phase::Phase;
 use super::progress::{Budget, Last};
 use crate::options::Mode;
 
@@ -64,8 +65,11 @@ impl Turn {
         let asked = &self.round.calls[call];
         // Inputs are compared after defaults are filled in, so `{}` and the written-out default are the same call.
         let (name, input) = (&asked.block.name, &asked.input);
-        // Calls over a limit have not run, so their equal results are no repetition.
-        let ran = self.options.mode == Mode::Auto && self.progress.last.is_none();
+        // Calls over a limit have not run, so their equal results are no repetition. In other phases, the results
+        // are those of a turn that is over.
+        let ran = self.options.mode == Mode::Auto
+            && self.progress.last.is_none()
+            && matches!(self.phase, Phase::Calling { .. });
         // The model does not read results that are inserted into its text, so a repetition means nothing.
         let is_text = self.inlines_results() && asked.went_well();
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {

@@ -22,18 +22,19 @@ impl Turn {
         {
             names.push(output.to_owned());
         }
-        if let Some(reason) = plan.end {
-            self.end(reason, Rest::Done);
-            return;
-        }
+        let end = plan.end.clone();
         self.plan = (plan != StepPlan::default()).then(|| Box::new(plan));
-        self.phase = Phase::Requesting { sent: false, prompt };
+        match end {
+            // The plan stays until the next request, so that a steered message does not continue the turn.
+            Some(reason) => self.end(reason, Rest::Done),
+            None => self.phase = Phase::Requesting { sent: false, prompt },
+        }
     }
 
     /// Returns the plan of the request in progress, if it is not the default.
     #[must_use]
     pub fn step_plan(&self) -> Option<&StepPlan> {
-        self.plan.as_deref()
+        self.plan.as_deref().filter(|plan| plan.end.is_none())
     }
 
     /// Returns the number of requests sent in this turn.

@@ -158,7 +158,7 @@ impl Turn {
     /// `UnsupportedVersion` if the format version is not supported, `InvalidSnapshot` if the snapshot is inconsistent.
     pub fn restore(snapshot: TurnSnapshot) -> Result<Self, Error> {
         let state = match snapshot.0 {
-            SnapshotForm::Known(state) => *state,
+            SnapshotForm::Known(state) => state.without_old_failure(),
             SnapshotForm::Other(Envelope { version, .. }) => {
                 let message = format!(
                     "the snapshot has format version {version}, but this version of oa-turn supports only {VERSION}"
@@ -221,6 +221,14 @@ impl Turn {
 }
 
 impl State {
+    /// Drops a failure before a prompt that nothing removes any more. Earlier versions kept it.
+    fn without_old_failure(mut self) -> Self {
+        if self.phase.prompt().is_none() {
+            self.failure = self.failure.filter(|failure| !failure.is_recorded);
+        }
+        self
+    }
+
     /// Checks the invariants of a turn: all indexes are valid, and results follow their calls.
     fn check(&self) -> Result<(), &'static str> {
         // `Turn` and `Round` index calls and history without checks, and a snapshot comes from outside.
@@ -246,20 +254,17 @@ impl State {
             return Err("no call is waiting for permission");
         }
         let failed = failure.as_deref();
-        let places = [asked.as_ref(), failed.map(|failure| &failure.asked)];
+        let places = [asked.as_ref(), failed.and_then(|failure| failure.asked.as_ref())];
         if places.into_iter().flatten().any(|asked| asked.place >= len) {
             return Err("a prompt is missing");
         }
         // A failure removes these messages, so they must be the last ones, after all results.
-        let taken_back = match (phase.prompt(), failed.is_some_and(|failed| failed.is_recorded)) {
-            (Some(prompt), is_recorded) => {
-                if prompt.checked_add(1) != Some(len) {
-                    return Err("the prompt is not the last message");
-                }
-                1 + usize::from(is_recorded)
+        let taken_back = match phase.prompt() {
+            Some(prompt) if prompt.checked_add(1) != Some(len) => {
+                return Err("the prompt is not the last message");
             }
-            (None, true) => return Err("a prompt is missing"),
-            (None, false) => 0,
+            Some(_) => 1 + usize::from(failed.is_some_and(|failed| failed.is_recorded)),
+            None => 0,
         };
         if results_end + taken_back > len {
             return Err("the prompt does not follow the results");
@@ -307,7 +312,8 @@ impl State {
             }
             end = *place;
         }
-        let prompts = asked.iter().chain(failure.iter().map(|failure| &failure.asked));
+        let failed = failure.iter().filter_map(|failure| failure.asked.as_ref());
+        let prompts = asked.iter().chain(failed);
         let mut taken: Vec<Range<usize>> =
             prompts.map(|asked| asked.place..asked.place.saturating_add(1)).collect();
         taken.extend(round.answer_place().map(|answer| answer..results_end));

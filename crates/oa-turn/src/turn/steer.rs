@@ -57,7 +57,7 @@ impl Turn {
 
     /// Adds the steered message that was handed out to history.
     pub(super) fn enter_steered(&mut self, words: Option<String>) -> Result<(), Error> {
-        let Phase::Steering { handed: true, .. } = self.phase else { return Ok(()) };
+        let Phase::Steering { handed: true, prompt, .. } = self.phase else { return Ok(()) };
         let Some(message) = self.steered.pop_front() else { return Ok(()) };
         let message = match words {
             Some(words) => super::prompt::with_words(&message, words),
@@ -69,7 +69,10 @@ impl Turn {
         }
         self.conversation.push(message);
         self.final_text = Box::default();
-        // A failure does not remove the messages before this one.
+        // A failure does not remove the messages before this one, so a failed turn before the prompt is over.
+        if prompt.is_some() {
+            self.failure = None;
+        }
         self.request(None);
         Ok(())
     }

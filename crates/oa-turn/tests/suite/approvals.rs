@@ -1,10 +1,17 @@
 //! Calls that wait for permission, in this program and in a later one.
 
-use oa_turn::{Action, CallState, Decision, ErrorKind, Fit, Options, Turn};
-use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome};
-use serde_json::json;
+use std::cell::RefCell;
+use std::convert::Infallible;
 
-use crate::{answer, call, perform, text};
+use oa_turn::{
+    Action, Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState,
+    DecideOutcome, DecideStep, Decision, ErrorKind, Fit, Options, Perform, RunOutcome, RunStep,
+    StepCall, Turn, drive,
+};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
+use serde_json::{Value, json};
+
+use crate::{answer, block_on, call, perform, text};
 
 /// A turn with three calls: the first may run, the second waits, the third is refused.
 fn waiting() -> Turn {
@@ -250,7 +257,7 @@ fn repeat_guard_compares_completed_inputs() {
     for round in 0..3 {
         assert_eq!(perform(&mut turn), Action::Request { tools: true });
         let input = if round == 1 { json!({}) } else { json!({ "path": "/" }) };
-        let call = oa_types::ToolUseBlock::new(format!("{round}"), "list", input);
+        let call = ToolUseBlock::new(format!("{round}"), "list", input);
         answer(&mut turn, vec![call.into()]);
         loop {
             match turn.next_action().unwrap() {
@@ -284,4 +291,50 @@ fn checkpoint_waits_while_a_call_is_open() {
     turn.continue_turn().unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
     assert_eq!(turn.history().len(), 3);
+}
+
+/// Changes the input when it approves, and checks every input.
+struct Checking(RefCell<Vec<Fit>>);
+
+impl Perform for Checking {
+    type Error = Infallible;
+
+    async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
+        let blocks = if step.number == 1 { vec![call("1", "a")] } else { vec![text("Done.")] };
+        Ok(AskOutcome::answered(Answer::new(blocks)))
+    }
+
+    async fn decide(&self, step: DecideStep) -> Result<DecideOutcome, Infallible> {
+        let oa_turn::Call { input, fit, .. } = step.call.call;
+        let decision = Decision::Ask(input);
+        Ok(DecideOutcome::Decided { decision, refused_input: None, fit })
+    }
+
+    async fn approve(&self, step: ApprovalStep) -> Result<ApprovalOutcome, Infallible> {
+        let id = step.calls[0].call.block.id.clone();
+        Ok(ApprovalOutcome::Decided { id, decision: Decision::Run(json!({ "wrong": 1 })) })
+    }
+
+    async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
+        let run = |call: &StepCall| {
+            self.0.borrow_mut().push(call.call.fit.clone());
+            CallResult::new(call.place, json!("ok"), Outcome::Ok)
+        };
+        Ok(RunOutcome::new(step.calls.iter().map(run).collect()))
+    }
+
+    fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
+        let is_right = call.input.get("wrong").is_none();
+        let fit = if is_right { Fit::Fits } else { Fit::Unfit("wrong".to_owned()) };
+        (call.input.clone(), fit)
+    }
+}
+
+#[test]
+fn an_approved_change_is_checked_again() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    let checking = Checking(RefCell::default());
+    assert_eq!(block_on(drive(&mut turn, &checking)).unwrap(), FinishReason::Unspecified);
+    assert_eq!(checking.0.take(), [Fit::Unfit("wrong".to_owned())]);
 }

@@ -24,7 +24,7 @@ pub(crate) enum Event {
     ContinueWhenAnswered,
     Correct,
     Decide(usize, u8),
-    Fail,
+    Fail(Vec<Piece>),
     FinishCall(usize, bool),
     Interrupt(Vec<Piece>),
     Next,
@@ -73,7 +73,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         2 => Just(Event::Correct),
         3 => (place.clone(), 0..4_u8).prop_map(|(call, choice)| Event::Approve(call, choice)),
         5 => (place.clone(), 0..4_u8).prop_map(|(call, choice)| Event::Decide(call, choice)),
-        1 => Just(Event::Fail),
+        1 => vec(piece(), 0..3).prop_map(Event::Fail),
         4 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::FinishCall(call, error)),
         1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
         12 => Just(Event::Next),
@@ -163,7 +163,7 @@ pub(crate) fn plan(choice: u8) -> StepPlan {
     let mut plan = StepPlan::default();
     match choice {
         0 => plan.only_tools = Some(vec!["ask".to_owned()]),
-        1 => plan.end = Some(FinishReason::Stopped),
+        1 => plan.end = Some(FinishReason::from("enough")),
         2 => plan.instructions = Some("Be brief.".to_owned()),
         _ => {}
     }

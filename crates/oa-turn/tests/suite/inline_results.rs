@@ -121,11 +121,13 @@ fn repeat_guard_ignores_inlined_results() {
 
 #[test]
 fn empty_results_add_no_message() {
-    let mut turn = asked(options());
-    answer(&mut turn, vec![call("1", "a")]);
-    let (shown, end) = play(&mut turn, &[ok("")]);
-    assert_eq!((&*shown, end), ("", Action::End { reason: FinishReason::Stop }));
-    assert_eq!(turn.history().len(), 3);
+    for empty in ["", " ", "\n"] {
+        let mut turn = asked(options());
+        answer(&mut turn, vec![call("1", "a")]);
+        let (shown, end) = play(&mut turn, &[ok(empty)]);
+        assert_eq!((&*shown, end), (empty, Action::End { reason: FinishReason::Stop }));
+        assert_eq!(crate::snapshots::carried(&turn).history().len(), 3);
+    }
 }
 
 #[test]

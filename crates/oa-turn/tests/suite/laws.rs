@@ -196,7 +196,7 @@ proptest! {
                 Event::Shorten(choice) => {
                     crate::shorten::shorten(&mut turn, choice);
                 }
-                Event::Fail => turn.fail(),
+                Event::Fail(pieces) => turn.fail_with(blocks(&pieces, number)),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
                 Event::Review(call, change) => {

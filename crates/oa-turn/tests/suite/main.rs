@@ -5,6 +5,7 @@ mod approvals;
 mod corrections;
 mod cuts;
 mod events;
+mod failures;
 mod histories;
 mod images;
 mod inline_results;

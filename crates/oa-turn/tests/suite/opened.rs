@@ -219,16 +219,26 @@ fn the_output_tool_is_always_offered() {
 
 #[test]
 fn a_plan_can_end_the_turn() {
-    let mut turn = planned();
-    let mut plan = StepPlan::default();
-    plan.end = Some(FinishReason::Stopped);
-    assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
-    turn.steer(Message::user("Hm.")).unwrap();
-    turn.plan(plan);
-    assert_eq!(turn.next_action(), Some(end(FinishReason::Stopped)));
-    assert_eq!((told(&turn), turn.steered().len()), (vec!["user: Go.".to_owned()], 1));
-    turn.continue_turn().unwrap();
-    assert_eq!(turn.next_action(), steered("Hm."));
+    for reason in [FinishReason::Stopped, FinishReason::Stop, FinishReason::from("enough")] {
+        let mut turn = planned();
+        let mut plan = StepPlan::default();
+        plan.end = Some(reason.clone());
+        assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
+        turn.steer(Message::user("Hm.")).unwrap();
+        turn.plan(plan);
+        assert!(!turn.correct(Message::user("No.")) && turn.step_plan().is_none());
+        assert_eq!(turn.next_action(), Some(end(reason)));
+        assert_eq!((told(&turn), turn.steered().len()), (vec!["user: Go.".to_owned()], 1));
+        turn.continue_turn().unwrap();
+        assert_eq!(turn.next_action(), steered("Hm."));
+        turn.refuse_steered();
+        assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
+        turn.plan(StepPlan::default());
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![text("Done.")]);
+        turn.steer(Message::user("Hm.")).unwrap();
+        assert_eq!(turn.next_action(), steered("Hm."), "the plan is over");
+    }
 }
 
 /// The condition sees the conversation as the model's calls have left it.

@@ -14,15 +14,15 @@ use crate::laws::{check_pairing, check_request};
 use crate::{answer, call, image, malformed, perform, text};
 
 /// The same turn, through JSON.
-fn carried(turn: &Turn) -> Turn {
+pub(crate) fn carried(turn: &Turn) -> Turn {
     restored(&json(turn)).expect("a snapshot is a turn")
 }
 
-fn json(turn: &Turn) -> String {
+pub(crate) fn json(turn: &Turn) -> String {
     serde_json::to_string(&turn.snapshot()).expect("a snapshot is JSON")
 }
 
-fn restored(json: &str) -> Result<Turn, Box<dyn std::error::Error>> {
+pub(crate) fn restored(json: &str) -> Result<Turn, Box<dyn std::error::Error>> {
     Ok(Turn::restore(serde_json::from_str(json)?)?)
 }
 
@@ -57,7 +57,7 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
         Event::ContinueWhenAnswered => format!("{:?}", turn.continue_when_answered()),
         Event::Correct => format!("{:?}", turn.correct(Message::user("No."))),
         Event::Decide(call, choice) => format!("{:?}", turn.decide(*call, decision(*choice))),
-        Event::Fail => format!("{:?}", turn.fail()),
+        Event::Fail(pieces) => format!("{:?}", turn.fail_with(blocks(pieces, number))),
         Event::FinishCall(call, is_error) => {
             let images = vec![image(); call % 2];
             let outcome = outcome(*is_error);
