@@ -1,7 +1,14 @@
 //! Events as JSON: nothing is lost, and the schema in the repository describes them.
 
+use std::sync::Arc;
+
 use oa_events::AgentEvent;
+use oa_executor::{ExecutionResult, ToolCustom, ToolEvent};
 use oa_tools::check_arguments;
+use oa_types::{
+    AssistantMessage, ContentBlock, Cost, Extra, ImageBlock, ImageDetail, Message, MessageRole,
+    TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +56,85 @@ fn mutated_examples_do_not_fit_the_schema() {
         for mutant in mutants {
             assert!(check_arguments(&schema, mutant.clone()).is_err(), "{mutant}");
         }
+    }
+}
+
+/// A block of each type, with all members.
+fn full_blocks() -> Vec<ContentBlock> {
+    let mut image = ImageBlock::from_url("https://host/a.png").expect("it is an address");
+    image.detail = ImageDetail::High;
+    let mut call = ToolUseBlock::new("1", "photo", json!({}));
+    call.extra = full_extra();
+    let mut error = ToolUseError::new("cut off", "{");
+    (error.id, error.name) = (Some("1".to_owned()), Some("photo".to_owned()));
+    let mut result = ToolResultBlock::new("1", json!("1 image"));
+    (result.is_error, result.name) = (true, Some("photo".into()));
+    result.images.push(image.clone());
+    vec![
+        TextBlock::new("a").into(),
+        ThinkingBlock::new("b").into(),
+        image.into(),
+        call.into(),
+        error.into(),
+        result.into(),
+    ]
+}
+
+fn full_extra() -> Extra {
+    serde_json::from_value(json!({ "signature": "s" })).expect("these are members")
+}
+
+/// What code makes is described, not only what was made from the schema.
+#[test]
+fn events_with_all_members_fit_the_schema() {
+    let mut answer = AssistantMessage::new(full_blocks());
+    let mut usage = Usage::default();
+    usage.prompt_tokens = Some(1);
+    usage.completion_tokens = Some(1);
+    usage.total_tokens = Some(2);
+    usage.cached_tokens = Some(1);
+    usage.reasoning_tokens = Some(1);
+    usage.time_to_first_token = Some(std::time::Duration::from_millis(1));
+    usage.generation_time = Some(std::time::Duration::from_millis(1));
+    usage.cost = Some(Cost::new(0.5).expect("it is an amount"));
+    (answer.usage, answer.extra) = (Some(usage), full_extra());
+    (answer.model, answer.id) = (Some("m".to_owned()), Some("i".to_owned()));
+    let mut message = Message::new(MessageRole::Assistant, full_blocks());
+    (message.interrupted, message.extra) = (true, full_extra());
+    let complete = json!({
+        "call_id": "1",
+        "tool_name": "photo",
+        "input": {},
+        "outcome": "ok",
+        "result": "1 image",
+        "images": [{ "url": "https://host/a.png" }],
+        "truncated": false,
+        "duration_us": 12,
+        "attempts": 1,
+        "cached": false,
+        "dropped_events": 0,
+    });
+    let result: ExecutionResult = serde_json::from_value(complete.clone()).unwrap();
+    assert_eq!(result.images.len(), 1);
+    let end = json!({
+        "type": "tools_end",
+        "tool_messages": [message],
+        "execution_results": [complete],
+    });
+    let mut events: Vec<AgentEvent> = full_blocks().into_iter().map(AgentEvent::Block).collect();
+    events.push(AgentEvent::AnswerEnd(Arc::new(answer)));
+    events.push(AgentEvent::Steered(message));
+    events.push(AgentEvent::Tool(ToolEvent::CallComplete(Arc::new(result))));
+    events.push(AgentEvent::Tool(serde_json::from_value(end).unwrap()));
+    for name in ["", "a b", "log", "\u{e4}"] {
+        let custom = ToolCustom::new("1", "photo", name, json!(1));
+        events.push(AgentEvent::Tool(ToolEvent::Custom(Box::new(custom))));
+    }
+    let schema = schema();
+    for event in events {
+        let value = serde_json::to_value(&event).unwrap();
+        let checked = check_arguments(&schema, value.clone());
+        assert!(checked.is_ok(), "{checked:?}: {value}");
     }
 }
 

@@ -167,8 +167,8 @@ const TAKEN: &[&str] =
 impl ToolCustom {
     /// Creates an event of type `tool_<name>`.
     ///
-    /// Characters other than letters, digits, `_` and `-` become `_`, and a name of a built-in event gets the
-    /// prefix `custom_`.
+    /// Characters other than letters, digits, `_` and `-` become `_`, a name of a built-in event gets the prefix
+    /// `custom_`, and an empty name becomes `custom`.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,
@@ -179,7 +179,11 @@ impl ToolCustom {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let clean = |c: char| if is_allowed(c) { c } else { '_' };
         let name: String = name.chars().take(NAME).map(clean).collect();
-        let custom = if TAKEN.contains(&&*name) { "custom_" } else { "" };
+        let custom = match &*name {
+            "" => "custom",
+            name if TAKEN.contains(&name) => "custom_",
+            _ => "",
+        };
         let event_type = format!("{CUSTOM}{custom}{name}");
         Self { call_id: call_id.into(), tool_name: tool_name.into(), data, event_type }
     }

@@ -90,10 +90,11 @@ impl Head {
         for (at, byte) in bytes.iter().enumerate() {
             // UTF-8 continuation bytes start with the bits 10.
             if byte & 0b1100_0000 != 0b1000_0000 {
-                self.chars += 1;
-                if self.chars == self.limit + 1 {
+                // The first character that does not fit. Without a sum: the limit may be the largest number.
+                if self.chars == self.limit {
                     end = at;
                 }
+                self.chars += 1;
             }
         }
         // Only the piece that passes the limit sets `end`; the pieces after it are just counted.

@@ -115,7 +115,7 @@ fn custom_names_never_equal_built_in_ones() {
     for (given, name) in [
         ("preview", "preview"),
         ("a b\n", "a_b_"),
-        ("", ""),
+        ("", "custom"),
         ("progress", "custom_progress"),
         ("call_start", "custom_call_start"),
         ("custom_progress", "custom_progress"),

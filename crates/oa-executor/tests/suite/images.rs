@@ -79,10 +79,11 @@ async fn truncation_counts_text_only() {
 /// A thread cannot be stopped, but what it attaches after its time is not shown.
 #[tokio::test]
 async fn an_attempt_that_timed_out_cannot_attach() {
-    let refused = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&refused);
+    let (started, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (begun, count) = (Arc::clone(&started), Arc::clone(&refused));
     let slow = tool("slow", "").timeout(Duration::from_millis(20)).build_blocking_with_context(
         move |_, cx: ToolContext| {
+            begun.fetch_add(1, Ordering::SeqCst);
             while !cx.is_cancelled() {
                 std::thread::yield_now();
             }
@@ -92,8 +93,12 @@ async fn an_attempt_that_timed_out_cannot_attach() {
             Ok(json!("late"))
         },
     );
-    let result = one(&executor([slow], ExecutorOptions::new()), "slow", json!({})).await;
-    assert_eq!((result.outcome, urls(&result)), (Outcome::TimedOut, vec![]));
+    let executor = executor([slow], ExecutorOptions::new());
+    // On a busy machine the time may be up before a thread has begun; then the handler never runs.
+    while started.load(Ordering::SeqCst) == 0 {
+        let result = one(&executor, "slow", json!({})).await;
+        assert_eq!((result.outcome, urls(&result)), (Outcome::TimedOut, vec![]));
+    }
     while refused.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }

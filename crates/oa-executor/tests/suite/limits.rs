@@ -123,6 +123,9 @@ fn other_values_are_truncated_as_json() {
         "\n[1 of 1 characters left out]"
     );
     assert_eq!(TruncationPolicy::max_chars(0).cut(&json!("")), None);
+    for value in [json!("a"), json!({ "a": 1 })] {
+        assert_eq!(TruncationPolicy::max_chars(usize::MAX).cut(&value), None);
+    }
 }
 
 proptest! {
