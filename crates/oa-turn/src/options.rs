@@ -34,7 +34,8 @@ pub struct Options {
     /// the turn. Calls are compared by the input that they run with. Each call is counted separately, whatever else
     /// the answer contains; an answer without the call resets its count. 3 by default; `None` disables the guard.
     pub repeat_guard: Option<u32>,
-    /// True if one last request without tools is sent after a limit is reached. False by default.
+    /// True if one last request without tools is sent after a limit is reached, unless the tokens or the cost are used
+    /// up. False by default.
     pub last_answer_without_tools: bool,
     /// True if only the text of the last answer is shown, once it is complete. False by default.
     pub final_text_only: bool,

@@ -11,9 +11,8 @@ use crate::options::Mode;
 impl Turn {
     /// Returns true if one last answer may be requested.
     pub(super) fn may_ask(&self, last: &Last) -> bool {
-        let is_affordable =
-            !matches!(last.reason, FinishReason::MaxRunCost | FinishReason::MaxRunTokens);
-        self.options.last_answer_without_tools && is_affordable && !last.asked
+        // Whatever the reason of the limit: the tokens or the cost may be used up, too.
+        self.options.last_answer_without_tools && !last.asked && self.exhausted().is_none()
     }
 
     /// Answers all calls with "not run" if a limit is reached.

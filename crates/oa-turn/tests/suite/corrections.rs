@@ -208,3 +208,27 @@ fn invalid_output_leaves_history() {
     assert_eq!(told(&turn)[1..], all[3..]);
     turn.end_output().unwrap();
 }
+
+/// The limit on rounds is named first, but a used-up budget forbids the request as well.
+#[test]
+fn used_up_budgets_allow_no_last_answer() {
+    for is_cost in [false, true] {
+        let mut options = Options::auto();
+        (options.max_rounds, options.last_answer_without_tools) = (1, true);
+        if is_cost {
+            options.max_cost = Some(Cost::new(1.0).unwrap());
+        } else {
+            options.max_tokens = Some(100);
+        }
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        for round in ["1", "2"] {
+            assert_eq!(perform(&mut turn), Action::Request { tools: true });
+            let mut spent = Answer::new(vec![call(round, "a")]);
+            (spent.tokens, spent.cost) = (60, Cost::new(0.6).unwrap());
+            turn.answer(spent);
+        }
+        let end = Action::End { reason: FinishReason::MaxToolIterations };
+        assert_eq!(perform(&mut turn), end);
+    }
+}
