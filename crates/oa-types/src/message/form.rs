@@ -111,6 +111,9 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 }
 
+/// The largest part that is kept of arguments that are not a JSON object.
+const RAW_BYTES: usize = 16 << 10;
+
 /// A tool call in the format of chat APIs.
 #[derive(serde::Deserialize)]
 struct Call {
@@ -151,7 +154,10 @@ impl Call {
                 call.extra = self.extra.into();
                 call.into()
             }
-            Err((error, raw_data)) => {
+            Err((error, mut raw_data)) => {
+                let mut ends = (0..=RAW_BYTES.min(raw_data.len())).rev();
+                let end = ends.find(|&end| raw_data.is_char_boundary(end));
+                raw_data.truncate(end.unwrap_or_default());
                 let mut error = ToolUseError::new(error, raw_data);
                 (error.id, error.name) = (Some(self.id), Some(name));
                 error.into()

@@ -46,8 +46,18 @@ impl ServerError {
         // In `{"type":"error","error":{..}}` the outer type names only the envelope.
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
         let code = member("code").or_else(|| member("error_code"));
-        let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());
-        let message = message.unwrap_or_default();
+        // Beside `{"error": "Bad Request"}`, a gateway may say what is wrong.
+        let beside = ["message", "msg", "detail"].iter().find_map(|it| message(outer.get(it)?));
+        let message = match (message(inner), beside) {
+            (Some(short), Some(long)) if inner.is_string() && long.contains(&short) => long,
+            (Some(short), Some(long)) if inner.is_string() && !short.contains(&long) => {
+                format!("{short}: {long}")
+            }
+            (words, beside) => {
+                let words = words.or(beside).or_else(|| code.clone()).or_else(|| kind.clone());
+                words.unwrap_or_default()
+            }
+        };
         Self { message, code, kind, raw: value, is_body: false }
     }
 

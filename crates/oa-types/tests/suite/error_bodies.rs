@@ -32,3 +32,25 @@ fn error_bodies_show_the_server_message() {
     }
     assert!(count >= 50, "{count} error bodies");
 }
+
+#[test]
+fn messages_beside_an_error_member_are_shown() {
+    for (body, message, code) in [
+        (
+            r#"{"statusCode":400,"error":"Bad Request","message":"no stream_options here"}"#,
+            "Bad Request: no stream_options here",
+            None,
+        ),
+        (r#"{"error":{"code":429},"message":"Slow down"}"#, "Slow down", Some("429")),
+        (r#"{"error":{"code":429}}"#, "429", Some("429")),
+        (r#"{"error":"too long","detail":[{"msg":"51 > 50"}]}"#, "too long: 51 > 50", None),
+        (r#"{"error":"Not Found","message":"","path":"/v2"}"#, "Not Found", None),
+        (r#"{"error":"busy","message":"busy"}"#, "busy", None),
+        (r#"{"error":"busy","message":"all slots are busy"}"#, "all slots are busy", None),
+        (r#"{"error":{"message":"inner"},"message":"outer"}"#, "inner", None),
+        (r#"{"message":"alone"}"#, "alone", None),
+    ] {
+        let error = ServerError::from_body(body.as_bytes());
+        assert_eq!((&*error.message, error.code.as_deref()), (message, code), "{body}");
+    }
+}

@@ -102,6 +102,18 @@ fn chat_api_calls_and_results_are_read() {
 }
 
 #[test]
+fn broken_arguments_are_kept_in_part() {
+    for (start, kept) in [("", 16 << 10), ("x", (16 << 10) - 1)] {
+        let arguments = format!("{start}{}", "\u{e4}".repeat(20_000));
+        let call = json!({"id": "c", "function": {"name": "add", "arguments": arguments}});
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        let message: Message = serde_json::from_value(message).unwrap();
+        let [ContentBlock::ToolUseError(error)] = &message.content[..] else { panic!() };
+        assert_eq!(error.raw_data, arguments[..kept]);
+    }
+}
+
+#[test]
 fn invalid_content_is_rejected_by_name() {
     let error = |text: &str| serde_json::from_str::<Message>(text).unwrap_err().to_string();
     let refused = [
