@@ -26,7 +26,7 @@ use crate::destination::{Destination, secrets_of};
 use crate::erased::Erased;
 use crate::error::{Error, Result};
 use crate::negotiation::Refusal;
-use crate::pipeline::{Pipeline, PipelineOptions, reported};
+use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::prepared::PreparedOptions;
 use crate::quotation;
 use crate::retry_budget::RetryBudget;
@@ -36,9 +36,6 @@ use crate::source::{Piece, Source};
 
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
-
-/// The error message for an empty body.
-const EMPTY: &str = "the server answered with a success status and an empty body";
 
 /// An answer while it arrives: the response of every chat service.
 ///
@@ -313,9 +310,24 @@ impl AnswerStream {
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
     ) -> Poll<Option<T>> {
         loop {
-            // One round: the deltas that were parsed, then a retry under way, then a piece of the body.
+            // One round: the deltas that were parsed, then a piece of the body.
             // Deltas in front of an error or of the end are thus delivered before it.
             let this = &mut *self.0;
+            if let Some(again) = &mut this.again {
+                // What was parsed of an answer is not delivered once it is being replaced.
+                match ready!(again.as_mut().poll(cx)) {
+                    Ok(mut answer) => {
+                        // The new answer inherits what was not reported yet, and the retry to give back.
+                        answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
+                        let credited = this.beginning.credited.take();
+                        let beginning = &mut answer.0.beginning;
+                        beginning.credited = beginning.credited.take().or(credited);
+                        *self = answer;
+                    }
+                    Err(error) => this.stop(Some(error)),
+                }
+                continue;
+            }
             if this.scan.is_some() {
                 if let Some(picked) = this.next_scanned(&mut pick) {
                     return Poll::Ready(Some(picked));
@@ -349,20 +361,6 @@ impl AnswerStream {
             if !this.reading {
                 return Poll::Ready(None);
             }
-            if let Some(again) = &mut this.again {
-                match ready!(again.as_mut().poll(cx)) {
-                    Ok(mut answer) => {
-                        // The new answer inherits what was not reported yet, and the retry to give back.
-                        answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
-                        let credited = this.beginning.credited.take();
-                        let beginning = &mut answer.0.beginning;
-                        beginning.credited = beginning.credited.take().or(credited);
-                        *self = answer;
-                    }
-                    Err(error) => this.stop(Some(error)),
-                }
-                continue;
-            }
             ready!(this.poll_read(cx));
         }
     }
@@ -377,16 +375,13 @@ impl AnswerStream {
     /// Returns the tokens reported so far and the time spent; `None` if the server has reported none.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        let mut usage = self.0.pipeline.aggregator().usage()?;
-        usage.time_to_first_token = self.0.beginning.first_token;
-        let spent = |first: Duration| self.0.watch.elapsed().saturating_sub(first);
-        usage.generation_time = usage.time_to_first_token.map(spent);
-        Some(usage)
+        self.0.usage()
     }
 
     /// Abandons the answer and returns the blocks delivered so far.
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
+        self.0.tell_end(None, None, true);
         if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }
@@ -405,6 +400,7 @@ impl AnswerStream {
     /// Abandons the answer and returns all blocks that arrived.
     #[must_use]
     pub fn arrived(mut self) -> Vec<ContentBlock> {
+        self.0.tell_end(None, None, true);
         self.0.next_scanned(&mut |_| None::<()>);
         if let Some(mut scan) = self.0.scan.take() {
             scan.finish(true);
@@ -436,7 +432,7 @@ impl Arriving {
 
     /// Moves one piece of the body into the pipeline.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { body: Some(body), pipeline, watch, .. } = self else {
+        let Self { body: Some(body), pipeline, watch, destination, .. } = self else {
             self.reading = false;
             return Poll::Ready(());
         };
@@ -446,7 +442,10 @@ impl Arriving {
                 let payloads = pipeline.payloads();
                 let progress = pipeline.push(bytes);
                 body.charge(pipeline.payloads() - payloads);
-                if let Some(within) = pipeline.patience() {
+                // Deltas have no connection that a server may forget to close.
+                if destination.is_some()
+                    && let Some(within) = pipeline.patience()
+                {
                     watch.expect_end(within);
                 }
                 match progress {
@@ -468,17 +467,14 @@ impl Arriving {
 
     /// Ends reading, unless the answer is retried.
     fn end(&mut self, failure: Option<Error>) {
+        // The end of the body completes a document, or an event without its blank line: it may be an error, too.
+        let held_back = self.pipeline.finish().err();
+        let held_back = held_back.map(|error| Error::pipeline(error, self.pipeline.received()));
         // An error that the server reported takes precedence over the way its connection ended.
-        let pipeline = &self.pipeline;
-        let failure = reported(pipeline.problems())
-            .map(|error| {
-                Error::in_stream(error, pipeline.received(), secrets_of(self.destination.as_ref()))
-            })
-            .or(failure);
+        let failure = self.reported().or(failure).or(held_back);
         // Gone since the first delta was returned, if one was: see `Beginning::note`.
         let Some(early_end) = self.beginning.early_end.take() else { return self.stop(failure) };
-        let nothing = || (self.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
-        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
+        let Some(error) = failure.or_else(|| self.missing()) else { return self.stop(None) };
         let error = error.masked(secrets_of(self.destination.as_ref()));
         self.tell_end(None, Some(&error), false);
         match early_end(error) {
@@ -489,12 +485,7 @@ impl Arriving {
 
     /// Ends reading.
     fn stop(&mut self, failure: Option<Error>) {
-        self.again = None;
-        let held_back = self.pipeline.finish();
-        let held_back =
-            held_back.err().map(|error| Error::pipeline(error, self.pipeline.received()));
-        self.failure = failure.or(held_back);
-        self.reading = false;
+        (self.again, self.failure, self.reading) = (None, failure, false);
         self.whole = Some(self.watch.elapsed());
     }
 

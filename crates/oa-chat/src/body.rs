@@ -10,6 +10,9 @@ use oa_transport::ResponseBody;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
+/// The next piece of a body.
+pub(crate) type FramePoll = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
 /// A body of any transport.
 pub(crate) enum AnyBody {
     Other(Pin<Box<dyn Frames + Send>>),
@@ -18,10 +21,7 @@ pub(crate) enum AnyBody {
 
 /// A body whose errors are boxed.
 pub(crate) trait Frames {
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll;
 }
 
 impl AnyBody {
@@ -30,10 +30,7 @@ impl AnyBody {
     }
 
     #[inline]
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> FramePoll {
         match self {
             Self::Other(body) => body.as_mut().poll_frame(cx),
             Self::Own(body) => Frames::poll_frame(Pin::new(body), cx),
@@ -47,10 +44,7 @@ where
     B::Error: Into<BoxError>,
 {
     #[inline]
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll {
         Body::poll_frame(self, cx).map_err(Into::into)
     }
 }

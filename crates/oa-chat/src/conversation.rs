@@ -54,7 +54,7 @@ impl Conversation {
         let request = ChatRequest::of(options.clone(), history.clone(), self.id)
             .with_id_seed(self.id.wrapping_add(self.requests));
         let format = service.endpoint().map_or_else(WireFormat::default, |endpoint| {
-            options.wire_format(&endpoint.0, options.first_way(&endpoint.0))
+            options.wire_format(&endpoint.0, options.first_way(&endpoint.0), true)
         });
         if format != *self.transcript.format() {
             self.transcript = Transcript::new(format.clone());

@@ -12,7 +12,7 @@ use oa_types::{AssistantMessage, FinishReason, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::body::BoxError;
+use crate::body::{BoxError, FramePoll};
 
 /// One change to an answer, as data that can be stored and sent: the items of an
 /// [`AnswerStream`](crate::AnswerStream), and the input of
@@ -155,6 +155,10 @@ impl<S> DeltaBody<S> {
                 self.state = BodyState::Over;
                 payload
             }
+            AnswerDelta::Finish { reason: FinishReason::Unspecified } => {
+                self.state = BodyState::Finished;
+                choice(json!({}))
+            }
             AnswerDelta::Finish { reason } => {
                 self.state = BodyState::Finished;
                 finish(&reason)
@@ -205,10 +209,7 @@ where
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll {
         if self.state == BodyState::Over {
             return Poll::Ready(None);
         }

@@ -1,5 +1,6 @@
 //! One server: its address, key and quirks, and what was learned about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,13 @@ impl Destination {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let has_version = base_url.split('/').any(is_version);
-        (!has_version).then(|| format!("base_url is {base_url}; most servers need /v1 at the end"))
+        let shown = self.shown();
+        (!has_version).then(|| format!("base_url is {shown}; most servers need /v1 at the end"))
+    }
+
+    /// Returns the base URL, in which some servers want the key, so that it can be shown.
+    fn shown(&self) -> Cow<'_, str> {
+        self.secrets.mask(self.base_url.as_str())
     }
 
     /// Returns its quirks with a model.
@@ -74,17 +81,20 @@ impl Destination {
 
     /// Returns the address of a path below the base URL.
     pub(crate) fn at(&self, path: &str) -> Result<Uri> {
-        let base_url = &self.base_url;
-        let uri = format!("{base_url}{path}").parse();
-        uri.map_err(|_| Error::config(format!("the base URL is not a valid address: {base_url}")))
+        let uri = format!("{}{path}", self.base_url).parse();
+        let refuse = |shown| Error::config(format!("the base URL is not a valid address: {shown}"));
+        uri.map_err(|_| refuse(self.shown()))
     }
 
     /// Returns the address of a path from the root of the server.
     pub(crate) fn at_root(&self, path: &str) -> Result<Uri> {
         let base_url = self.base_url.as_str();
         let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
-        let address = format!("{root}{path}").parse();
-        address.map_err(|_| Error::config(format!("not a valid address: {root}{path}")))
+        let address = format!("{root}{path}");
+        // Without the slash, the path would be a part of the host.
+        let uri = Some(&address).filter(|_| path.starts_with('/')).and_then(|it| it.parse().ok());
+        let refuse = || format!("not a valid address: {}", self.secrets.mask(&address));
+        uri.ok_or_else(|| Error::config(refuse()))
     }
 }
 
@@ -97,7 +107,7 @@ pub(crate) fn secrets_of(destination: Option<&Arc<Destination>>) -> &Secrets {
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
-            .field("base_url", &self.secrets.mask(self.base_url.as_str()))
+            .field("base_url", &self.shown())
             .field("provider", &self.provider)
             .field("model", &self.model)
             .field("api_key", &self.api_key)

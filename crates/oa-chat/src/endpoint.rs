@@ -77,7 +77,7 @@ impl Endpoint {
     /// Returns the value of an extra header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers.get(name)?.to_str().ok()
+        str::from_utf8(self.0.headers.get(name)?.as_bytes()).ok()
     }
 
     /// Returns the maximum time to connect.
@@ -275,7 +275,8 @@ impl EndpointBuilder {
             return Err(no_effect(option));
         }
         let base_url = self.address()?;
-        check_host(&self.headers, &base_url)?;
+        let secrets = secrets(self.api_key.as_ref(), &self.headers);
+        check_host(&self.headers, &base_url).map_err(|error| error.masked(&secrets))?;
         let model = self.model.take().map(ModelName::new).transpose()?;
         let connect_timeout = Timeout::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
@@ -286,7 +287,7 @@ impl EndpointBuilder {
             learned: Learned::of(known.as_ref()),
             known,
             model,
-            secrets: secrets(self.api_key.as_ref(), &self.headers),
+            secrets,
             api_key: self.api_key,
             headers: self.headers,
             quirks: self.quirks,
@@ -414,11 +415,11 @@ impl EndpointBuilder {
 
 impl fmt::Debug for EndpointBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secrets = secrets(self.api_key.as_ref(), &self.headers);
         // An address that is not valid may contain a password.
-        let shown =
-            |url: &String| BaseUrl::new(url).map_or_else(|_| "****".into(), |_| url.clone());
+        let shown = |url| BaseUrl::new(url).map_or_else(|_| "****".into(), |_| secrets.mask(url));
         f.debug_struct("EndpointBuilder")
-            .field("base_url", &self.base_url.as_ref().map(shown))
+            .field("base_url", &self.base_url.as_deref().map(shown))
             .field("provider", &self.provider)
             .field("model", &self.model)
             .field("api_key", &self.api_key)

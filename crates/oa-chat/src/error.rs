@@ -2,6 +2,7 @@ mod record;
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::iter;
 use std::time::Duration;
 
 use http::header::CONTENT_ENCODING;
@@ -148,22 +149,19 @@ impl Error {
 
     pub(crate) fn timed_out(kind: TimeoutKind, watch: &Watch, received: u64) -> Self {
         let timeouts = watch.timeouts();
-        let shown = |wait: Option<Duration>| format!("{:?}", wait.unwrap_or_default());
+        let limit = match kind {
+            TimeoutKind::FirstToken => timeouts.first_token,
+            TimeoutKind::Idle => timeouts.idle,
+            TimeoutKind::Content => timeouts.content,
+            _ => timeouts.total,
+        };
+        let (limit, after) = (limit.unwrap_or_default(), format!("{received} bytes"));
         let message = match kind {
-            TimeoutKind::FirstToken => {
-                format!("the answer did not begin within {}", shown(timeouts.first_token))
-            }
-            TimeoutKind::Idle => {
-                format!("the answer stalled for {} after {received} bytes", shown(timeouts.idle))
-            }
-            TimeoutKind::Content => {
-                format!("no content arrived for {} after {received} bytes", shown(timeouts.content))
-            }
+            TimeoutKind::FirstToken => format!("the answer did not begin within {limit:?}"),
+            TimeoutKind::Idle => format!("the answer stalled for {limit:?} after {after}"),
+            TimeoutKind::Content => format!("no content arrived for {limit:?} after {after}"),
             TimeoutKind::Total => {
-                format!(
-                    "the answer did not end within {}; {received} bytes arrived",
-                    shown(timeouts.total)
-                )
+                format!("the answer did not end within {limit:?}; {after} arrived")
             }
             other => other.to_string(),
         };
@@ -192,10 +190,8 @@ impl Error {
             error.add(Some(format!("its body uses {coding} compression, which was not requested")));
         }
         if status.is_redirection() {
-            error
-                .0
-                .message
-                .push_str(", and redirects are not followed: set base_url to the final address");
+            let hint = ", and redirects are not followed: set base_url to the final address";
+            error.0.message.push_str(hint);
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
         error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
@@ -253,10 +249,12 @@ impl Error {
 
     /// Masks the secrets in the error: a foreign transport may have put anything into it.
     pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
-        let Inner { message, code, request_id, .. } = &mut *self.0;
+        let Inner { message, code, request_id, cause, .. } = &mut *self.0;
         for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
-            *word = strip_invisible(&secrets.mask(word)).into_owned();
+            *word = masked(word, secrets);
         }
+        // Nothing inside a foreign error can be masked.
+        cause.take_if(|cause| shows(&**cause, secrets));
         self
     }
 
@@ -310,8 +308,7 @@ impl Error {
         }
         let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes arrived"));
         this.0.received = Some(received);
-        this.0.cause = Some(Box::new(error));
-        this
+        this.with_cause(error)
     }
 
     /// Returns the kind.
@@ -404,6 +401,18 @@ impl Error {
     }
 }
 
+/// Masks the secrets in a text, and removes the characters that a terminal acts on.
+pub(crate) fn masked(text: &str, secrets: &Secrets) -> String {
+    // Twice, because the parts of a key may have been kept apart by such a character.
+    secrets.mask(&strip_invisible(&secrets.mask(text))).into_owned()
+}
+
+/// True if an error or one of its sources shows a secret.
+fn shows(error: &(dyn StdError + 'static), secrets: &Secrets) -> bool {
+    iter::successors(Some(error), |&error| error.source())
+        .any(|error| !secrets.spans(&format!("{error} {error:?}")).is_empty())
+}
+
 /// The part of a code or an id that is shown, in characters.
 const WORD: usize = 200;
 
@@ -440,9 +449,7 @@ impl From<oa_types::Error> for Error {
             oa_types::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
             _ => ErrorKind::Config,
         };
-        let mut this = Self::new(kind, error.to_string());
-        this.0.cause = Some(Box::new(error));
-        this
+        Self::new(kind, error.to_string()).with_cause(error)
     }
 }
 
@@ -453,9 +460,7 @@ impl From<oa_tools::Error> for Error {
             oa_tools::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
             _ => ErrorKind::Tool,
         };
-        let mut this = Self::new(kind, error.to_string());
-        this.0.cause = Some(Box::new(error));
-        this
+        Self::new(kind, error.to_string()).with_cause(error)
     }
 }
 

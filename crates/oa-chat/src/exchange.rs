@@ -90,7 +90,8 @@ fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Res
     let options = request.options();
     let envelope = options.envelope(destination, way)?;
     let offer = Offer { tools: request.offers_tools(), usage: way.usage };
-    let body = request.body(options.wire_format(destination, way), &envelope, offer);
+    let format = options.wire_format(destination, way, offer.tools);
+    let body = request.body(format, &envelope, offer);
     Ok(deliver_chat(destination, &envelope, body))
 }
 
@@ -130,7 +131,8 @@ fn arriving(
         limits.calls = options.limits.answer.calls;
         limits.held_bytes = options.limits.answer.held_bytes / 2;
         let scanner = Scanner::with_limits(grammar, limits);
-        answer.scan(Scan::new(scanner, request.id_seed(), request.holds_text()));
+        // Another sequence than that of the server's own calls, whose ids may be missing, too.
+        answer.scan(Scan::new(scanner, !request.id_seed(), request.holds_text()));
     }
     answer
 }

@@ -79,9 +79,9 @@ pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
 
 /// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that a body that
 /// trickles in ends as well.
-pub(crate) async fn collect(body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
+pub(crate) async fn collect(of: &Destination, body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fill(&mut bytes, body, watch).await?;
+    fill(&mut bytes, body, watch).await.map_err(|error| error.masked(&of.secrets))?;
     Ok(bytes)
 }
 

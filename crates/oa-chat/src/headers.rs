@@ -65,7 +65,8 @@ pub(crate) fn secrets(api_key: Option<&ApiKey>, headers: &HeaderMap) -> Secrets 
         secrets.add_key(key.expose());
     }
     for (name, value) in headers {
-        if let Ok(value) = value.to_str() {
+        // `to_str` rejects all characters beyond ASCII.
+        if let Ok(value) = str::from_utf8(value.as_bytes()) {
             secrets.add_header(name.as_str(), value);
         }
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use http_body::Frame;
 use oa_aggregate::Quirks;
 use oa_transport::{RequestBody, Timeouts, Watch};
 use oa_types::Message;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::answer::AnswerStream;
-use crate::body::{AnyBody, BoxError, Frames};
+use crate::body::{AnyBody, FramePoll, Frames};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result, server_error};
@@ -140,7 +139,7 @@ impl Endpoint {
         let response = head(&self.0, request, &mut watch).await?;
         let took = asked.elapsed();
         let (head, body) = response.into_parts();
-        let body = collect(body, &mut watch).await?;
+        let body = collect(&self.0, body, &mut watch).await?;
         Ok(RawResponse { status: head.status.as_u16(), headers: head.headers, body, took })
     }
 
@@ -189,10 +188,7 @@ struct Tap<F> {
 }
 
 impl<F: FnMut(&Bytes) + Unpin> Frames for Tap<F> {
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll {
         let frame = ready!(self.body.poll_frame(cx));
         if let Some(Ok(frame)) = &frame
             && let Some(bytes) = frame.data_ref()

@@ -29,13 +29,12 @@ impl Learned {
     /// Creates the facts known from a profile.
     pub(crate) fn of(known: Option<&KnownModel>) -> Self {
         let learned = Self::default();
-        if let Some(known) = known {
-            if known.lacks_tools {
-                learned.without_tools.note(&known.name, ());
-            }
-            if known.keeps_schema == Some(false) {
-                learned.format.note(&known.name, FormatRequest::Object);
-            }
+        let Some(known) = known else { return learned };
+        if known.lacks_tools {
+            learned.without_tools.note(&known.name, ());
+        }
+        if known.keeps_schema == Some(false) {
+            learned.format.note(&known.name, FormatRequest::Object);
         }
         learned
     }

@@ -26,8 +26,7 @@ impl Endpoint {
     pub async fn list_models(&self, timeouts: Timeouts) -> Result<Vec<String>> {
         let mut watch = Watch::new(timeouts);
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
-        let body = collect(response.into_body(), &mut watch).await;
-        let body = body.map_err(|error| error.masked(&self.0.secrets))?;
+        let body = collect(&self.0, response.into_body(), &mut watch).await?;
         let names = model_names(&body);
         names.ok_or_else(|| Error::stream("the answer is not a list of models", body.len() as u64))
     }

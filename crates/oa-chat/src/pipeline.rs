@@ -75,7 +75,7 @@ enum BodyForm {
     /// Only blanks so far, and this much of a byte order mark.
     Unknown(usize),
     Events,
-    /// Events, and the last of them was `[DONE]`.
+    /// Nothing more is read: the last event was `[DONE]`, or an error ended the answer.
     Done,
     Json(Vec<u8>),
 }
@@ -132,17 +132,22 @@ impl Pipeline {
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
-        if !matches!(self.form, BodyForm::Events | BodyForm::Done) {
+        if !matches!(self.form, BodyForm::Events) {
             let mut bytes = &bytes[..];
             if let BodyForm::Unknown(_) = self.form {
                 bytes = &bytes[self.look_at(bytes)..];
             }
-            if let BodyForm::Json(document) = &mut self.form {
-                if document.len() + bytes.len() > self.limit {
+            match &mut self.form {
+                BodyForm::Json(document) if document.len() + bytes.len() > self.limit => {
+                    self.form = BodyForm::Done;
                     return Err(PipelineError::Document(self.limit));
                 }
-                document.extend_from_slice(bytes);
-                return Ok(StreamStatus::More);
+                BodyForm::Json(document) => {
+                    document.extend_from_slice(bytes);
+                    return Ok(StreamStatus::More);
+                }
+                BodyForm::Done => return Ok(StreamStatus::Done),
+                BodyForm::Unknown(_) | BodyForm::Events => {}
             }
         }
         // Shares the buffer, and is dropped below unless nothing could be read from it.
@@ -153,12 +158,13 @@ impl Pipeline {
             let room = EXCERPT.saturating_sub(self.head.len());
             self.head.extend_from_slice(&begin[..begin.len().min(room)]);
         }
-        let progress = progress?;
-        if progress == StreamStatus::More {
+        match progress {
             // The transport can read into the same buffer again.
-            self.parser.release();
+            Ok(StreamStatus::More) => self.parser.release(),
+            // What follows an error in the same piece is not part of the answer, either.
+            _ => self.form = BodyForm::Done,
         }
-        Ok(progress)
+        progress
     }
 
     /// Ends the body. Afterwards the deltas that were held back can be taken.
@@ -167,15 +173,13 @@ impl Pipeline {
     ///
     /// As [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), PipelineError> {
-        match &mut self.form {
-            // Ignore everything after `[DONE]`.
+        match std::mem::replace(&mut self.form, BodyForm::Done) {
             BodyForm::Done => {}
             BodyForm::Unknown(_) | BodyForm::Events => {
                 self.parser.finish_lenient();
                 self.read_events()?;
             }
             BodyForm::Json(document) => {
-                let document = std::mem::take(document);
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
                 self.payloads += 1;
                 self.aggregator.push(&document).map_err(PipelineError::Answer)?;
@@ -279,7 +283,6 @@ impl Pipeline {
             let progress = progress.map_err(PipelineError::Answer)?;
             self.check_chunks()?;
             if progress == StreamStatus::Done {
-                self.form = BodyForm::Done;
                 return Ok(StreamStatus::Done);
             }
         }

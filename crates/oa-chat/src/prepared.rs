@@ -120,12 +120,12 @@ impl PreparedOptions {
         self.0.model_at(destination)
     }
 
-    /// Returns the format for writing a conversation to a server.
-    pub(crate) fn wire_format(&self, destination: &Destination, way: Way) -> WireFormat {
-        let traits = self.0.traits(destination);
-        let dialect = self.dialect(destination).filter(|_| way.calls_are_text);
+    /// Returns the format for writing a conversation to a server. `tools` is true if the request offers tools.
+    pub(crate) fn wire_format(&self, to: &Destination, way: Way, tools: bool) -> WireFormat {
+        let traits = self.0.traits(to);
+        let dialect = self.dialect(to).filter(|_| way.calls_are_text);
         let system_prompt = || {
-            let with_tools = dialect.map(|dialect| &dialect.system_prompt);
+            let with_tools = dialect.filter(|_| tools).map(|dialect| &dialect.system_prompt);
             with_tools.or(self.0.options.system_prompt.as_ref())
         };
         let is_said = self.system_role == SystemRole::User;

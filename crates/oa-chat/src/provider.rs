@@ -118,13 +118,11 @@ impl Provider {
 
     /// Returns the path of the server's tokenizer, if it has one.
     pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
-        match self {
-            Self::LlamaCpp => {
-                Some(Tokenizer::Texts { path: "/tokenize", template: "/apply-template" })
-            }
-            Self::Vllm => Some(Tokenizer::All { path: "/tokenize" }),
-            _ => None,
-        }
+        Some(match self {
+            Self::LlamaCpp => Tokenizer::Texts { path: "/tokenize", template: "/apply-template" },
+            Self::Vllm => Tokenizer::All { path: "/tokenize" },
+            _ => return None,
+        })
     }
 
     /// Returns the provider's row of the table. Members that are not listed have their default.

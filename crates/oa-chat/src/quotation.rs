@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use oa_aggregate::Problem;
-use oa_redact::{Secrets, strip_invisible};
+use oa_redact::Secrets;
 use oa_types::ContentBlock;
 use oa_types::wire::ServerError;
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
 /// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a
 /// terminal acts on.
 pub fn mask_json(value: &mut Value, secrets: &Secrets) {
-    let shown = |text: &str| strip_invisible(&secrets.mask(text)).into_owned();
+    let shown = |text: &str| error::masked(text, secrets);
     match value {
         Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),
         Value::Object(members) => {

@@ -110,6 +110,7 @@ impl ServerProfile {
     ///
     /// `Config` if it is not a profile, has a newer version, or contradicts itself.
     pub fn from_json(json: &str) -> Result<Self> {
+        let json = json.trim_start_matches('\u{feff}');
         let refuse = |why: fmt::Arguments<'_>| Err(Error::config(format!("the profile {why}")));
         let value: Value = match serde_json::from_str(json) {
             Ok(value) => value,

@@ -58,23 +58,17 @@ impl ThinkingField {
                 }
             }
             (Some(_), _) => {}
-            (None, said) => {
-                members.insert(name.to_owned(), said);
-            }
+            (None, said) => drop(members.insert(name.to_owned(), said)),
         }
         Some(())
     }
 
     fn member(self, thinking: &Thinking) -> Option<(&'static str, Value)> {
         Some(match (self, thinking) {
-            (Self::Reasoning, Thinking::Effort(effort)) => {
-                ("reasoning", json!({ "effort": effort }))
-            }
+            (Self::Reasoning, Thinking::Effort(word)) => ("reasoning", json!({ "effort": word })),
             (Self::Reasoning, Thinking::Off) => ("reasoning", json!({ "enabled": false })),
             (Self::Reasoning, Thinking::On) => ("reasoning", json!({ "enabled": true })),
-            (Self::ReasoningEffort, Thinking::Effort(effort)) => {
-                ("reasoning_effort", json!(effort))
-            }
+            (Self::ReasoningEffort, Thinking::Effort(word)) => ("reasoning_effort", json!(word)),
             (Self::ReasoningEffort, Thinking::Off) => ("reasoning_effort", json!("none")),
             (Self::ReasoningEffort, Thinking::On) => ("reasoning_effort", json!("medium")),
             (Self::TemplateArguments, thinking) => {

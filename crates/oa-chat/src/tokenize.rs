@@ -96,8 +96,7 @@ impl Endpoint {
         }
         let mut watch = Watch::new(options.timeouts);
         let response = send(&self.0, http, &mut watch).await?;
-        let body = collect(response.into_body(), &mut watch).await;
-        let body = body.map_err(|error| error.masked(&self.0.secrets))?;
+        let body = collect(&self.0, response.into_body(), &mut watch).await?;
         serde_json::from_slice(&body)
             .map_err(|_| Error::stream("the answer is not JSON", body.len() as u64))
     }
@@ -108,7 +107,7 @@ impl Endpoint {
         request: &ChatRequest,
     ) -> Result<Request<RequestBody>> {
         let way = options.first_way(&self.0);
-        let format = options.wire_format(&self.0, way);
+        let format = options.wire_format(&self.0, way, request.offers_tools());
         let instructions = format.instructions(request.messages()).map(Cow::into_owned);
         let (segments, last) = Transcript::of(format, request.messages()).bytes();
         let envelope = options.envelope(&self.0, way)?;

@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 ///
 /// | outcome | errors | another server |
 /// | --- | --- | --- |
-/// | `Failed` | no connection; a broken connection; silence; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
+/// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
 /// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
 /// | `Refused` | other 4xx, context overflow, options, limits, `total_timeout` | is not tried: it would fail too, or answer too late |
 pub(crate) fn classify(error: &Error) -> Outcome {

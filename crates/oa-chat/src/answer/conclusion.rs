@@ -1,12 +1,12 @@
 //! The end of an answer: its message, and its callbacks.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use oa_aggregate::AggregatedAnswer;
-use oa_redact::Secrets;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
-use super::{Arriving, Concluded, EMPTY};
+use super::{Arriving, Concluded};
 use crate::answer_outcome::AnswerOutcome;
 use crate::closing::Closing;
 use crate::destination::secrets_of;
@@ -18,34 +18,17 @@ use crate::scan::Scan;
 impl Arriving {
     pub(super) fn conclude(&mut self) -> Concluded {
         self.is_concluded = true;
-        let received = self.pipeline.received();
         let secrets = secrets_of(self.destination.as_ref());
-        // The start of a body without payloads, safe to show.
-        let strange = (self.pipeline.payloads() == 0).then(|| {
-            let (kind, head) = (self.content_type.as_deref(), self.pipeline.head());
-            quotation::no_event_stream(kind, head, received, secrets)
-        });
         // `take_answer` leaves the pipeline empty, so all else is read before it.
+        let failure = self.failure.take().or_else(|| self.reported()).or_else(|| self.missing());
+        let failure = failure.map(|error| error.masked(secrets));
         let forms = self.pipeline.take_templates();
         let answer = self.pipeline.take_answer();
-        let read = || failure(&answer, received, strange, secrets);
-        let mut failure = self.failure.take().or_else(read);
-        // A server that sent an error or a web page instead of an answer may have been asked at a wrong path.
-        if let Some(failure) = &mut failure
-            && self.beginning.first_token.is_none()
-            && received > 0
-            && (failure.kind() == ErrorKind::Api || self.pipeline.payloads() == 0)
-        {
-            failure.add(self.destination.as_ref().and_then(|destination| destination.hint()));
-        }
-        match failure.take() {
-            Some(error) => failure = Some(error.masked(secrets)),
-            None => {
-                if let Some(destination) = &self.destination {
-                    destination.learned.keep_templates(forms);
-                }
-                self.beginning.give_back();
+        if failure.is_none() {
+            if let Some(destination) = &self.destination {
+                destination.learned.keep_templates(forms);
             }
+            self.beginning.give_back();
         }
         let answer = match self.scan.take() {
             Some(scan) => scanned(answer, *scan),
@@ -58,18 +41,67 @@ impl Arriving {
         if let Some(given) = self.ending.take()
             && let Some(given) = given.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
+            // With its own times: those of a recording are not those of its replay.
             message = *given;
-        }
-        quotation::broken_calls(&mut message.content, secrets);
-        if let (Some(first_token), Some(whole)) = (self.beginning.first_token, self.whole) {
+        } else if let (Some(first_token), Some(whole)) = (self.beginning.first_token, self.whole) {
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);
             usage.generation_time = Some(whole.saturating_sub(first_token));
         }
+        quotation::broken_calls(&mut message.content, secrets);
         if self.on_end.is_some() {
             self.tell_end(Some(&message), failure.as_ref(), false);
         }
         Concluded { message, failure, closing }
+    }
+
+    /// Returns the first error that the server reported inside its answer.
+    pub(super) fn reported(&self) -> Option<Error> {
+        let (error, received) = (reported(self.pipeline.problems())?, self.pipeline.received());
+        let error = Error::in_stream(error, received, secrets_of(self.destination.as_ref()));
+        Some(self.with_hint(error))
+    }
+
+    /// Returns the error of an answer without any content.
+    pub(super) fn missing(&self) -> Option<Error> {
+        let Self { pipeline, content_type, .. } = self;
+        let (aggregator, received) = (pipeline.aggregator(), pipeline.received());
+        let secrets = secrets_of(self.destination.as_ref());
+        if aggregator.has_begun() || *aggregator.finish_reason() != FinishReason::Unspecified {
+            return None;
+        }
+        let message = if received == 0 {
+            "the server answered with a success status and an empty body".to_owned()
+        } else if let Some(problem) = pipeline.problems().first() {
+            let problem = quotation::problem(problem, secrets);
+            format!("no part of the answer could be read: {problem}")
+        } else if pipeline.payloads() == 0 {
+            let (kind, head) = (content_type.as_deref(), pipeline.head());
+            quotation::no_event_stream(kind, head, received, secrets)
+        } else {
+            format!("the stream ended without an answer after {received} bytes")
+        };
+        Some(self.with_hint(Error::stream(message, received)))
+    }
+
+    /// Adds a hint: a server that sends an error or a web page instead of an answer may have been asked at a wrong path.
+    fn with_hint(&self, mut error: Error) -> Error {
+        if self.pipeline.received() > 0
+            && !self.pipeline.aggregator().has_begun()
+            && (error.kind() == ErrorKind::Api || self.pipeline.payloads() == 0)
+        {
+            error.add(self.destination.as_ref().and_then(|destination| destination.hint()));
+        }
+        error
+    }
+
+    /// Returns the tokens reported so far and the time spent.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let mut usage = self.pipeline.aggregator().usage()?;
+        usage.time_to_first_token = self.beginning.first_token;
+        let spent = |first: Duration| self.watch.elapsed().saturating_sub(first);
+        usage.generation_time = usage.time_to_first_token.map(spent);
+        Some(usage)
     }
 
     /// Reports the outcome once: of a message, or of the part that arrived.
@@ -82,7 +114,7 @@ impl Arriving {
     ) {
         let Some(on_end) = self.on_end.take() else { return };
         let aggregator = self.pipeline.aggregator();
-        let usage = message.map_or_else(|| aggregator.usage(), |message| message.usage);
+        let usage = message.map_or_else(|| self.usage(), |message| message.usage);
         let reason =
             message.map_or_else(|| aggregator.finish_reason(), |message| &message.finish_reason);
         let model = message.and_then(|message| message.model.as_deref());
@@ -119,28 +151,4 @@ fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
         answer.finish_reason = FinishReason::ToolCalls;
     }
     answer
-}
-
-/// Returns the error of an answer whose body came to its end; `strange` describes a body without payloads.
-fn failure(
-    answer: &AggregatedAnswer,
-    received: u64,
-    strange: Option<String>,
-    secrets: &Secrets,
-) -> Option<Error> {
-    if let Some(error) = reported(&answer.problems) {
-        return Some(Error::in_stream(error, received, secrets));
-    }
-    if !answer.is_empty() || answer.is_finished() {
-        return None;
-    }
-    let message = if received == 0 {
-        EMPTY.to_owned()
-    } else if let Some(problem) = answer.problems.first() {
-        format!("no part of the answer could be read: {}", quotation::problem(problem, secrets))
-    } else {
-        strange
-            .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))
-    };
-    Some(Error::stream(message, received))
 }

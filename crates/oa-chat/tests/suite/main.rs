@@ -1,6 +1,8 @@
 //! The guarantees of `oa-chat`, through its public API only.
 
+mod answers;
 mod deltas;
+mod keys;
 mod pipeline;
 mod records;
 mod requests;

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::json;
 
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "api",
     "blocked",
     "config",
@@ -20,6 +20,7 @@ const KINDS: [&str; 15] = [
     "limit",
     "max_turns",
     "output",
+    "storage",
     "stream",
     "timeout",
     "tool",

@@ -365,3 +365,28 @@ fn endpoint_debug_output_hides_keys() {
     let shown = format!("{endpoint:?}");
     assert!(!shown.contains("s3cret") && shown.contains("http://host/"), "{shown}");
 }
+
+#[tokio::test]
+async fn without_tools_no_instructions_are_sent() {
+    for role in [SystemRole::System, SystemRole::User] {
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("Yes.")));
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+        let service = AnyChat::from(endpoint.build().unwrap());
+        let mut options = ChatOptions::new("first");
+        options.system_prompt = Some("Be brief.".into());
+        options.parameters.tools = vec![spec("look_around")];
+        (options.tool_mode, options.system_role) = (ToolMode::React, role);
+        let (prepared, mut conversation) = (PreparedOptions::new(options), Conversation::new());
+        let history = vec![Message::user("Hello.")].into();
+        let retry = Retry::new(service.clone(), RetryConfig::none());
+        let (request, _) = conversation.request(&prepared, &service, &history, &[1]);
+        for request in [request.clone(), request.without_tools()] {
+            retry.ask(request).await.unwrap().message().await.unwrap();
+        }
+        let requests = server.requests();
+        let [with, without] =
+            [0, 1].map(|place: usize| requests[place].json()["messages"].to_string());
+        assert!(with.contains("look_around") && with.contains("Be brief."), "{with}");
+        assert!(!without.contains("look_around") && without.contains("Be brief."), "{without}");
+    }
+}

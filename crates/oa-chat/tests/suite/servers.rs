@@ -1,6 +1,6 @@
 //! Endpoints and providers.
 
-use oa_chat::{DEFAULT_BASE_URL, ErrorKind, Provider};
+use oa_chat::{DEFAULT_BASE_URL, Provider, ServerProfile};
 use oa_types::BaseUrl;
 
 #[test]
@@ -22,7 +22,14 @@ fn build_rejects_broken_root_certificates() {
     {
         let endpoint = oa_chat::Endpoint::builder().base_url("https://gpu/v1");
         let error = endpoint.root_certificates(pem).build().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
+        assert_eq!(error.kind(), oa_chat::ErrorKind::Config);
         assert_eq!(error.to_string(), expected);
     }
+}
+
+#[test]
+fn profiles_may_begin_with_a_byte_order_mark() {
+    let json = ServerProfile::new("http://gpu/v1", "any").to_json();
+    let read = |json: &str| ServerProfile::from_json(json).map(|profile| profile.to_json());
+    assert_eq!(read(&format!("\u{feff}{json}")).unwrap(), read(&json).unwrap());
 }

@@ -3,7 +3,7 @@
 use oa_aggregate::Problem;
 use oa_chat::OnBadChunk;
 use oa_client::{AgentEvent, ErrorKind};
-use oa_testkit::Reply;
+use oa_testkit::{Cut, Reply};
 use oa_types::{ContentBlock, FinishReason, ToolUseError};
 use serde_json::json;
 
@@ -46,8 +46,11 @@ async fn bad_chunks_are_reported_and_skipped() {
 
 #[tokio::test]
 async fn a_bad_chunk_can_fail_the_answer() {
-    for options in [manual, auto] {
-        let server = strict([broken(), Reply::text("Hello.")]);
+    let cuts = [Cut::Events, Cut::Whole, Cut::Every(1)];
+    for (options, cut) in
+        [manual, auto].into_iter().flat_map(|it| cuts.clone().map(|cut| (it, cut)))
+    {
+        let server = strict([broken().cut(cut), Reply::text("Hello.")]);
         let options = options(&server).on_bad_chunk(OnBadChunk::Fail).api_key("sk-12345678");
         let mut client = client(options);
         let error = client.ask("Go.").await.unwrap_err();

@@ -6,7 +6,7 @@ use oa_chat::TimeoutKind;
 use oa_chat::{Endpoint, RetryConfig};
 use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_router::{Router, Server};
-use oa_testkit::{MemoryServer, Reply, Script};
+use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use serde_json::json;
 use tokio::time::Instant;
 use tower::ServiceBuilder;
@@ -46,6 +46,9 @@ async fn failover_at_every_stage_is_immediate() {
         ("reset after the head", Reply::text("Lost.").reset_after(0)),
         ("an empty success", Reply::body(200, "text/event-stream", "")),
         ("an error in the stream", Reply::sse(format!("{reported}\n\n"))),
+        ("an error without its blank line", Reply::sse(reported)),
+        ("an error as a document", Reply::body(200, "application/json", &reported[6..])),
+        ("a web page", Reply::body(200, "text/html", "<html>Welcome</html>")),
         (
             "an error in the stream, and a break",
             Reply::sse(format!("{reported}\n\nx")).close_after(50),
@@ -100,6 +103,23 @@ async fn no_failover_after_any_output() {
         assert_eq!((error.kind(), asked), (kind, [1, 0]), "{error}");
         assert!(!error.is_retryable());
     }
+}
+
+/// If words and the error arrive together, the words are not output: the answer of the other server is all of it.
+#[tokio::test(start_paused = true)]
+async fn failover_drops_what_was_only_parsed() {
+    let half = json!({ "choices": [{ "delta": { "content": "Half" } }] });
+    let error = r#"{"error": {"message": "out of memory"}}"#;
+    let body = format!("data: {half}\n\ndata: {error}\n\ndata: [DONE]\n\n");
+    let (a, b) = (down(Reply::sse(body).cut(Cut::Whole)), saying("B"));
+    let mut client = client(&over([&a, &b]).build().unwrap());
+    client.send("Go.").await.unwrap();
+    let mut told = String::new();
+    while let Some(block) = client.receive().await.unwrap() {
+        told += block.as_text().unwrap_or_default();
+    }
+    assert_eq!((&*told, &*client.message().unwrap().text()), ("B", "B"));
+    assert_eq!(counts([&a, &b]), [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,219 @@
+//! Answers of a server: how they end, and what is delivered before that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use oa_chat::{
+    AnswerDelta, AnswerStream, ChatRequest, Endpoint, Error, ErrorKind, OnBadChunk, Pipeline,
+    PipelineOptions, Result,
+};
+use oa_testkit::{Cut, MemoryServer, Reply, Script};
+use oa_types::{ContentBlock, Message, Usage};
+use serde_json::json;
+use tower::ServiceExt as _;
+
+const ERROR: &str = r#"{"error":{"message":"overloaded"}}"#;
+const DONE: &str = "data: [DONE]\n\n";
+
+fn word(text: &str) -> String {
+    format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }))
+}
+
+fn stop() -> String {
+    let chunk = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+    format!("data: {chunk}\n\n{DONE}")
+}
+
+/// Asks a server that replies like this.
+async fn ask(reply: Reply, request: ChatRequest) -> Result<AnswerStream> {
+    let server = MemoryServer::new(Script::new().otherwise(reply));
+    let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server).build()?;
+    endpoint.oneshot(request).await
+}
+
+fn request() -> ChatRequest {
+    ChatRequest::new("any", vec![Message::user("Go.")])
+}
+
+/// Reads an answer: its text as delivered, and its end.
+async fn read(mut answer: AnswerStream) -> (String, Result<String>) {
+    let mut told = String::new();
+    while let Some(delta) = answer.next().await {
+        match delta {
+            Ok(AnswerDelta::Text { text }) => told.push_str(&text),
+            Ok(AnswerDelta::End { message }) => return (told, Ok(message.text())),
+            Ok(_) => {}
+            Err(error) => return (told, Err(error)),
+        }
+    }
+    panic!("the answer has no end: {told}");
+}
+
+/// An answer that is replaced by another if it breaks before it has begun.
+async fn replaceable(reply: Reply) -> Result<AnswerStream> {
+    let mut answer = ask(reply, request()).await?;
+    answer.on_early_end(|_| Ok(Box::pin(ask(Reply::text("Hello, world"), request()))));
+    Ok(answer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn replaced_answers_deliver_nothing() {
+    let body = word("Hel") + "data: " + ERROR + "\n\n" + DONE;
+    let mut replaced = 0;
+    for cut in 0..=body.len() {
+        let reply = Reply::sse(body.clone()).cut(Cut::At(vec![cut]));
+        match read(replaceable(reply).await.unwrap()).await {
+            (told, Ok(text)) => {
+                assert_eq!((&*told, &*text), ("Hello, world", "Hello, world"), "{cut}");
+                replaced += 1;
+            }
+            (told, Err(error)) => assert_eq!((&*told, error.kind()), ("Hel", ErrorKind::Api)),
+        }
+    }
+    assert!(replaced > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_parsed_precedes_a_failed_retry() {
+    let body = word("Hel") + "data: " + ERROR + "\n\n" + DONE;
+    let mut answer = ask(Reply::sse(body).cut(Cut::Whole), request()).await.unwrap();
+    let down = Reply::error(503, "down");
+    answer.on_early_end(|_| Ok(Box::pin(ask(down, request()))));
+    let (told, end) = read(answer).await;
+    assert_eq!((&*told, end.unwrap_err().status()), ("Hel", Some(503)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_read_at_the_end_are_early_too() {
+    let json = |body: &str| Reply::body(200, "application/json", body.to_owned());
+    let role = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant"}}]}"#;
+    for (what, reply) in [
+        ("a document", json(ERROR)),
+        ("a broken document", json("{\"error\":")),
+        ("no blank line", Reply::sse(format!("data: {ERROR}"))),
+        ("only a role", Reply::sse(format!("{role}\n\n"))),
+        ("only an end", Reply::sse(DONE)),
+        ("a web page", Reply::body(200, "text/html", "<html>Welcome</html>")),
+    ] {
+        let (told, end) = read(replaceable(reply).await.unwrap()).await;
+        assert_eq!((&*told, &*end.unwrap()), ("Hello, world", "Hello, world"), "{what}");
+    }
+    // An answer that says nothing but ends is an answer.
+    let (told, end) = read(replaceable(Reply::sse(stop())).await.unwrap()).await;
+    assert_eq!((&*told, &*end.unwrap()), ("", ""));
+}
+
+/// Reads a body in pieces of this size; returns the text of the answer.
+fn text_of(body: &str, size: usize, options: PipelineOptions) -> String {
+    let mut pipeline = Pipeline::new(options);
+    let mut is_broken = false;
+    for piece in body.as_bytes().chunks(size) {
+        is_broken = pipeline.push(bytes::Bytes::copy_from_slice(piece)).is_err();
+        if is_broken {
+            break;
+        }
+    }
+    assert!(is_broken, "{size}");
+    assert!(pipeline.finish().is_ok(), "an error is returned once");
+    pipeline.into_answer().blocks.iter().filter_map(ContentBlock::as_text).collect()
+}
+
+#[test]
+fn nothing_follows_a_chunk_that_fails() {
+    let mut strict = PipelineOptions::default();
+    strict.on_bad_chunk = OnBadChunk::Fail;
+    let mut small = PipelineOptions::default();
+    small.parser.event_bytes = 100;
+    let long = "x".repeat(200);
+    for (bad, options) in [("{broken", strict), (&*long, small)] {
+        let body = word("one ") + "data: " + bad + "\n\n" + &word("two") + &stop();
+        for size in [1, 7, body.len()] {
+            assert_eq!(text_of(&body, size, options), "one ", "{size}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_text_and_native_calls_differ_in_id() {
+    let text = r#"<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>"#;
+    let call = json!({ "index": 0, "function": { "name": "add", "arguments": "{\"a\":2}" } });
+    let native = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+    let reply = Reply::sse(word(text) + &format!("data: {native}\n\n") + &stop());
+    let request = request().with_options(|options| {
+        options.recognize_calls = true;
+        options.parameters.tools = vec![oa_types::ToolSpec::new("add", "Adds", json!({}))];
+    });
+    let message = ask(reply, request).await.unwrap().message().await.unwrap();
+    let ids: Vec<&str> = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(&*call.id),
+            _ => None,
+        })
+        .collect();
+    let [one, two] = ids[..] else { panic!("{message:?}") };
+    assert_ne!(one, two);
+}
+
+/// The outcome of an answer of which one delta is read, and that then ends like this.
+async fn usage_after(end: impl FnOnce(AnswerStream)) -> Option<Usage> {
+    let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });
+    let choices = json!([{ "index": 0, "delta": { "content": "Hel" } }]);
+    let chunk = json!({ "choices": choices, "usage": usage });
+    let reply = Reply::sse(format!("data: {chunk}\n\n") + &word("lo") + &stop());
+    let mut answer = ask(reply, request()).await.expect("it answers");
+    let seen = Arc::new(Mutex::new(None));
+    let note = Arc::clone(&seen);
+    answer.on_end(move |outcome| {
+        assert!(outcome.interrupted);
+        *note.lock().unwrap_or_else(PoisonError::into_inner) = outcome.usage;
+    });
+    assert!(answer.next_delta().await.is_some());
+    end(answer);
+    seen.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupted_answers_report_their_usage() {
+    let dropped = usage_after(drop).await.unwrap();
+    assert_eq!(dropped.completion_tokens, Some(4));
+    assert_eq!(dropped.time_to_first_token, Some(Duration::ZERO));
+    assert_eq!(usage_after(|answer| drop(answer.handed_out())).await, Some(dropped));
+    assert_eq!(usage_after(|answer| drop(answer.arrived())).await, Some(dropped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deltas_may_pause_after_their_finish_reason() {
+    let finish = json!({ "type": "finish", "reason": "stop" });
+    let finish: AnswerDelta = serde_json::from_value(finish).unwrap();
+    let mut last = oa_types::AssistantMessage::new(vec![]);
+    last.model = Some("tiny".to_owned());
+    let end = AnswerDelta::End { message: Box::new(last) };
+    let first = futures_util::stream::iter([AnswerDelta::text("Hi."), finish]);
+    let late = futures_util::stream::once(async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        end
+    });
+    let answer = AnswerStream::from_deltas(first.chain(late).map(Ok::<_, Error>));
+    assert_eq!(answer.message().await.unwrap().model.as_deref(), Some("tiny"));
+}
+
+/// A replay keeps the times of its recording.
+#[tokio::test(start_paused = true)]
+async fn given_messages_keep_their_times() {
+    let times = [(None, None), (Some(Duration::from_secs(2)), Some(Duration::from_secs(10)))];
+    for (first_token, generation) in times {
+        let mut message = oa_types::AssistantMessage::new(vec![]);
+        message.usage = first_token.map(|_| {
+            let mut usage = Usage::default();
+            (usage.time_to_first_token, usage.generation_time) = (first_token, generation);
+            usage
+        });
+        let end = AnswerDelta::End { message: Box::new(message.clone()) };
+        let deltas = [AnswerDelta::text("Hi."), end].map(Ok::<_, Error>);
+        let answer = AnswerStream::from_deltas(futures_util::stream::iter(deltas));
+        assert_eq!(answer.message().await.unwrap().usage, message.usage);
+    }
+}
