@@ -48,10 +48,11 @@ export class Announcer {
     if (!last) return [];
     const news = [];
     const text = answerBefore(thread.entries, last.kind === "end" ? last.id : -1).slice(0, LONGEST);
-    const failed = thread.entries.slice(-20).filter((entry) => entry.kind === "call" && entry.state === "failed" && hasEnded(entry));
+    const answer = thread.entries.slice(thread.entries.findLastIndex((entry) => entry.kind === "prompt") + 1);
+    const failed = answer.slice(-20).filter((entry) => entry.kind === "call" && entry.state === "failed" && hasEnded(entry));
     if (failed.length) news.push(`${failed.length === 1 ? "One call" : `${failed.length} calls`} failed.`);
     if (text) news.push(`Answer: ${spoken(text)}`);
-    const notice = thread.entries.slice(-3).find((entry) => entry.kind === "notice");
+    const notice = answer.slice(-3).find((entry) => entry.kind === "notice");
     if (notice) news.push(notice.text);
     return news;
   }

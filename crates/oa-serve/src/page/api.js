@@ -1,6 +1,10 @@
 // The agent's HTTP interface.
 
+import { parse } from "./json.js";
+import * as storage from "./storage.js";
+
 const TOKEN = "oa-token";
+let token = storage.read("sessionStorage", TOKEN) ?? "";
 
 export class ApiError extends Error {
   constructor(status, message) {
@@ -12,18 +16,22 @@ export class ApiError extends Error {
 /** Removes the token from the URL, so that it is neither copied nor kept in the browser history. */
 export function takeToken() {
   const address = new URL(location.href);
-  const token = address.searchParams.get("token");
-  if (token === null) return;
-  sessionStorage.setItem(TOKEN, token);
+  const given = address.searchParams.get("token");
+  if (given === null) return;
+  setToken(given);
   address.searchParams.delete("token");
   history.replaceState(null, "", address);
 }
 
-export const setToken = (token) => sessionStorage.setItem(TOKEN, token);
+/** Sets the token. One that no header can carry, such as one with curly quotes, is not sent: the server asks again. */
+export function setToken(given) {
+  const trimmed = given.trim();
+  token = /^[\x20-\x7e]*$/.test(trimmed) ? trimmed : "";
+  storage.write("sessionStorage", TOKEN, token);
+}
 
 export function request(path, options = {}) {
   const headers = new Headers(options.headers);
-  const token = sessionStorage.getItem(TOKEN);
   if (token) headers.set("authorization", `Bearer ${token}`);
   return fetch(new URL(`api/${path}`, document.baseURI), { ...options, headers, cache: "no-store" });
 }
@@ -38,19 +46,21 @@ export async function failure(response) {
   return new ApiError(response.status, message);
 }
 
-async function call(method, path, body) {
+const call = (method, path, body) => send(method, path, body === undefined ? undefined : JSON.stringify(body));
+
+/** Sends a request whose body is JSON text. */
+async function send(method, path, body) {
   let response;
-  const isJson = body !== undefined;
   try {
-    const headers = isJson ? { "content-type": "application/json" } : {};
-    response = await request(path, { method, headers, body: isJson ? JSON.stringify(body) : undefined });
+    const headers = body === undefined ? {} : { "content-type": "application/json" };
+    response = await request(path, { method, headers, body });
   } catch {
     throw new ApiError(0, "The server cannot be reached.");
   }
   if (!response.ok) throw await failure(response);
   if (response.status === 204) return null;
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? parse(text) : null;
 }
 
 const at = (id) => `conversations/${encodeURIComponent(id)}`;
@@ -67,8 +77,9 @@ export const prompt = (id, text, images) => call("POST", `${at(id)}/prompt`, ima
 export const takeSteered = (id) => call("DELETE", `${at(id)}/steer`);
 export const steer = (id, text) => call("POST", `${at(id)}/steer`, { text });
 export const stop = (id) => call("POST", `${at(id)}/stop`, {});
+/** Allows a call, with another input if there is one: JSON text, which is sent as it is. */
 export const approve = (id, callId, input) =>
-  call("POST", `${callAt(id, callId)}/approve`, input === undefined ? {} : { input });
+  send("POST", `${callAt(id, callId)}/approve`, input === undefined ? "{}" : `{"input":${input}}`);
 export const deny = (id, callId, reason) => call("POST", `${callAt(id, callId)}/deny`, reason ? { reason } : {});
 export const result = (id, callId, content, isError) =>
   call("POST", `${callAt(id, callId)}/result`, { content, is_error: isError });

@@ -21,10 +21,13 @@ class App {
   #state = empty();
   #feed = null;
   #link = "connecting";
-  #opened = 0; // counts opened conversations, to detect late responses for another one
+  #opened = 0; // counts opened and shown conversations, to detect late responses for another one
+  #gapAt = null; // the conversation and the event after which the last gap was
+  #isPartial = false; // events of the run in progress are lost
   #isLive = false;
   #isScheduled = false;
-  #isAsking = false;
+  #asking = null;
+  #reconnecting = null;
   #transcript = null;
   #announcer = new Announcer(find("announcer"));
   #meters = new Meters(find("status"));
@@ -40,7 +43,7 @@ class App {
     renamed: (id, title) => id === this.#state.id && this.#setTitle(title),
     deleted: (id) => {
       draft.remove(id);
-      if (id === this.#state.id) this.#goTo(null);
+      if (id === this.#state.id) this.#replaceWithNew();
     },
     failed: (error) => this.#fail(error),
   });
@@ -70,17 +73,18 @@ class App {
   }
 
   async #connect() {
-    try {
-      this.#agent = await api.agent();
-    } catch (error) {
-      if (error.status !== 401) {
-        this.#announce(error.message);
-        setTimeout(() => this.#connect(), 2000);
-        return;
+    for (;;) {
+      try {
+        this.#agent = await api.agent();
+        break;
+      } catch (error) {
+        if (error.status === 401) {
+          await this.#askToken();
+        } else {
+          this.#announce(error.message);
+          await new Promise((resolve) => setTimeout(resolve, 2000));
+        }
       }
-      await this.#askToken();
-      await this.#connect();
-      return;
     }
     setText(find("agent-name"), this.#agent.name);
     setText(find("agent-model"), this.#agent.model ?? "");
@@ -89,11 +93,13 @@ class App {
     this.#composer.focus();
   }
 
-  async #askToken() {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
-    api.setToken(await askToken("This server asks for its access token."));
-    this.#isAsking = false;
+  /** Asks for the token, once for all requests that were refused meanwhile. */
+  #askToken() {
+    this.#asking ??= askToken("This server asks for its access token.").then((token) => {
+      this.#asking = null;
+      api.setToken(token);
+    });
+    return this.#asking;
   }
 
   /** Opens a conversation; null is a new one, which is created with its first message. */
@@ -113,7 +119,7 @@ class App {
     } catch (error) {
       if (opened !== this.#opened) return;
       if (error.status === 404) {
-        this.#goTo(null);
+        this.#replaceWithNew(id);
         this.#composer.report("This conversation no longer exists.");
       } else if (error.status === 401) {
         await this.#askToken();
@@ -127,6 +133,8 @@ class App {
 
   /** Shows a state and reads the events that follow. */
   #follow(state) {
+    this.#feed?.close();
+    this.#isPartial = false;
     this.#show(state);
     this.#feed = new Feed(state.id, state.lastEvent, {
       event: (input) => this.#take(input),
@@ -135,6 +143,7 @@ class App {
         this.#schedule();
       },
       refused: (error) => this.#refused(error),
+      isIdle: () => this.#state.run === null,
     });
   }
 
@@ -151,6 +160,7 @@ class App {
     this.#isLive = true;
     if (state.id === null) this.#scroller.toStart();
     else this.#scroller.toEnd();
+    this.#opened += 1;
   }
 
   #welcome() {
@@ -174,15 +184,35 @@ class App {
   #take(input) {
     // The conversation is being reloaded, which includes this event.
     if (this.#state.isStale) return;
+    if (input.event === "gap") {
+      const at = `${this.#state.id} ${this.#state.lastEvent}`;
+      // Loading again has not helped: the events that follow are all there is until the next step is stored.
+      if (at === this.#gapAt) {
+        this.#isPartial = true;
+        return;
+      }
+      this.#gapAt = at;
+    }
     const wasRunning = this.#state.run !== null;
     this.#state = reduce(this.#state, input);
     if (this.#state.isStale) {
       this.#open(this.#state.id);
       return;
     }
-    if (wasRunning && this.#state.run === null) this.#readResults().catch((error) => this.#fail(error));
-    if (wasRunning !== (this.#state.run !== null)) this.#sidebar.refresh().then(() => this.#setTitle(this.#sidebar.titleOf(this.#state.id)));
+    if (wasRunning && this.#state.run === null) (this.#isPartial ? this.#readAgain() : this.#readResults()).catch((error) => this.#fail(error));
+    if (wasRunning !== (this.#state.run !== null)) {
+      this.#sidebar.refresh().then(() => this.#setTitle(this.#sidebar.titleOf(this.#state.id) ?? this.#state.title));
+    }
     this.#schedule();
+  }
+
+  /** Shows the conversation as it is stored, after a run of which events are lost. */
+  async #readAgain() {
+    const opened = this.#opened;
+    const stored = await api.conversation(this.#state.id);
+    // If the run could not be stored, the events are all there is.
+    const isStored = `${stored.id} ${stored.last_event}` !== this.#gapAt;
+    if (opened === this.#opened && isStored) this.#follow(load(stored));
   }
 
   async #refused(error) {
@@ -190,7 +220,7 @@ class App {
       await this.#askToken();
       this.#open(this.#state.id);
     } else if (error.status === 404) {
-      this.#goTo(null);
+      this.#replaceWithNew(this.#state.id);
       this.#sidebar.refresh();
       this.#composer.report("This conversation was deleted.");
     } else {
@@ -221,42 +251,56 @@ class App {
   }
 
   async #prompt(text, images) {
-    if (this.#state.id === null) {
-      const { id } = await api.create();
-      this.#opened += 1;
-      this.#composer.begin(id);
-      this.#state = { ...this.#state, id };
-      this.#follow({ ...empty(id) });
-      history.pushState(null, "", `${location.pathname}#${encodeURIComponent(id)}`);
-      this.#sidebar.select(id);
-    }
-    this.#scroller.toEnd();
-    await api.prompt(this.#state.id, text, images);
+    const id = this.#state.id ?? (await this.#create());
+    await this.#promptTo(id, text, images);
+  }
+
+  /** Creates the conversation of its first message. If the user has opened another one meanwhile, that one stays. */
+  async #create() {
+    const { id } = await api.create();
+    if (this.#state.id !== null || idInAddress() !== null) return id;
+    this.#composer.begin(id);
+    this.#state = { ...this.#state, id };
+    this.#follow(empty(id));
+    history.pushState(null, "", `${location.pathname}#${encodeURIComponent(id)}`);
+    this.#sidebar.select(id);
+    return id;
+  }
+
+  async #promptTo(id, text, images) {
+    const isShown = id === this.#state.id;
+    if (isShown) this.#scroller.toEnd();
+    await api.prompt(id, text, images);
+    if (!isShown) this.#sidebar.refresh();
   }
 
   async #steer(text) {
+    // The message belongs to this conversation, also if another one is open when the answer arrives.
+    const { id } = this.#state;
+    // Before the request, because the event that the model has read it comes on another connection, maybe earlier.
+    this.#take({ event: "steer", data: { text } });
     try {
-      await api.steer(this.#state.id, text);
+      await api.steer(id, text);
     } catch (error) {
+      if (id === this.#state.id) this.#take({ event: "unsteer", data: { text } });
       // The run has ended in between, so send the text as the next prompt.
       if (error.status !== 409) throw error;
-      await this.#prompt(text, []);
-      return;
+      await this.#promptTo(id, text, []);
     }
-    this.#take({ event: "steer", data: { text } });
   }
 
   /** Moves steered messages that the model has not read back into the composer. */
   async #takeBack() {
-    const opened = this.#opened;
     const { id, steering } = this.#state;
     try {
       const { messages } = await api.takeSteered(id);
       // If another viewer was faster or the server has forgotten the messages, use the local copy.
       const text = (messages.length ? messages : steering).join("\n\n");
-      if (opened === this.#opened) {
+      if (id === this.#state.id) {
         this.#take({ event: "taken", data: {} });
         this.#composer.putBack(text);
+      } else {
+        draft.putBack(id, text);
       }
     } catch (error) {
       this.#fail(error);
@@ -272,14 +316,16 @@ class App {
   }
 
   async #answer(callId, data, send) {
+    const { id } = this.#state;
     try {
       await send();
     } catch (error) {
-      // Another viewer was faster; the events bring the answer.
-      if (error.status !== 409) throw error;
+      // Another viewer was faster. The events bring the answer, unless that viewer uses another server.
+      if (error.status !== 404 && error.status !== 409) throw error;
+      if (id === this.#state.id && waitingCalls(this.#state).some((call) => call.callId === callId)) this.#open(id);
       return;
     }
-    this.#take({ event: "answered", data: { call_id: callId, ...data } });
+    if (id === this.#state.id) this.#take({ event: "answered", data: { call_id: callId, ...data } });
   }
 
   /** Loads the results that other viewers entered. */
@@ -305,6 +351,16 @@ class App {
     this.#open(id);
   }
 
+  /**
+   * Shows a new conversation in the place of one that is gone, which leaves no entry in the history. The draft of the
+   * conversation `from` is kept.
+   */
+  #replaceWithNew(from = null) {
+    if (from !== null) draft.move(from, null);
+    history.replaceState(null, "", location.pathname);
+    this.#open(null);
+  }
+
   #setTitle(title) {
     const shown = this.#state.id === null ? "New conversation" : title || "New conversation";
     setText(find("title"), shown);
@@ -312,8 +368,14 @@ class App {
   }
 
   #fail(error) {
-    if (error.status === 401) this.#askToken().then(() => this.#connect());
-    else this.#announce(error.message);
+    if (error.status !== 401) {
+      this.#announce(error.message);
+      return;
+    }
+    this.#reconnecting ??= this.#askToken().then(() => {
+      this.#reconnecting = null;
+      return this.#connect();
+    });
   }
 
   #announce(message) {
@@ -321,6 +383,8 @@ class App {
   }
 
   #onKey(event) {
+    // An input method uses the key itself, such as Esc to drop what it composes.
+    if (event.isComposing || event.keyCode === 229) return;
     const isCommand = event.ctrlKey || event.metaKey;
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && event.shiftKey) this.#composer.focus();
@@ -341,8 +405,14 @@ class App {
 }
 
 function idInAddress() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  return id === "" ? null : id;
+  const { hash } = location;
+  // The link to the message box works before this script does.
+  if (hash === "" || hash === find("skip").hash) return null;
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
 }
 
 new App().start();

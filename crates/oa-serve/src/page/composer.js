@@ -88,7 +88,7 @@ export class Composer {
 
   /** Puts a text before the current draft. */
   putBack(text) {
-    this.#input.value = [text, this.#input.value].filter((part) => part.trim() !== "").join("\n\n");
+    this.#input.value = draft.joined(text, this.#input.value);
     draft.writeText(this.#id, this.#input.value);
     this.#fit();
     this.#showSend();

@@ -55,8 +55,8 @@ export const waitingCalls = (state) =>
 
 /**
  * Applies an input: `{event, data, id, at}`. The events are those of the server (`agent`, `prompt`, `run`, `answered`,
- * `gap`), and two of this page: `steer`, when a message was sent to the running turn, and `taken`, when unread messages
- * were taken back.
+ * `gap`), and three of this page: `steer`, when a message is sent to the running turn, `unsteer`, when that has failed,
+ * and `taken`, when unread messages were taken back.
  */
 export function reduce(state, input) {
   const next = apply(state, input);
@@ -76,6 +76,10 @@ function apply(state, { event, data, at = null }) {
       return applyRun(state, data);
     case "steer":
       return { ...state, steering: [...state.steering, data.text] };
+    case "unsteer": {
+      const last = state.steering.lastIndexOf(data.text);
+      return { ...state, steering: state.steering.filter((_, place) => place !== last) };
+    }
     case "taken":
       return { ...state, steering: [] };
     case "answered":

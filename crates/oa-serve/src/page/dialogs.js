@@ -40,6 +40,7 @@ export function askToken(message) {
         on: {
           submit: (event) => {
             event.preventDefault();
+            isAnswered = true;
             dialog.close();
             resolve(input.value);
           },
@@ -49,9 +50,16 @@ export function askToken(message) {
       input,
       element("div", { class: "buttons" }, element("button", { type: "submit", class: "primary", text: "Connect" })),
     );
+    let isAnswered = false;
     const dialog = show("Access token", form);
     // There is nothing to go back to.
     dialog.addEventListener("cancel", (event) => event.preventDefault());
+    // A browser lets nobody keep a dialog open that the user wants to close twice.
+    dialog.addEventListener("close", () => {
+      if (isAnswered) return;
+      document.body.append(dialog);
+      dialog.showModal();
+    });
   });
 }
 

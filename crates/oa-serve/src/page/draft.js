@@ -1,5 +1,7 @@
 // The unsent text and images of each conversation. They survive a reload.
 
+import * as storage from "./storage.js";
+
 const TEXT = "oa-draft-";
 const IMAGES = "oa-images-";
 /** Longer texts and larger sets of images do not survive a reload, because browser storage is small. */
@@ -31,6 +33,21 @@ export function writeImages(id, images) {
   store(IMAGES + key(id), text !== null && text.length > LARGEST ? null : text);
 }
 
+/** Puts a text before the draft of a conversation that is not shown. */
+export function putBack(id, text) {
+  writeText(id, joined(text, read(id).text));
+}
+
+export const joined = (...texts) => texts.filter((text) => text.trim() !== "").join("\n\n");
+
+/** Moves a draft into that of another conversation, before what is there. */
+export function move(from, to) {
+  const { text, images } = read(from);
+  putBack(to, text);
+  writeImages(to, [...images, ...read(to).images]);
+  remove(from);
+}
+
 export function remove(id) {
   writeText(id, "");
   writeImages(id, []);
@@ -46,20 +63,9 @@ function imagesIn(text) {
   }
 }
 
-function stored(name) {
-  try {
-    return sessionStorage.getItem(name);
-  } catch {
-    return null;
-  }
-}
+const stored = (name) => storage.read("sessionStorage", name);
 
 function store(name, text) {
-  try {
-    if (text === null) sessionStorage.removeItem(name);
-    else sessionStorage.setItem(name, text);
-  } catch {
-    // There is no room. Remove the stored version, which is out of date.
-    if (text !== null) store(name, null);
-  }
+  // If there is no room, remove the stored version, which is out of date.
+  if (!storage.write("sessionStorage", name, text)) storage.write("sessionStorage", name, null);
 }

@@ -1,12 +1,15 @@
 // The events of one conversation. Reconnects after a lost connection and resumes after the last event.
 
 import { eventsPath, failure, request } from "./api.js";
+import { parse } from "./json.js";
 import { EventParser } from "./sse.js";
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5000;
 /** The connection counts as lost after this time; the server sends comments more often. */
 const SILENCE = 45000;
+/** A page without a run that has been hidden for this time needs no events. Browsers open few connections to a host. */
+const HIDDEN = 30000;
 
 export class Feed {
   #id;
@@ -15,23 +18,30 @@ export class Feed {
   #abort = null;
   #isClosed = false;
   #wake = null;
+  #hiddenSince = performance.now();
   #retry = () => this.#wake?.();
+  #look = () => {
+    if (document.hidden) this.#hiddenSince = performance.now();
+    else this.#wake?.();
+  };
 
   /**
    * Handlers: `event({event, data, id, at})`, `state("connecting" | "open" | "lost")`, `refused(error)` for errors that
-   * a retry cannot fix.
+   * a retry cannot fix, and `isIdle()`, which is true while no run is in progress.
    */
   constructor(id, last, handlers) {
     this.#id = id;
     this.#last = last;
     this.#handlers = handlers;
     addEventListener("online", this.#retry);
+    document.addEventListener("visibilitychange", this.#look);
     this.#run();
   }
 
   close() {
     this.#isClosed = true;
     removeEventListener("online", this.#retry);
+    document.removeEventListener("visibilitychange", this.#look);
     this.#abort?.abort();
     this.#wake?.();
   }
@@ -55,11 +65,19 @@ export class Feed {
           return;
         }
       }
+      if (this.#rests()) {
+        while (this.#rests() && !this.#isClosed) await new Promise((resolve) => { this.#wake = resolve; });
+        continue;
+      }
       if (this.#isClosed) return;
       this.#handlers.state("lost");
       await this.#wait(delay);
       delay = Math.min(delay * 2, LONGEST_DELAY);
     }
+  }
+
+  #rests() {
+    return document.hidden && performance.now() - this.#hiddenSince >= HIDDEN && this.#handlers.isIdle();
   }
 
   #wait(delay) {
@@ -94,8 +112,10 @@ export class Feed {
           if (this.#isClosed) return;
           // Before the handler: an event that it cannot handle must not come again after each reconnect.
           if (id) this.#last = id;
-          this.#handlers.event({ event, data: JSON.parse(data), id, at: performance.now() });
+          this.#handlers.event({ event, data: parse(data), id, at: performance.now() });
         }
+        // The comments of an idle stream come here too.
+        if (this.#rests()) return;
       }
     } finally {
       clearTimeout(timer);

@@ -25,7 +25,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})\s*(.*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*))?$/;
 const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( +|\t|$)/;
-const DELIMITER = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+const DELIMITER = /^:?-+:?$/;
 
 export class Markdown {
   #sink;
@@ -318,8 +318,11 @@ export class Markdown {
       this.#closeLeaf();
       return true;
     }
-    if (!DELIMITER.test(line) || !line.includes("|") || !leaf.lastLine.includes("|")) return false;
-    const alignments = cellsOf(line).map(alignmentOf);
+    if (!line.includes("|") || !leaf.lastLine.includes("|")) return false;
+    const delimiters = cellsOf(line);
+    // By cell: an expression for the whole line would take quadratic time for many blanks.
+    if (!delimiters.every((cell) => DELIMITER.test(cell))) return false;
+    const alignments = delimiters.map(alignmentOf);
     const head = cellsOf(leaf.lastLine);
     if (head.length !== alignments.length || head.length > MAX_CELLS) return false;
     // The last line is the head of the table, and the lines before it stay a paragraph: `a`, `b | c`, `--|--`

@@ -12,7 +12,7 @@ export function picture(url, alt) {
     button.addEventListener("click", () => enlarge(url, alt));
     return button;
   }
-  if (/^https?:\/\//i.test(url)) {
+  if (/^https?:\/\//i.test(url) && URL.canParse(url)) {
     return element("a", { class: "picture-link", href: url, target: "_blank", rel: "noopener noreferrer nofollow", text: `Image at ${new URL(url).host}` });
   }
   return element("span", { class: "hint", text: "This image cannot be shown" });

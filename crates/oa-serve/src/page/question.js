@@ -33,7 +33,7 @@ function parseInput(text) {
   try {
     const input = JSON.parse(text);
     const isObject = typeof input === "object" && input !== null && !Array.isArray(input);
-    return isObject ? { input } : { error: "The input must be a JSON object." };
+    return isObject ? {} : { error: "The input must be a JSON object." };
   } catch (error) {
     return { error: `Not valid JSON: ${error.message}` };
   }
@@ -80,7 +80,8 @@ export function approvalForm(call, actions) {
           const parsed = parseInput(input.value);
           if (parsed.error) return;
           const isChanged = input.value !== text;
-          send(form, error, () => actions.approve(call.callId, isChanged ? parsed.input : undefined));
+          // The text itself, because reading it could round its numbers.
+          send(form, error, () => actions.approve(call.callId, isChanged ? input.value : undefined));
         },
       },
     },

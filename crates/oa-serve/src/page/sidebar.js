@@ -49,8 +49,9 @@ export class Sidebar {
     this.#show();
   }
 
+  /** The title in the list; null or undefined if there is none, or the conversation is not in the list. */
   titleOf(id) {
-    return this.#conversations.find((one) => one.id === id)?.title || UNTITLED;
+    return this.#conversations.find((one) => one.id === id)?.title;
   }
 
   async #loadMore() {
@@ -127,6 +128,8 @@ export class Sidebar {
       if (hadFocus) this.#focusOn(one.id, '[data-action="rename"]');
     };
     input.addEventListener("keydown", (event) => {
+      // An input method uses the key itself.
+      if (event.isComposing || event.keyCode === 229) return;
       if (event.key === "Enter") end(true);
       if (event.key === "Escape") {
         event.stopPropagation();

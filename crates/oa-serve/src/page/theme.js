@@ -1,13 +1,14 @@
 // The light or dark theme: that of the system, or the user's choice.
 
 import { icon, setAttribute } from "./element.js";
+import * as storage from "./storage.js";
 
 const KEY = "oa-theme";
 const CHOICES = ["system", "light", "dark"];
 const ICONS = { system: "system", light: "sun", dark: "moon" };
 
 function stored() {
-  const choice = localStorage.getItem(KEY);
+  const choice = storage.read("localStorage", KEY);
   return CHOICES.includes(choice) ? choice : "system";
 }
 
@@ -21,10 +22,11 @@ function apply(choice, button) {
 
 /** Makes the button cycle through the choices. */
 export function attach(button) {
-  apply(stored(), button);
+  let choice = stored();
+  apply(choice, button);
   button.addEventListener("click", () => {
-    const next = CHOICES[(CHOICES.indexOf(stored()) + 1) % CHOICES.length];
-    localStorage.setItem(KEY, next);
-    apply(next, button);
+    choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length];
+    storage.write("localStorage", KEY, choice);
+    apply(choice, button);
   });
 }

@@ -136,6 +136,20 @@ export class Transcript {
   }
 
   #show(entry, isLive) {
+    try {
+      this.#draw(entry, isLive);
+    } catch (error) {
+      // One entry that cannot be shown must not hide the others.
+      console.error(error);
+      const notice = new Notice({ level: "error", text: "This entry cannot be shown." });
+      const before = this.#views.get(entry.id)?.element;
+      if (before) before.replaceWith(notice.element);
+      else this.element.append(notice.element);
+      this.#views.set(entry.id, notice);
+    }
+  }
+
+  #draw(entry, isLive) {
     let view = this.#views.get(entry.id);
     if (!view) {
       view = this.#make(entry);

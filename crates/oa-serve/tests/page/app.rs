@@ -155,9 +155,12 @@ fn agent(gate: &Gate) -> oa_client::Result<AgentOptions> {
             Ok(json!({ "drawn": args["what"] }))
         },
     );
-    let delete = tool("delete_file", "Deletes a file")
-        .param("path", "string")
-        .build(|args| async move { Ok(json!({ "deleted": args["path"] })) });
+    let delete =
+        tool("delete_file", "Deletes a file").param("path", "string").build(|args| async move {
+            // The other arguments are those of tests with unusual ones.
+            let user = args["user"].is_u64().then(|| args.clone());
+            Ok(user.unwrap_or_else(|| json!({ "deleted": args["path"] })))
+        });
     let pick =
         tool("pick_color", "Lets the user pick a color").param("palette", "string").external();
     let waits = gate.clone();
@@ -233,13 +236,20 @@ fn reply(asked: &Request) -> Reply {
         ("[delete]" | "[pick]", true) => Reply::text(format!("The result is {result}")),
         ("[gate]", _) => Reply::new().say("The first half ").say(GATE).say("and the second half."),
         ("[progress]", _) => reading(),
-        ("[many]", _) => many(),
+        ("[many]", _) => many(Reply::new().say("Begin ").say(GATE)).say("End"),
+        ("[flood]", _) => many(Reply::new()).say(GATE).say("End"),
         ("[big]", _) => Reply::new().say(ANSWER.repeat(100_000 / ANSWER.len() + 1)),
         ("[long]", _) => Reply::new().say("word ".repeat(20_000)),
         ("[evil]", _) => Reply::text(
             "<img src=x onerror=\"document.title='hacked'\"> <script>document.title='hacked'</script> \
              [a](javascript:document.title='hacked') ![b](https://example.com/c.png)",
         ),
+        // An id of 64 bits, which JavaScript's numbers cannot hold.
+        ("[ban]", false) => Reply::new().call(
+            "delete_file",
+            json!({ "path": "notes.txt", "user": 1_234_567_890_123_456_789_u64, "why": "spam" }),
+        ),
+        ("[ban]", true) => Reply::text(format!("The result is {result}")),
         // As servers do that count the calls of each answer.
         ("[same]", false) => Reply::new().call_with_id(
             "functions.delete_file:0",
@@ -282,13 +292,10 @@ fn reading() -> Reply {
 }
 
 /// More events than the server keeps: text and thinking take turns, so that none is joined with another.
-fn many() -> Reply {
-    let first = Reply::new().say("Begin ").say(GATE);
-    (0..600)
-        .fold(first, |reply, number| {
-            reply.think(format!("thought {number} ")).say(format!("word{number} "))
-        })
-        .say("End")
+fn many(first: Reply) -> Reply {
+    (0..600).fold(first, |reply, number| {
+        reply.think(format!("thought {number} ")).say(format!("word{number} "))
+    })
 }
 
 fn words(message: &Value) -> String {

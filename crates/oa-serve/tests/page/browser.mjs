@@ -5,11 +5,13 @@ import * as answers from "./answers.mjs";
 import * as calls from "./calls.mjs";
 import * as connection from "./connection.mjs";
 import * as drafts from "./drafts.mjs";
+import * as edges from "./edges.mjs";
 import * as hostile from "./hostile.mjs";
+import * as late from "./late.mjs";
 import * as lists from "./lists.mjs";
 
 const only = process.env.PAGE_ONLY ?? "";
-const scenarios = [answers, calls, connection, drafts, hostile, lists].flatMap((module) => module.scenarios);
+const scenarios = [answers, calls, connection, drafts, edges, hostile, late, lists].flatMap((module) => module.scenarios);
 
 const browser = await launch();
 let failures = 0;

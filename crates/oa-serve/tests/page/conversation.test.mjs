@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { STATES, hasEnded, isWaiting } from "../../src/page/call.js";
 import { callsWithoutResult, contextUsed, empty, load, reduce, waitingCalls } from "../../src/page/conversation.js";
+import { duration } from "../../src/page/figure.js";
+import { parse } from "../../src/page/json.js";
 import { append, EMPTY, of, read } from "../../src/page/text.js";
 import { EVERYTHING } from "./stream.mjs";
 
@@ -275,4 +277,30 @@ test("a call of another answer with the same id is another call", () => {
     assert.deepEqual(calls.map((call) => [call.input.n, call.result, call.state]), [[1, 1, "done"], [2, 2, "done"]]);
     checkThread(state.thread, true);
   }
+});
+
+test("a steered message is removed once", () => {
+  const steer = (state, event, text) => reduce(state, { event, data: { text } });
+  let state = ["a", "b", "a"].reduce((to, text) => steer(to, "steer", text), empty("c"));
+  state = steer(state, "unsteer", "a");
+  assert.deepEqual(state.steering, ["a", "b"]);
+  assert.deepEqual(steer(state, "unsteer", "c").steering, ["a", "b"]);
+});
+
+// Node before version 21 has no `rawJSON`; the browser test has the same.
+test("numbers of calls keep all digits", { skip: !JSON.rawJSON }, () => {
+  const call = '{"type":"tool","data":{"duration_us":5,"total":18446744073709551615,"input":{"id":[1234567890123456789],"half":0.5},"result":-9223372036854775808}}';
+  const { data } = parse(call);
+  assert.equal(JSON.stringify(data.input), '{"id":[1234567890123456789],"half":0.5}');
+  assert.equal(JSON.stringify(data.result), "-9223372036854775808");
+  assert.ok(data.total > 1e19, "the protocol's own numbers are numbers");
+  const list = parse('{"messages":[{"content":[{"input":{"id":1234567890123456789}}]}],"agents":[{"parts":[{"result":12345678901234567}]}]}');
+  assert.equal(JSON.stringify(list.messages[0].content[0].input), '{"id":1234567890123456789}');
+  assert.equal(JSON.stringify(list.agents[0].parts[0].result), "12345678901234567");
+  assert.deepEqual(parse('{"input":1,"a":[null,"1234567890123456789"]}'), { input: 1, a: [null, "1234567890123456789"] });
+});
+
+test("times are rounded once", () => {
+  const times = [[999.4, "999 ms"], [9949, "9.9 s"], [9960, "10 s"], [59600, "1 min 0 s"], [119700, "2 min 0 s"], [3599700, "1 h 0 min"]];
+  for (const [time, text] of times) assert.equal(duration(time), text);
 });

@@ -97,6 +97,8 @@ async function takenBack(window) {
   await window.send("[tools] please");
   await window.state(window.card("search"), "running");
   await window.send("Be brief.");
+  // Until it is sent, another message is not.
+  await page.waitForFunction(() => document.getElementById("prompt").value === "");
   await window.send("Be kind.");
   await window.text("Will be read at the next step: Be brief. · Be kind.").waitFor();
   assert.equal(await button.count(), 0, "it may be read any moment");

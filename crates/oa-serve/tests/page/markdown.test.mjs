@@ -178,6 +178,20 @@ test("any text is parsed, and quickly", () => {
   }
 });
 
+/** A server or a small model may write them without end. */
+test("lines of blanks take no time", () => {
+  const blanks = " ".repeat(400000);
+  for (const text of [`a\n${blanks}}`, `a|b\n${blanks}|-}`, `a|b\n-${blanks}|}`, `a | b\n-${blanks}|${blanks}- |\n1 | 2`]) {
+    const tree = new Tree();
+    const start = performance.now();
+    const markdown = new Markdown(tree, tree.root);
+    markdown.write(text);
+    markdown.end();
+    // Linear time is milliseconds, and quadratic time a minute.
+    assert.ok(performance.now() - start < 10000);
+  }
+});
+
 test("colors change no text", () => {
   const lines = ["fn main() { /* a", "b */ let x = 'a' + \"s\\\"\"; // c", "#!/bin/sh # x", "x = 0x1F 'it''s'", "😀 \u0000", "select * from t -- c"];
   for (const language of ["rust", "python", "sql", "html", "json", "", "nope"]) {
