@@ -41,8 +41,6 @@ pub struct ServeLimits {
     pub shutdown: Duration,
     /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. The page of the
     /// server takes a stream that is silent for 45 seconds for a lost connection.
-    ///
-    /// The page reconnects after 45 seconds without any.
     pub keep_alive: Duration,
 }
 
