@@ -75,9 +75,13 @@ impl Driver {
         images: Vec<ImageBlock>,
         outcome: Outcome,
     ) -> Result<()> {
-        let was_busy = self.turn.is_busy();
+        let (was_busy, pending) = (self.turn.is_busy(), self.turn.pending_action());
         let added = self.turn.add_result_with_images(id, content, images, outcome);
         added.map_err(error::turn)?;
+        if matches!(pending, Some(Action::Decide { .. })) && self.turn.pending_action() != pending {
+            // The call needs no decision any more, and a late one must not reach the next call.
+            self.work.hooks = None;
+        }
         if !was_busy && self.turn.is_busy() {
             self.begin_run();
         }

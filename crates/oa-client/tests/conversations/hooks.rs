@@ -1,5 +1,6 @@
 //! Hooks in a conversation: when they run, and what happens when one blocks or fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_client::{AgentOptions, Client, ErrorKind};
@@ -7,6 +8,7 @@ use oa_hooks::{HookDecision, HookError, Hooks, PostToolUseEvent, PreToolUseEvent
 use oa_testkit::Reply;
 use oa_types::{ContentBlock, FinishReason, ImageBlock, Message};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use suite::talk::{
     Log, adder, auto, client, echo, failing, manual, read, read_on, slow, strict, talk, told,
@@ -424,4 +426,61 @@ async fn edited_results_are_reviewed() {
     client.continue_turn().await.unwrap();
     read(&mut client).await;
     assert!(told(client.history())[2].contains("****"), "{:?}", told(client.history()));
+}
+
+/// Blocks call 3, and notes each call; call 1 waits for the permit.
+fn waiting(log: &Log, permit: &Arc<Semaphore>) -> Hooks {
+    let (noted, permit) = (log.clone(), Arc::clone(permit));
+    Hooks::new().add_pre_tool_use(move |event: PreToolUseEvent| {
+        noted.note(event.tool_use_id.clone());
+        let permit = Arc::clone(&permit);
+        async move {
+            if event.tool_use_id == "1" {
+                drop(permit.acquire().await);
+            }
+            (event.tool_use_id == "3").then(|| HookDecision::block("no"))
+        }
+    })
+}
+
+/// Receives until nothing but the hook is left to wait for.
+async fn wait_for_hook(client: &mut Client) {
+    let waits = tokio::time::timeout(Duration::from_millis(1), client.receive()).await;
+    assert!(waits.is_err(), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_behind_an_answered_one_are_decided() {
+    let (log, permit) = (Log::default(), Arc::new(Semaphore::new(0)));
+    let two = Reply::new().call_with_id("1", "echo", json!({}));
+    let server = strict([two.call_with_id("2", "echo", json!({}))]);
+    let mut client = client(manual(&server).tool(echo()).hooks(waiting(&log, &permit)));
+    client.send("Go.").await.unwrap();
+    wait_for_hook(&mut client).await;
+    client.add_tool_result("1", json!("a")).unwrap();
+    // The hook has no permit, and nothing waits for it any more.
+    assert_eq!(read_on(&mut client).await.0, ["[1 echo {}]", "[2 echo {}]"]);
+    assert_eq!(log.lines(), ["1", "2"]);
+    assert!(client.finish_reason().is_some() && client.pending_calls().len() == 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_decisions_reach_no_later_call() {
+    let (log, permit) = (Log::default(), Arc::new(Semaphore::new(0)));
+    let server = strict([
+        Reply::new().call_with_id("1", "echo", json!({})),
+        Reply::new().call_with_id("3", "echo", json!({})),
+    ]);
+    let mut client = client(manual(&server).tool(echo()).hooks(waiting(&log, &permit)));
+    client.send("Go.").await.unwrap();
+    wait_for_hook(&mut client).await;
+    client.add_tool_result("1", json!("a")).unwrap();
+    assert!(client.receive().await.unwrap().is_some(), "the call");
+    assert!(client.next_event().await.unwrap().is_some(), "the end");
+    client.continue_turn().await.unwrap();
+    permit.add_permits(1);
+    read_on(&mut client).await;
+    assert_eq!(log.lines(), ["1", "3"]);
+    let last = told(client.history()).pop().unwrap();
+    assert!(last.contains("no"), "{last}");
 }
