@@ -43,6 +43,9 @@ impl Attempt {
     /// Returns the text of the answers that ended before a failure, and the joiner for the next one.
     fn text(&self) -> (String, TurnText) {
         let (mut text, mut turn) = (String::new(), TurnText::default());
+        if self.client.options().final_text_only() {
+            return (text, turn);
+        }
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
         for answer in self.client.history().iter().filter(is_answer).map(Message::text) {
             turn.begin_answer();

@@ -308,7 +308,8 @@ impl<'a> RunningBatch<'a> {
     fn give_up(&mut self) {
         self.prompts = None;
         for index in self.scheduler.give_up() {
-            if let Some((_, result)) = self.waiting.remove(&index) {
+            if let Some((attempt, result)) = self.waiting.remove(&index) {
+                self.progress.tokens = self.progress.tokens.saturating_add(attempt.tokens());
                 self.settle(index, result);
             }
         }

@@ -1,10 +1,10 @@
 //! Batches whose process is killed. No harness, because the program starts itself as the batch.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::{env, thread, time};
 
 use oa_batch::{BatchLog, BatchOptions, run_batch};
 use oa_client::AgentOptions;
@@ -12,7 +12,7 @@ use oa_testkit::{MemoryServer, Reply, Request, Script};
 
 const RUN: &str = "--run-until-killed";
 const PROMPTS: usize = 3_000;
-const ROUNDS: u64 = 12;
+const ROUNDS: usize = 12;
 const CONCURRENCY: usize = 6;
 const WINDOW: usize = 20;
 
@@ -36,18 +36,16 @@ fn main() {
             .spawn()
             .expect("this program can be started");
         let output = BufReader::new(child.stdout.take().expect("it is a pipe"));
-        let killer = thread::spawn(move || {
-            if round < ROUNDS {
-                thread::sleep(time::Duration::from_millis(20 + round * 7));
-                child.kill().expect("it can be killed");
-            }
-            child.wait().expect("it is gone").success()
-        });
+        // It is killed after this many lines. It cannot have ended by then: a pipe does not hold all that it tells.
+        let last = if round < ROUNDS { 2 + 17 * round } else { usize::MAX };
         let mut news = BTreeSet::new();
         let mut again = 0;
-        for line in output.lines() {
+        for (count, line) in output.lines().enumerate() {
             // The last one may be cut off.
             let Ok(line) = line else { break };
+            if count == last {
+                child.kill().expect("it can be killed");
+            }
             let Some((what, number)) = line.split_once(' ') else { continue };
             let Some(number) = number.strip_suffix('.') else { continue };
             let number: usize = number.parse().expect("it is a number");
@@ -61,7 +59,7 @@ fn main() {
         }
         // What the crash before this run has cost.
         assert!(again <= CONCURRENCY + WINDOW, "{again} prompts were asked again");
-        let has_ended = killer.join().expect("it does not panic");
+        let has_ended = child.wait().expect("it is gone").success();
         killed += usize::from(!has_ended);
         if round == ROUNDS {
             assert!(has_ended);

@@ -1,6 +1,6 @@
 //! Calls as JSON objects with a name and arguments.
 
-use oa_json::{LenientReader, read_lenient};
+use oa_json::{ErrorKind, LenientReader, read_lenient};
 use serde_json::{Map, Value};
 
 use crate::bare::limits;
@@ -32,12 +32,21 @@ pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
 /// Reads JSON, or text that deviates from it without ambiguity.
 fn json(text: &str) -> Result<Value, String> {
     // Unlike `from_str`, `parse` is compiled once, in `serde_json`, which keeps programs smaller.
-    let strict = match text.parse() {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    read_lenient(text, limits())
-        .map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
+    match text.parse() {
+        Ok(value) => unambiguous(value, text),
+        Err(strict) => read_lenient(text, limits())
+            .map_err(|error| format!("the call is not valid JSON: {error} ({strict})")),
+    }
+}
+
+/// Refuses a value with a repeated name, of which `serde_json` takes the last.
+fn unambiguous(value: Value, text: &str) -> Result<Value, String> {
+    match read_lenient(text, limits()) {
+        Err(error) if error.kind() == ErrorKind::Duplicate => {
+            Err(format!("the call is ambiguous: {error}"))
+        }
+        _ => Ok(value),
+    }
 }
 
 fn call(value: Value) -> ParsedCall {
@@ -87,7 +96,7 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
         Value::Null => Ok(Map::new()),
         // Servers write arguments as a string of JSON, and models have seen that.
         Value::String(text) => match text.parse() {
-            Ok(Value::Object(object)) => Ok(object),
+            Ok(value @ Value::Object(_)) => as_arguments(unambiguous(value, &text)?),
             _ => Err(format!("the arguments are text, not a JSON object: {}", quote(&text))),
         },
         _ => Err("the arguments are not a JSON object".to_owned()),

@@ -87,6 +87,9 @@ impl RouterBuilder {
 
     /// Sets the longest time that a request may wait for a server; after it, the request fails with an error of
     /// kind `Unavailable`. 300 seconds by default, enough for most models to load.
+    ///
+    /// The error is retryable, and each of the agent's retries waits as long again, at the end of the queue. To limit
+    /// the whole wait, set the agent's `total_timeout`.
     pub fn longest_wait(mut self, wait: impl Into<Timeout>) -> Self {
         self.longest_wait = Some(wait.into());
         self

@@ -28,7 +28,7 @@ pub(crate) enum Unused {
 
 /// Returns the most relevant error with a message about all of them. An error response ranks above a broken
 /// answer, and that above a failed connection. The error is retryable if any of them is, or if a server was not
-/// used; `earliest` is the time until a server can be used again.
+/// used; `earliest` is the time until a server that may answer the request can be used again.
 pub(crate) fn summarize(
     failures: Vec<Failure>,
     unused: &[(usize, Unused)],

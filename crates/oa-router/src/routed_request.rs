@@ -98,6 +98,10 @@ impl RoutedRequest {
 
     fn give_up(self, rejection: Rejection) -> Error {
         let Self { shared, tried, failures, .. } = self;
+        // A server without the model fails the request each time: it is no reason to retry before the others
+        // are back.
+        let hopeless = failures.iter().filter(|failure| !failure.error.is_retryable());
+        let hopeless = hopeless.map(|failure| failure.server).collect();
         let (untried, earliest) = shared.dispatcher.with(|scheduler, now| {
             let servers = scheduler.servers().iter().enumerate();
             let untried = servers.filter(|(server, _)| !tried.contains(*server));
@@ -109,7 +113,7 @@ impl RoutedRequest {
                     Health::Healthy | Health::Trial => (server, Unused::Busy),
                 })
                 .collect();
-            (untried, scheduler.earliest(now))
+            (untried, scheduler.earliest(hopeless, now))
         });
         summarize(failures, &untried, rejection, &shared.names, earliest)
     }

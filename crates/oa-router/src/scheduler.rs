@@ -204,13 +204,15 @@ impl Scheduler {
         self.serve(now);
     }
 
-    /// Returns the time until a server may be used: zero unless all circuits are open.
-    pub(crate) fn earliest(&self, now: Instant) -> Duration {
+    /// Returns the time until a server other than `hopeless` may be used: zero unless all their circuits are open.
+    pub(crate) fn earliest(&self, hopeless: ServerSet, now: Instant) -> Duration {
         let left = |slots: &ServerSlots| match slots.breaker.health(now) {
             Health::Open { left } => left,
             _ => Duration::ZERO,
         };
-        self.servers.iter().map(left).min().unwrap_or_default()
+        let servers = self.servers.iter().enumerate();
+        let servers = servers.filter(|(server, _)| !hopeless.contains(*server));
+        servers.map(|(_, slots)| left(slots)).min().unwrap_or_default()
     }
 
     pub(crate) fn servers(&self) -> &[ServerSlots] {

@@ -21,21 +21,27 @@ impl Peer {
         if !is_https && *scheme != Scheme::HTTP {
             return Err(format!("the request URI must be http or https, not {scheme}"));
         }
-        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let host = uri.host().unwrap_or_default();
         if host.is_empty() {
             return Err("the request URI has no host".to_owned());
         }
         let peer = Self {
             is_https,
-            host: host.into(),
+            host: host.to_ascii_lowercase().into(),
             port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
         };
         // Last, so that the message can name the host: the URI itself must not be shown, it may hold a
         // password.
-        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') {
             return Err(format!(
                 "the request URI contains a user name or password (use a header instead): {peer}"
             ));
+        }
+        // `http` reads `host:99999` as a URI without a port. With the default, the request and its key would go
+        // to another server.
+        if uri.port_u16().is_none() && !matches!(authority.strip_prefix(host), Some("" | ":")) {
+            return Err(format!("the request URI has an invalid port: {authority}"));
         }
         Ok(peer)
     }

@@ -252,7 +252,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long an idle connection is kept. The default is 60 seconds.
+    /// Sets how long an idle connection may be reused. The default is 60 seconds.
+    ///
+    /// There is no timer: a later request closes the connections that are too old.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self

@@ -14,6 +14,9 @@ pub(crate) const HEADER: &str = "{\"batch_log\":1}\n";
 /// The longest line, in bytes.
 pub(crate) const MOST: usize = 256 << 20;
 
+/// The deepest nesting of a line. `serde_json` reads no deeper.
+const DEEPEST: usize = 127;
+
 /// One outcome: `{"index": 7, "prompt": "<fingerprint>", "reply": {..}}`, or `"error"` in place of `"reply"`.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Line<'a> {
@@ -43,6 +46,9 @@ impl<'a> Line<'a> {
         line.push(b'\n');
         if line.len() > MOST {
             return Err(unfit(format!("its line is longer than {MOST} bytes")));
+        }
+        if depth(&line) > DEEPEST {
+            return Err(unfit(format!("its line is nested deeper than {DEEPEST} levels")));
         }
         Ok(line)
     }
@@ -93,6 +99,26 @@ impl<'a> LineHead<'a> {
     pub(crate) fn is_reply(&self) -> bool {
         self.reply.is_some()
     }
+}
+
+/// Returns the depth to which valid JSON is nested.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            // An escape: its second byte may be a quote.
+            b'\\' => _ = bytes.next(),
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
 }
 
 pub(crate) fn corrupt(why: impl Into<String>) -> LogError {

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use oa_batch::{BatchLog, BatchOptions, run_batch};
-use oa_client::{ErrorKind, Reply as Answer, Result};
+use oa_client::{AgentOptions, ErrorKind, Reply as Answer, Result};
 use oa_testkit::Reply;
+use oa_tools::tool;
 use proptest::prelude::*;
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::model::{Asked, agent, all, echo, prompts, server};
@@ -205,6 +207,30 @@ async fn a_prompt_that_failed_may_be_changed() {
         assert_eq!(outcomes[0].1.is_ok(), is_ok, "{prompt}");
     }
     assert_eq!((asked.times("bad"), asked.times("good")), (1, 1));
+}
+
+/// What cannot be read back would fail its prompt in every later run.
+#[tokio::test]
+async fn replies_nested_too_deeply_are_refused() {
+    for (depth, is_logged) in [(100, true), (125, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("batch.jsonl");
+        let nested = (0..depth).fold(json!("[\"{"), |inner, _| json!([inner]));
+        let asked = Asked::default();
+        for run in 0..2 {
+            let reply = Reply::new().call("save", json!({"value": nested}));
+            let server = server(&asked, move |_, _| Some(reply.clone()));
+            let save = tool("save", "Saves").build(|_| async { Ok(json!("saved")) });
+            let agent = AgentOptions::builder().model("any").transport(server).tool(save);
+            let options = BatchOptions::new(agent.build().unwrap()).log(open(&path).await);
+            let outcomes = all(run_batch(["Go."], options).unwrap()).await;
+            match &outcomes[0].1 {
+                Ok(reply) => assert!(is_logged && reply.message.is_some(), "run {run}"),
+                Err(error) => assert!(!is_logged && error.kind() == ErrorKind::Limit, "{error}"),
+            }
+        }
+        assert_eq!(asked.total(), if is_logged { 1 } else { 2 });
+    }
 }
 
 #[tokio::test]

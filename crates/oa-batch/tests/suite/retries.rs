@@ -130,6 +130,22 @@ async fn a_retry_continues_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_keeps_to_final_text_only() {
+    let model = MemoryServer::new([
+        Reply::new().say("First I pay. ").call("pay", json!({})),
+        Reply::error(503, "down"),
+        Reply::text("Done."),
+    ]);
+    let pay = tool("pay", "Pays").build(|_| async { Ok(json!("paid")) });
+    let options = AgentOptions::builder().model("any").transport(model.clone()).tool(pay);
+    let options = options.auto_execute_tools(true).final_text_only(true).retry(RetryConfig::none());
+    let options = BatchOptions::new(options.build().unwrap());
+    let outcomes = all(run_batch(["Pay."], options).unwrap()).await;
+    assert_eq!(outcomes[0].1.as_ref().unwrap().text, "Done.");
+    model.verify();
+}
+
+#[tokio::test(start_paused = true)]
 async fn retry_omits_text_that_a_hook_refused() {
     let model = MemoryServer::new([
         Reply::new().say("First I look. ").call("look", json!({})),

@@ -18,20 +18,33 @@ const LARGEST: f64 = 9_007_199_254_740_992.0;
 /// The parts keep the keywords that grammars support: types, members in their order, values, references. Servers ignore
 /// or reject the rest, and arguments are checked against the tool's own schema before the tool runs.
 #[derive(Debug, Default)]
-pub(super) struct Definitions(Map<String, Value>);
+pub(super) struct Definitions {
+    all: Map<String, Value>,
+    /// The last number that was appended to a name.
+    numbers: HashMap<String, usize>,
+}
 
 /// One part: the schema that its references point into, and the names that their targets got.
 struct Part<'a> {
     root: &'a Value,
     owner: &'a str,
-    names: HashMap<&'a str, String>,
+    names: HashMap<(&'a str, Others), String>,
+}
+
+/// Members of an object that its schema does not name.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Others {
+    /// They are forbidden unless the schema says otherwise: models invent members.
+    Forbidden,
+    /// Another schema may require them of the same object, as beside it in `allOf`.
+    Allowed,
 }
 
 impl Definitions {
     /// Returns a schema as a part of the whole; `owner` names it if it refers to itself.
     pub(super) fn adopt(&mut self, schema: &Value, owner: &str) -> Value {
         let mut part = Part { root: schema, owner, names: HashMap::new() };
-        self.rewritten(schema, &mut part, DEPTH)
+        self.rewritten(schema, &mut part, Others::Forbidden, DEPTH)
     }
 
     /// Returns the schema of an object, of any if the schema does not say which.
@@ -48,30 +61,38 @@ impl Definitions {
 
     /// Adds the definitions to the whole.
     pub(super) fn add_to(self, schema: &mut Value) {
-        if let (false, Some(keywords)) = (self.0.is_empty(), schema.as_object_mut()) {
-            keywords.insert("$defs".to_owned(), self.0.into());
+        if let (false, Some(keywords)) = (self.all.is_empty(), schema.as_object_mut()) {
+            keywords.insert("$defs".to_owned(), self.all.into());
         }
     }
 
-    fn rewritten<'a>(&mut self, schema: &'a Value, part: &mut Part<'a>, depth: usize) -> Value {
+    fn rewritten<'a>(
+        &mut self,
+        schema: &'a Value,
+        part: &mut Part<'a>,
+        others: Others,
+        depth: usize,
+    ) -> Value {
         let any = || json!({});
         // Boolean schemas, and anything too deep, become a schema that allows all.
         let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
             return any();
         };
         if let Some(pointer) = keywords.get("$ref") {
-            let name = pointer.as_str().and_then(|pointer| self.lifted(pointer, part, depth));
+            let pointer = pointer.as_str();
+            let name = pointer.and_then(|pointer| self.lifted(pointer, part, others, depth));
             return name.map_or_else(any, |name| json!({ "$ref": format!("#/$defs/{name}") }));
         }
+        let others = if is_combined(keywords) { Others::Allowed } else { others };
         let mut kept = Map::new();
         for (keyword, value) in keywords {
             let value = match &**keyword {
                 "const" | "enum" | "type" => value.clone(),
                 "properties" => {
                     let Some(members) = value.as_object() else { continue };
-                    let members = members.iter();
-                    let members = members
-                        .map(|(name, member)| (name.clone(), self.rewritten(member, part, depth)));
+                    let members = members.iter().map(|(name, member)| {
+                        (name.clone(), self.rewritten(member, part, Others::Forbidden, depth))
+                    });
                     Value::Object(members.collect())
                 }
                 "required" => {
@@ -81,12 +102,15 @@ impl Definitions {
                     value.as_array().into_iter().flatten().filter(is_member).cloned().collect()
                 }
                 "additionalProperties" | "items" if value.is_object() => {
-                    self.rewritten(value, part, depth)
+                    self.rewritten(value, part, Others::Forbidden, depth)
                 }
                 "additionalProperties" if value.is_boolean() => value.clone(),
                 "allOf" | "anyOf" | "items" | "oneOf" | "prefixItems" => {
                     let Some(schemas) = value.as_array() else { continue };
-                    schemas.iter().map(|schema| self.rewritten(schema, part, depth)).collect()
+                    let is_of_items = matches!(&**keyword, "items" | "prefixItems");
+                    let others = if is_of_items { Others::Forbidden } else { others };
+                    let schemas = schemas.iter();
+                    schemas.map(|schema| self.rewritten(schema, part, others, depth)).collect()
                 }
                 "maxItems" | "maxLength" | "minItems" | "minLength"
                     if value.as_u64().is_some_and(|length| length <= LONGEST) =>
@@ -114,7 +138,9 @@ impl Definitions {
         }
         if kept.contains_key("properties") {
             kept.entry("type").or_insert_with(|| "object".into());
-            kept.entry("additionalProperties").or_insert(Value::Bool(false));
+            if others == Others::Forbidden {
+                kept.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
         }
         kept.into()
     }
@@ -124,9 +150,10 @@ impl Definitions {
         &mut self,
         pointer: &'a str,
         part: &mut Part<'a>,
+        others: Others,
         depth: usize,
     ) -> Option<String> {
-        if let Some(name) = part.names.get(pointer) {
+        if let Some(name) = part.names.get(&(pointer, others)) {
             return Some(name.clone());
         }
         // `#/$defs/Item` becomes `#/$defs/Item`, or `Item_2` if another tool has a different `Item`.
@@ -135,26 +162,39 @@ impl Definitions {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let base: String = last.unwrap_or(part.owner).chars().map(plain).collect();
         let mut name = base.clone();
-        let mut count = 1;
-        while self.0.contains_key(&name) {
-            count += 1;
-            name = format!("{base}_{count}");
+        // From the last number on: a server may have tools with thousands of different schemas of one name.
+        while self.all.contains_key(&name) {
+            let number = self.numbers.entry(base.clone()).or_insert(1);
+            *number += 1;
+            name = format!("{base}_{number}");
         }
-        part.names.insert(pointer, name.clone());
+        part.names.insert((pointer, others), name.clone());
         // Its name is taken while it is read: it may refer to itself.
-        self.0.insert(name.clone(), Value::Null);
-        let schema = self.rewritten(target, part, depth);
+        self.all.insert(name.clone(), Value::Null);
+        let schema = self.rewritten(target, part, others, depth);
         // Equal schemas share one definition. Nothing refers to the copy: a schema that refers to itself has
         // its own name in it, and so is never equal.
-        let known = self.0.get(&base).filter(|known| name != base && **known == schema);
+        let known = self.all.get(&base).filter(|known| name != base && **known == schema);
         if known.is_some() {
-            self.0.remove(&name);
-            part.names.insert(pointer, base.clone());
+            self.all.remove(&name);
+            part.names.insert((pointer, others), base.clone());
             return Some(base);
         }
-        self.0.insert(name.clone(), schema);
+        self.all.insert(name.clone(), schema);
         Some(name)
     }
+}
+
+/// True for a schema that demands several things of the same object.
+fn is_combined(keywords: &Map<String, Value>) -> bool {
+    let demands = ["allOf", "anyOf", "oneOf", "properties"].iter().map(|keyword| {
+        match (*keyword, keywords.get(*keyword)) {
+            (_, None) => 0,
+            ("allOf", Some(schemas)) => schemas.as_array().map_or(0, Vec::len),
+            (_, Some(_)) => 1,
+        }
+    });
+    demands.sum::<usize>() > 1
 }
 
 /// True for a pattern that all grammars read alike: of the whole text, without escapes and groups of special kinds.

@@ -184,6 +184,83 @@ fn conflicting_definitions_are_renamed() {
     }
 }
 
+/// Closed, the parts of an object would forbid what the others require.
+#[test]
+fn parts_of_an_object_are_not_closed() {
+    let part = |name: &str| json!({"properties": {name: {"type": "null"}}, "required": [name]});
+    let all = json!({"type": "object", "allOf": [part("a"), {"$ref": "#/$defs/B"}], "$defs": {"B": part("b")}});
+    let beside = json!({
+        "type": "object",
+        "properties": {"kind": {"properties": {"inner": {}}}},
+        "oneOf": [part("a"), {"anyOf": [part("b")]}],
+    });
+    let nested =
+        json!({"type": "object", "allOf": [{"allOf": [part("a")]}, {"items": [part("b")]}]});
+    let union = json!({"anyOf": [part("a"), {"allOf": [part("b")]}]});
+    let tools = [("all", all), ("beside", beside), ("nested", nested), ("union", union)];
+    let parameters = parameters(&tools, Some(ToolChoice::Required));
+    let schema = schema_of(Constrained::new(), &parameters);
+    let closed = |path: &str| schema.pointer(path).map(|part| part.get("additionalProperties"));
+    for (path, is_closed) in [
+        ("/anyOf/0/properties/arguments/allOf/0", false),
+        ("/$defs/B", false),
+        ("/anyOf/1/properties/arguments", false),
+        ("/anyOf/1/properties/arguments/properties/kind", true),
+        ("/anyOf/1/properties/arguments/anyOf/0", false),
+        ("/anyOf/1/properties/arguments/anyOf/1/anyOf/0", false),
+        ("/anyOf/2/properties/arguments/allOf/0/allOf/0", false),
+        ("/anyOf/2/properties/arguments/allOf/1/items/0", true),
+        ("/anyOf/3/properties/arguments/anyOf/0", true),
+        ("/anyOf/3/properties/arguments/anyOf/1/allOf/0", true),
+    ] {
+        assert_eq!(closed(path), Some(is_closed.then_some(&json!(false))), "{path} of {schema:#}");
+    }
+}
+
+/// The same definition is open where it is a part, and closed where it is the whole.
+#[test]
+fn a_definition_may_be_open_and_closed() {
+    let item = json!({"properties": {"a": {}, "next": {"$ref": "#/$defs/Item"}}});
+    let tool = json!({
+        "type": "object",
+        "properties": {
+            "part": {"allOf": [{"$ref": "#/$defs/Item"}, {"properties": {"b": {}}}]},
+            "whole": {"allOf": [{"$ref": "#/$defs/Item"}]},
+        },
+        "$defs": {"Item": item},
+    });
+    let parameters = parameters(&[("tool", tool)], Some(ToolChoice::Required));
+    let schema = schema_of(Constrained::new(), &parameters);
+    let target = |path: &str| {
+        let pointer = schema.pointer(path).and_then(Value::as_str).expect("a reference");
+        schema.pointer(&pointer[1..]).expect("a definition")
+    };
+    let members = "/properties/arguments/properties";
+    let part = target(&format!("{members}/part/allOf/0/$ref"));
+    let whole = target(&format!("{members}/whole/allOf/0/$ref"));
+    assert_eq!(
+        (part.get("additionalProperties"), &whole["additionalProperties"]),
+        (None, &json!(false))
+    );
+    assert_eq!(part["properties"], whole["properties"], "what is inside is closed in both");
+}
+
+/// In linear time: they come from a server.
+#[test]
+fn many_definitions_of_one_name_are_numbered() {
+    const MANY: usize = 20_000;
+    let members = (0..MANY)
+        .map(|number| (format!("p{number}"), json!({"$ref": format!("#/$defs/{number}/x")})));
+    let members: serde_json::Map<_, _> = members.collect();
+    let defs = (0..MANY).map(|number| (number.to_string(), json!({"x": {"const": number}})));
+    let defs: serde_json::Map<_, _> = defs.collect();
+    let tool = json!({"type": "object", "properties": members, "$defs": defs});
+    let parameters = parameters(&[("tool", tool)], Some(ToolChoice::Required));
+    let schema = schema_of(Constrained::new(), &parameters);
+    assert_eq!(schema["$defs"].as_object().map(serde_json::Map::len), Some(MANY));
+    assert_eq!(schema["$defs"][&format!("x_{MANY}")], json!({"const": MANY - 1}));
+}
+
 #[test]
 fn unsupported_keywords_are_left_out() {
     let odd = json!({

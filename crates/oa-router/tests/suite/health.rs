@@ -173,6 +173,26 @@ async fn retries_wait_for_the_first_trial() {
     assert_eq!((counts([&a]), began.elapsed().as_secs()), ([3], 3));
 }
 
+#[tokio::test(start_paused = true)]
+async fn unfit_servers_do_not_hasten_a_retry() {
+    for unfit in [401, 403, 404] {
+        let busy = || Reply::error(503, "busy").header("retry-after", "20");
+        let a = server(Script::from([busy(), busy()]).otherwise(Reply::text("A")));
+        let b = down(Reply::error(unfit, "no such model"));
+        let router = over([&a, &b]).build().unwrap();
+        let error = ask(&router).await.unwrap_err();
+        assert_eq!(
+            (error.status(), error.retry_after()),
+            (Some(503), Some(Duration::from_secs(20)))
+        );
+        pause(20_000).await;
+        let began = Instant::now();
+        let mut client = client_with(&router, RetryConfig::new(1));
+        assert_eq!(client.ask("Go.").await.unwrap().text, "A", "{unfit}");
+        assert_eq!(began.elapsed(), Duration::from_secs(20), "{unfit}");
+    }
+}
+
 /// After it they are let in gradually.
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_a_running_trial() {

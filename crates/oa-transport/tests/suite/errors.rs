@@ -1,6 +1,6 @@
 use http::Request;
 use oa_testkit::{Reply, Script, SocketServer};
-use oa_transport::{ErrorKind, RequestBody, Transport};
+use oa_transport::{ErrorKind, RequestBody, RequestHead, Transport};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{ask, hear, post, read, say, send, serve, url, whole};
@@ -158,6 +158,17 @@ async fn invalid_uris_are_rejected() {
         "the request URI contains a user name or password (use a header instead): host:80",
     )
     .await;
+    for authority in ["localhost:99999", "localhost:80a", "localhost:-1", "[::1]:65536", "a:aa"] {
+        let text = format!("the request URI has an invalid port: {authority}");
+        check(&format!("http://{authority}/v1"), &text).await;
+    }
+}
+
+#[test]
+fn an_empty_port_is_the_default() {
+    for uri in ["http://Host/", "http://Host:/", "https://[::1]:/", "http://host:65535"] {
+        RequestHead::new(Request::post(uri).body(()).unwrap().into_parts().0).unwrap();
+    }
 }
 
 #[cfg(not(feature = "tls"))]

@@ -8,7 +8,7 @@ use super::steps::invalid;
 use crate::action::Action;
 use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
-use crate::repair::repair;
+use crate::repair::is_valid;
 use crate::round::Round;
 use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
 
@@ -191,7 +191,7 @@ impl Turn {
         if system.is_some_and(|system| messages.first() != Some(system)) {
             return refuse("the system message is missing");
         }
-        if repair(messages.clone()) != messages {
+        if !is_valid(&messages) {
             return refuse("calls and results do not match, or a message is empty");
         }
         self.asked = self.asked.take().and_then(|asked| {

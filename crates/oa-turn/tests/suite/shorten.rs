@@ -152,6 +152,23 @@ fn kept_messages_keep_their_revisions() {
     assert!(turn.is_retry(&Message::user("Go.")), "the prompt is known");
 }
 
+/// Models use an id again in a later answer, and history keeps it.
+#[test]
+fn repeated_call_ids_can_be_shortened() {
+    let mut turn = Turn::new(options());
+    turn.submit(Message::user("Go.")).expect("the test is set up");
+    for _ in 0..2 {
+        next_request(&mut turn);
+        answer(&mut turn, vec![call("1", "a")]);
+    }
+    assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: false });
+    let ShortenOutcome::Replace { history, .. } = shortened(&turn.shorten_step(), 2) else {
+        panic!("results are cleared")
+    };
+    replace(&mut turn, history.clone()).expect("calls and results match");
+    assert_eq!(turn.history()[..], history[..]);
+}
+
 #[test]
 fn invalid_shortened_history_fails_the_turn() {
     let old = grown().history().to_vec();
