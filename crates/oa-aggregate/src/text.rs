@@ -201,7 +201,8 @@ impl TextFilter {
 
 /// Returns true if this many repeats in a row, ending with this one, show that a server repeats itself.
 pub(crate) fn is_sure(links: u32, delta: &str) -> bool {
-    // A row of equal bytes, such as dashes or spaces, begins with any shorter row by itself.
-    let first = delta.as_bytes().first();
-    links >= LINKS && delta.len() >= BYTES && delta.bytes().any(|byte| Some(&byte) != first)
+    // A row of one character, such as `---` or `───`, begins with any shorter row by itself.
+    let mut chars = delta.chars();
+    let first = chars.next();
+    links >= LINKS && delta.len() >= BYTES && chars.any(|next| Some(next) != first)
 }

@@ -308,6 +308,19 @@ fn held_back_text_precedes_later_refusal() {
     assert_eq!(outcome.blocks(), "text \"ha ha \"\ntext \"No.\"");
 }
 
+#[test]
+fn rows_of_one_character_are_kept() {
+    for row in ["────────", "哈哈哈哈哈哈", "🎉🎉🎉🎉", "\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}"] {
+        let words = [row, row, row, row, row, "\nTable"];
+        assert_eq!(plain(&words.map(text)).text(), words.concat());
+        let thoughts = words.map(|word| delta(&format!(r#""reasoning":{}"#, json!(word))));
+        assert_eq!(plain(&thoughts).thinking(), words.concat());
+        let outcome = plain(&words.map(detail));
+        assert_eq!(outcome.thinking(), words.concat());
+        assert_eq!(outcome.answer.extra["reasoning_details"][0]["text"], words.concat());
+    }
+}
+
 // 11: usage.
 
 #[test]
@@ -363,7 +376,8 @@ fn a_refusal_is_never_silence() {
 /// A chunk with a reasoning detail that has this text.
 fn detail(text: &str) -> String {
     delta(&format!(
-        r#""reasoning_details":[{{"type":"reasoning.text","index":0,"text":"{text}"}}]"#
+        r#""reasoning_details":[{{"type":"reasoning.text","index":0,"text":{}}}]"#,
+        serde_json::Value::from(text)
     ))
 }
 

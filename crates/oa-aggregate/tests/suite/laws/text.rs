@@ -81,7 +81,7 @@ fn deltas() -> impl Strategy<Value = Vec<String>> {
         3 => select(vec!["", "a", "aa", "aaa", "ha", "ha ", "-", "--", "----------------", "b", " ", "é"])
             .prop_map(str::to_owned),
         1 => (0..LONG.len()).prop_map(cut),
-        1 => (1..24_usize).prop_map(|count| "a".repeat(count)),
+        1 => (select(vec!["a", "é", "─", "🎉"]), 1..24_usize).prop_map(|(row, count)| row.repeat(count)),
     ];
     prop_oneof![
         vec(piece, 0..12),
@@ -124,7 +124,14 @@ proptest! {
     }
 
     #[test]
-    fn stammering_text_is_kept(word in "[a-z]{1,3}", count in 0..40_usize) {
+    fn stammering_text_is_kept(
+        word in prop_oneof![
+            "[a-z]{1,3}",
+            "[a-zé─]{1,3}",
+            (select(vec!["─", "哈", "🎉"]), 1..10_usize).prop_map(|(row, count)| row.repeat(count)),
+        ],
+        count in 0..40_usize,
+    ) {
         let deltas = vec![word.clone(); count];
         let said = joined(TextMode::Detect, &deltas);
         prop_assert_eq!(said, word.repeat(count));
