@@ -1,5 +1,6 @@
 //! The text of a call's arguments, kept in fragments until the end, and its interpretation.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::{fmt, mem};
 
 use oa_json::{Limits, held, repair};
@@ -19,6 +20,24 @@ pub(crate) struct Arguments {
     ends: Vec<usize>,
     shape: Shape,
     edges: Trim,
+    /// The digest of the value, and the length of the text that it was made of.
+    digest: Option<(usize, Option<u64>)>,
+}
+
+/// The arguments of a call in a message, to be compared with those of earlier calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WholeArguments<'t> {
+    text: &'t str,
+    /// None if they are no object.
+    digest: Option<u64>,
+}
+
+impl<'t> WholeArguments<'t> {
+    /// Reads them, if their value takes at most `room` bytes.
+    pub(crate) fn new(text: &'t str, room: usize) -> Self {
+        let text = text.trim();
+        Self { text, digest: digest(text, room) }
+    }
 }
 
 /// The arguments object, however it was spelled.
@@ -86,8 +105,22 @@ impl Arguments {
         self.text.trim().is_empty()
     }
 
-    pub(crate) fn is(&mut self, text: &str) -> bool {
-        self.edges.of(&self.text) == text.trim()
+    /// Returns true if these are the same arguments: the same text, or another spelling of the same object.
+    pub(crate) fn is(&mut self, other: &WholeArguments<'_>, room: usize) -> bool {
+        let text = self.edges.of(&self.text);
+        text == other.text || (other.digest.is_some() && self.digest(room) == other.digest)
+    }
+
+    /// Returns a number that stands for the object, once it is complete. It is computed once, however often it is asked.
+    fn digest(&mut self, room: usize) -> Option<u64> {
+        let length = self.edges.of(&self.text).len();
+        if let Some((_, digest)) = self.digest.filter(|known| known.0 == length) {
+            return digest;
+        }
+        let is_complete = length == 0 || self.is_whole();
+        let digest = if is_complete { digest(self.edges.of(&self.text), room) } else { None };
+        self.digest = Some((length, digest));
+        digest
     }
 
     /// Returns true if the text so far is one complete JSON value.
@@ -177,6 +210,18 @@ impl Arguments {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.text[mem::replace(&mut start, end)..end])
     }
+}
+
+/// Returns a number that stands for the object in a text; none if it is no object, or takes too much memory.
+fn digest(text: &str, room: usize) -> Option<u64> {
+    let object = match text {
+        "" => Map::new(),
+        // A string with JSON in it is read twice.
+        _ => unwrap(read(text, room / 2).ok()?, room / 2)?,
+    };
+    let mut hasher = DefaultHasher::new();
+    object.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// Reads an object that is truncated or slightly broken, if it takes at most this many bytes.

@@ -40,6 +40,8 @@ pub(crate) struct Call {
     pub(crate) name: Option<String>,
     pub(crate) arguments: Arguments,
     pub(crate) legacy: bool,
+    /// It is in a message, which has whole calls.
+    pub(crate) is_in_message: bool,
     /// A control token has ended the name.
     name_ended: bool,
     /// A part of the arguments was dropped because of the limit.

@@ -2,6 +2,7 @@
 
 use oa_json::held;
 
+use crate::arguments::WholeArguments;
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
@@ -128,14 +129,50 @@ impl Calls {
         self.list[call].take(fragment, arguments)
     }
 
-    /// Returns true if this repeats an earlier call with all its arguments: by its id, or by its content.
-    pub(crate) fn has(&mut self, fragment: &Fragment<'_>) -> bool {
-        let name = fragment.name.as_deref().map(bare_name);
-        let arguments = fragment.arguments.as_deref().unwrap_or_default();
-        self.list.iter_mut().any(|call| match (&fragment.id, &call.id) {
-            (Some(new), Some(old)) => *new == **old,
-            _ => call.name.as_deref() == name && call.arguments.is(arguments),
-        })
+    /// Returns the calls of a message that repeat no earlier call, each with the call that it continues.
+    ///
+    /// A call is known by its id. A server may also make up another id for the message, or write the same arguments in
+    /// another way, so calls of the same content are one, unless the message names both by their ids. Comparing takes at
+    /// most `room` bytes.
+    pub(crate) fn new_in_message<'f>(
+        &mut self,
+        fragments: impl Iterator<Item = &'f Fragment<'f>>,
+        room: usize,
+    ) -> Vec<(&'f Fragment<'f>, Option<usize>)> {
+        let before = self.list.len();
+        let mut named = vec![false; before];
+        let mut others = Vec::new();
+        for fragment in fragments.filter(|fragment| fragment.name.is_some()) {
+            let id = fragment.id.as_deref();
+            let has_id = |call: &usize| id.is_some() && self.list[*call].id.as_deref() == id;
+            match (0..before).find(|call| !named[*call] && has_id(call)) {
+                Some(call) => {
+                    named[call] = true;
+                    self.list[call].is_in_message = true;
+                }
+                None => others.push(fragment),
+            }
+        }
+        let mut new = Vec::new();
+        for fragment in others {
+            let name = fragment.name.as_deref().map(bare_name);
+            let text = fragment.arguments.as_deref().unwrap_or_default();
+            let arguments = WholeArguments::new(text, room);
+            let known = (0..before).find(|&call| {
+                let is_free = fragment.id.is_none() || !named[call];
+                let call = &mut self.list[call];
+                is_free && call.name.as_deref() == name && call.arguments.is(&arguments, room)
+            });
+            let continued = known.or_else(|| self.find(fragment).filter(|&call| !named[call]));
+            if let Some(call) = continued {
+                named[call] = true;
+                self.list[call].is_in_message = true;
+            }
+            if known.is_none() {
+                new.push((fragment, continued));
+            }
+        }
+        new
     }
 
     /// Settles the id of a call: the server's, or else one that is made up. An id that was made up before the server

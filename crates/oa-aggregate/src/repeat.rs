@@ -1,6 +1,37 @@
 //! The text that a complete message adds to an answer that was streamed before it (QUIRKS row 117).
 
+use std::borrow::Cow;
+use std::convert::Infallible;
+
+use crate::blocks::Voice;
+use crate::echo::Echo;
+use crate::think::Splitter;
 use crate::trim::Trim;
+
+/// Returns the text of a message as it would have been streamed: without the thinking in it, which is added to
+/// `thinking`, and without thinking that it repeats.
+///
+/// `streamed` is the thinking that was streamed, and `tags` separates the thinking in the text.
+pub(crate) fn take_apart(
+    text: &str,
+    thinking: &mut String,
+    streamed: &str,
+    tags: Option<Splitter>,
+) -> String {
+    let mut echo = Echo::default();
+    let known = if thinking.is_empty() { streamed } else { &**thinking };
+    let mut rest = echo.push(text, known).map_or_else(String::new, Cow::into_owned);
+    rest.extend(echo.flush(known));
+    let Some(mut tags) = tags else { return rest };
+    let mut text = String::new();
+    let mut sort = |voice, words: &str| {
+        if voice == Voice::Thinking { &mut *thinking } else { &mut text }.push_str(words);
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = tags.push(&rest, &mut sort);
+    let Ok(()) = tags.flush(&mut sort);
+    text
+}
 
 /// Returns the part of `whole` that is new: nothing if it repeats the streamed text or its end.
 ///

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use crate::blocks::{Blocks, Voice};
-use crate::budget::Budget;
+use crate::budget::{Budget, COPIES};
 use crate::echo::Echo;
 use crate::error::{Error, ErrorKind};
-use crate::quirks::Quirks;
-use crate::repeat::unsaid;
+use crate::quirks::{Quirks, ThinkTags};
+use crate::repeat::{take_apart, unsaid};
 use crate::text::TextFilter;
-use crate::think::Splitter;
-use crate::thought::Thought;
+use crate::think::{self, Splitter};
+use crate::thought::{self, Thought};
 
 /// Text passes through four filters, most of which are usually inactive: for text that the server marks as thinking
 /// ([`Thought`]), text that repeats itself ([`TextFilter`]), text that repeats thinking ([`Echo`]), and tags
@@ -141,6 +141,38 @@ impl Speech {
     ) -> Result<(), Error> {
         self.flush(budget)?;
         self.blocks.say(voice, words, self.limit, budget)
+    }
+
+    /// Returns the text of a message after deltas as the deltas would have come out: without the thinking in it, which
+    /// is added to `thinking`, and without thinking that it repeats.
+    pub(crate) fn take_apart(
+        &mut self,
+        text: String,
+        thinking: &mut String,
+        is_thought: bool,
+        tags: ThinkTags,
+        budget: &mut Budget,
+    ) -> Result<String, Error> {
+        let begin = text.trim_start();
+        let is_thought = is_thought || (self.thought.is_some() && begin.starts_with(thought::OPEN));
+        if !is_thought && !begin.starts_with(think::OPEN) && tags == ThinkTags::Off {
+            return Ok(text);
+        }
+        // Text that may repeat thinking, the text behind it, and the thinking in that.
+        let copies = 3 * COPIES * text.len();
+        budget.hold(copies)?;
+        let said = self.blocks.said(Voice::Thinking, budget)?;
+        let streamed = said.edges.of(&said.text);
+        let splitter = match tags {
+            _ if is_thought => Some(Splitter::inside(thought::OPEN, thought::CLOSE)),
+            ThinkTags::StartsInThinking if !begins_inside(begin, streamed) => {
+                Splitter::new(ThinkTags::Split)
+            }
+            tags => Splitter::new(tags),
+        };
+        let text = take_apart(&text, thinking, streamed, splitter);
+        budget.release(copies);
+        Ok(text)
     }
 
     /// Emits the part of this text that is new. It is all text of the answer in this voice.
@@ -315,6 +347,16 @@ impl Speech {
         }
         Ok(())
     }
+}
+
+/// Returns true if the text of a message begins with thinking whose opening tag is in the prompt. A server that removes
+/// thinking from its messages removes the closing tag, too; without one, the text is thinking if it repeats that.
+fn begins_inside(text: &str, streamed: &str) -> bool {
+    if text.starts_with(think::OPEN) {
+        return false;
+    }
+    let is_streamed = text.starts_with(streamed) || streamed.starts_with(text.trim_end());
+    text.contains(think::CLOSE) || (!streamed.is_empty() && is_streamed)
 }
 
 /// Makes room in a filter for the next text. If both the text limit and the budget are exceeded, the text limit is

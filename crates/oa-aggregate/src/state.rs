@@ -1,4 +1,6 @@
-//! The rules by which an answer grows. Every transition is in this file.
+//! The rules by which an answer grows. Every transition is in this file, or in `message.rs` for whole messages.
+
+mod message;
 
 use std::mem;
 
@@ -185,8 +187,12 @@ impl State {
         if let Some(rare) = &choice.rare {
             self.take_rare(rare, detail_shape)?;
         }
-        for fragment in choice.calls() {
-            self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+        if choice.is_message {
+            self.add_calls(choice)?;
+        } else {
+            for fragment in choice.calls() {
+                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+            }
         }
         if let Some(reason) = &choice.finish_reason {
             self.end_choice(reason)?;
@@ -202,61 +208,6 @@ impl State {
         self.thinks_in_blocks |= in_blocks && self.speech.blocks.thinking().is_empty();
         let has_said = |opaque: &Opaque| opaque.signed.has_said(choice.thinking_blocks());
         !in_blocks || (self.thinks_in_blocks && !self.opaque.as_deref().is_some_and(has_said))
-    }
-
-    /// Returns true if a message repeats the deltas before it. If a server sends only messages, each is a piece of the
-    /// answer (QUIRKS row 36).
-    #[cold]
-    fn has_streamed(&mut self) -> Result<bool, Error> {
-        // What is held back belongs to the deltas, so it must be in the blocks before they are compared.
-        self.flush()?;
-        self.messages_add |= self.speech.blocks.parts.is_empty();
-        Ok(!self.messages_add)
-    }
-
-    /// Takes the part of a message that is not in the deltas before it (QUIRKS row 117).
-    fn take_message(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
-        // Copies of its text during the comparison.
-        let words = |part: &chunk::Part<'_>| match part {
-            chunk::Part::Text(part) | chunk::Part::Thinking(part) => part.len(),
-        };
-        let length = choice.text.as_deref().map_or(0, str::len)
-            + choice.thinking.as_deref().map_or(0, str::len)
-            + choice.parts().iter().map(words).sum::<usize>();
-        let copies = COPIES * length;
-        self.budget.hold(copies)?;
-        let mut text = choice.text.as_deref().unwrap_or_default().to_owned();
-        let mut thinking = choice.thinking.as_deref().unwrap_or_default().to_owned();
-        for part in choice.parts() {
-            match part {
-                chunk::Part::Text(part) => text.push_str(part),
-                chunk::Part::Thinking(part) => thinking.push_str(part),
-            }
-        }
-        let refusal = choice.refusal().unwrap_or_default();
-        for (voice, whole) in
-            [(Voice::Thinking, &*thinking), (Voice::Text, &*text), (Voice::Refusal, refusal)]
-        {
-            self.speech.say_rest(voice, whole, &mut self.budget)?;
-        }
-        self.budget.release(copies);
-        if let Some(rare) = &choice.rare {
-            let known = self.opaque.as_deref();
-            let has_details = known.is_some_and(|known| !known.details.is_empty());
-            let details = if has_details { &[][..] } else { &rare.details[..] };
-            let is_signed = known.is_some_and(|known| !known.signed.is_empty());
-            let signed = if is_signed { &[][..] } else { &rare.thinking_blocks[..] };
-            self.keep_for_server(rare, details, signed, 0)?;
-        }
-        for fragment in choice.calls().filter(|fragment| fragment.name.is_some()) {
-            if !self.calls.has(fragment) {
-                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
-            }
-        }
-        if let Some(reason) = &choice.finish_reason {
-            self.end_choice(reason)?;
-        }
-        Ok(())
     }
 
     /// Takes the server's finish reason, which may arrive more than once. A reason that means failure is an error,
@@ -338,17 +289,7 @@ impl State {
         let limits = self.options.limits;
         let call = match self.calls.find(fragment) {
             Some(call) => call,
-            None if self.calls.list.len() >= limits.calls => {
-                return Err(Error::new(ErrorKind::TooManyCalls, limits.calls));
-            }
-            None => {
-                // Held-back text arrived before this call.
-                self.flush()?;
-                self.start_waiting()?;
-                let call = self.calls.begin(fragment);
-                self.speech.blocks.call_began(&mut self.budget)?;
-                call
-            }
+            None => self.begin_call(fragment)?,
         };
         // Most fragments have only a piece of arguments and known values.
         let assembled = &mut self.calls.list[call];
@@ -369,6 +310,21 @@ impl State {
                 Err(error)
             }
         }
+    }
+
+    /// Begins a call, to which its first fragment is still to be added.
+    #[inline(never)]
+    fn begin_call(&mut self, fragment: &Fragment<'_>) -> Result<usize, Error> {
+        let limit = self.options.limits.calls;
+        if self.calls.list.len() >= limit {
+            return Err(Error::new(ErrorKind::TooManyCalls, limit));
+        }
+        // Held-back text arrived before this call.
+        self.flush()?;
+        self.start_waiting()?;
+        let call = self.calls.begin(fragment);
+        self.speech.blocks.call_began(&mut self.budget)?;
+        Ok(call)
     }
 
     /// Takes a fragment with new values for its call, and its piece of arguments.
@@ -541,8 +497,8 @@ impl State {
     /// Converts calls into blocks.
     #[cold]
     fn finished(&mut self, calls: Vec<Call>) -> Vec<ContentBlock> {
-        let cut = self.why_an_empty_last_call_is_no_call();
         let last = calls.len() - 1;
+        let cut = self.why_an_empty_last_call_is_no_call(&calls[last]);
         let blocks = calls.into_iter().enumerate().map(|(number, call)| {
             let cut = cut.filter(|_| number == last);
             let repair = self.options.quirks.repair;
@@ -573,12 +529,15 @@ impl State {
     }
 
     /// Returns why a call that was cut off before its first argument must not run (QUIRKS row 24).
-    fn why_an_empty_last_call_is_no_call(&self) -> Option<&'static str> {
+    fn why_an_empty_last_call_is_no_call(&self, last: &Call) -> Option<&'static str> {
         if self.failed.is_some() {
             Some("the answer passed a limit before the call's arguments")
         } else if self.finish_reason.is_length() {
             Some("the call was cut off by the token limit before its arguments")
-        } else if !self.done && self.finish_reason == FinishReason::Unspecified {
+        } else if !self.done
+            && self.finish_reason == FinishReason::Unspecified
+            && !last.is_in_message
+        {
             Some("the stream broke off before the call's arguments")
         } else {
             None

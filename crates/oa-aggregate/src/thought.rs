@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::think::Splitter;
 use crate::trim::Trim;
 
-const OPEN: &str = "<thought>";
-const CLOSE: &str = "</thought>";
+pub(crate) const OPEN: &str = "<thought>";
+pub(crate) const CLOSE: &str = "</thought>";
 
 /// The number of copies of text that is held back: joined, and as it is released.
 const COPIES: usize = 3;

@@ -1,6 +1,7 @@
 //! The rules of aggregation, each shown by a small stream.
 
 mod calls;
+mod messages;
 
 use insta::assert_snapshot;
 use oa_aggregate::{
@@ -310,7 +311,9 @@ fn held_back_text_precedes_later_refusal() {
 
 #[test]
 fn rows_of_one_character_are_kept() {
-    for row in ["────────", "哈哈哈哈哈哈", "🎉🎉🎉🎉", "\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}"] {
+    for row in
+        ["────────", "哈哈哈哈哈哈", "🎉🎉🎉🎉", "\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}\u{3000}"]
+    {
         let words = [row, row, row, row, row, "\nTable"];
         assert_eq!(plain(&words.map(text)).text(), words.concat());
         let thoughts = words.map(|word| delta(&format!(r#""reasoning":{}"#, json!(word))));
@@ -533,12 +536,6 @@ fn final_message_adds_only_new_content() {
     text "!"
     "#);
     assert_eq!(outcome.answer.finish_reason, FinishReason::Stop);
-}
-
-#[test]
-fn messages_without_deltas_are_pieces() {
-    let message = |text| format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
-    assert_eq!(plain(&["ha", "ha", "!"].map(message)).text(), "haha!");
 }
 
 #[test]

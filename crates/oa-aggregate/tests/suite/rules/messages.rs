@@ -1,0 +1,207 @@
+//! Rules of messages: whole answers, and repeats of the deltas before them (QUIRKS rows 36 and 117).
+
+use super::*;
+
+/// A payload whose only choice has this message.
+fn message(members: &str) -> String {
+    format!(r#"{{"choices":[{{"message":{{{members}}}}}]}}"#)
+}
+
+fn message_of(text: &str) -> String {
+    message(&format!(r#""content":{}"#, json!(text)))
+}
+
+/// Calls of the list, each as a name and its arguments, without their ids.
+fn calls(outcome: &Outcome) -> Vec<String> {
+    outcome.check_starts();
+    let call = |block: &ContentBlock| match block {
+        ContentBlock::ToolUse(call) => format!("{} {}", call.name, call.input),
+        ContentBlock::ToolUseError(call) => {
+            format!("error {}", call.name.as_deref().unwrap_or_default())
+        }
+        block => panic!("no call: {block:?}"),
+    };
+    outcome.answer.blocks.iter().map(call).collect()
+}
+
+fn with_tags(tags: ThinkTags, payloads: &[String]) -> String {
+    let mut options = Options::default();
+    options.quirks.think_tags = tags;
+    run(options, payloads).blocks()
+}
+
+#[test]
+fn calls_of_a_message_are_whole() {
+    for (list, expected) in [
+        (
+            r#"{"id":"0","function":{"name":"add","arguments":"{\"a\":1}"}},
+               {"id":"0","function":{"name":"mul","arguments":"{\"b\":2}"}}"#,
+            [r#"add {"a":1}"#, r#"mul {"b":2}"#],
+        ),
+        (
+            r#"{"id":"0","function":{"name":"add","arguments":"{\"a\":1}"}},
+               {"id":"0","function":{"name":"mul","arguments":""}}"#,
+            [r#"add {"a":1}"#, "mul {}"],
+        ),
+        (
+            r#"{"id":"0","function":{"name":"add","arguments":"{}"}},
+               {"id":"0","function":{"name":"add","arguments":"{}"}}"#,
+            ["add {}", "add {}"],
+        ),
+        (
+            r#"{"function":{"name":"read","arguments":""}},
+               {"function":{"name":"read","arguments":"{\"p\":1}"}}"#,
+            ["read {}", r#"read {"p":1}"#],
+        ),
+        (
+            r#"{"function":{"name":"read","arguments":"{\"p\": tru"}},
+               {"function":{"name":"read","arguments":"{\"p\":1}"}}"#,
+            ["error read", r#"read {"p":1}"#],
+        ),
+    ] {
+        let list = message(&format!(r#""tool_calls":[{list}]"#));
+        let outcome = plain(&[list.clone(), finish("tool_calls")]);
+        assert_eq!(calls(&outcome), expected, "{list}");
+        assert_eq!(outcome.answer.problems, []);
+        // The same after deltas.
+        let outcome = plain(&[delta(r#""reasoning":"Hm.""#), list.clone(), finish("tool_calls")]);
+        let mut blocks = outcome;
+        blocks.answer.blocks.remove(0);
+        assert_eq!(calls(&blocks), expected, "{list}");
+    }
+}
+
+#[test]
+fn calls_in_two_messages_may_be_one() {
+    let outcome = plain(&[
+        message(r#""tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#),
+        message(r#""tool_calls":[{"id":"a","function":{"arguments":"1}"}}]"#),
+    ]);
+    assert_eq!(outcome.blocks(), r#"call a f {"x":1}"#);
+}
+
+#[test]
+fn final_message_repeats_calls_in_other_words() {
+    let call = |id: &str, arguments: &str| {
+        format!(r#"{{{id}"function":{{"name":"pay","arguments":{arguments}}}}}"#)
+    };
+    let spelled =
+        [r#""{\"eur\": 5}""#, r#"{"eur":5}"#, r#""{\"eur\":5}""#, r#""\"{\\\"eur\\\":5}\"""#];
+    for streamed in spelled {
+        for whole in spelled {
+            for ids in [
+                ["", ""],
+                [r#""id":"a","#, ""],
+                ["", r#""id":"b","#],
+                [r#""id":"a","#, r#""id":"b","#],
+            ] {
+                let outcome = plain(&[
+                    delta(&format!(r#""tool_calls":[{}]"#, call(ids[0], streamed))),
+                    message(&format!(r#""tool_calls":[{}]"#, call(ids[1], whole))),
+                    finish("tool_calls"),
+                ]);
+                assert_eq!(calls(&outcome), [r#"pay {"eur":5}"#], "{streamed} {whole} {ids:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_calls_of_two_ids_stay_two() {
+    let call =
+        |id: &str| format!(r#"{{"id":"{id}","function":{{"name":"f","arguments":"{{}}"}}}}"#);
+    let list = |ids: &[&str]| {
+        let calls: Vec<String> = ids.iter().map(|id| call(id)).collect();
+        format!(r#""tool_calls":[{}]"#, calls.join(","))
+    };
+    let ids = |streamed: &[&str], whole: &[&str]| {
+        let outcome = plain(&[delta(&list(streamed)), message(&list(whole)), finish("tool_calls")]);
+        calls(&outcome).len()
+    };
+    assert_eq!(ids(&["a", "b"], &["a", "b"]), 2);
+    assert_eq!(ids(&["a", "b"], &["b", "a"]), 2);
+    assert_eq!(ids(&["a", "b"], &["c", "d"]), 2);
+    assert_eq!(ids(&["a"], &["a", "b"]), 2);
+    assert_eq!(ids(&["a"], &["b", "a"]), 2);
+    assert_eq!(ids(&["a", "b"], &["b"]), 2);
+}
+
+#[test]
+fn tags_of_a_final_message_are_split() {
+    let expected = "thinking \"Hm.\"\ntext \"Hello\"";
+    let streamed = [text("<think>Hm.</think>"), text("Hello")];
+    let whole = ["<think>Hm.</think>Hello", "<think>\nHm.\n</think>\n\nHello", "Hello"];
+    for whole in whole {
+        let list = [&streamed[..], &[message_of(whole)]].concat();
+        assert_eq!(with_tags(ThinkTags::Split, &list), expected, "{whole}");
+    }
+    let streamed = [text("Hm.</think>"), text("Hello")];
+    for whole in whole.into_iter().chain(["Hm.</think>Hello"]) {
+        let list = [&streamed[..], &[message_of(whole)]].concat();
+        assert_eq!(with_tags(ThinkTags::StartsInThinking, &list), expected, "{whole}");
+    }
+    // Cut off within the thinking.
+    for whole in ["Hm.", "<think>Hm."] {
+        let list = [text("Hm."), message_of(whole)];
+        assert_eq!(with_tags(ThinkTags::StartsInThinking, &list), "thinking \"Hm.\"", "{whole}");
+    }
+    let list = [text("<think>Hm.</think>"), message_of("<think>Hm.</think>Hello")];
+    assert_eq!(with_tags(ThinkTags::Split, &list), expected);
+    let list = [text("<think>Hm.</think>Hel"), message_of("<think>Hm.</think>Hello")];
+    assert_eq!(with_tags(ThinkTags::Split, &list), "thinking \"Hm.\"\ntext \"Hello\"");
+}
+
+#[test]
+fn final_message_may_repeat_thinking_in_tags() {
+    let whole = message_of("<think>Hm.</think>Hello");
+    for tags in [ThinkTags::Off, ThinkTags::Split] {
+        let thinking = delta(r#""reasoning":"Hm.""#);
+        for streamed in [&[][..], &[text("Hello")], &[text("<think>Hm.</think>"), text("Hello")]] {
+            let list = [&[thinking.clone()], streamed, &[whole.clone()]].concat();
+            assert_eq!(with_tags(tags, &list), "thinking \"Hm.\"\ntext \"Hello\"", "{streamed:?}");
+        }
+    }
+    // Tags that are text stay text.
+    let list = [text("<think>Hm.</think>"), text("Hello"), whole];
+    assert_eq!(with_tags(ThinkTags::Off, &list), "text \"<think>Hm.</think>Hello\"");
+}
+
+#[test]
+fn final_message_may_have_marked_thinking() {
+    let mark = r#""extra_content":{"google":{"thought":true}}"#;
+    let streamed = [delta(&format!(r#""content":"<thought>Hm.",{mark}"#)), text("</thought>Yes.")];
+    let expected = "thinking \"Hm.\"\ntext \"Yes.\"";
+    for mark in ["", mark] {
+        for whole in ["<thought>Hm.</thought>Yes.", "<thought>Hm.</thought>"] {
+            let comma = if mark.is_empty() { "" } else { "," };
+            let whole = message(&format!(r#""content":"{whole}"{comma}{mark}"#));
+            let list = [&streamed[..], &[whole.clone()]].concat();
+            assert_eq!(plain(&list).blocks(), expected, "{whole}");
+        }
+    }
+}
+
+#[test]
+fn messages_without_deltas_are_like_deltas() {
+    let all = ["The", "The answer", "The answer is", "The answer is four."];
+    assert_eq!(plain(&all.map(message_of)).text(), all[3]);
+    assert_eq!(plain(&["ha", "ha", "!"].map(message_of)).text(), "haha!");
+    let cut = ["<thi", "nk>a</think>b"].map(message_of);
+    assert_eq!(with_tags(ThinkTags::Split, &cut), "thinking \"a\"\ntext \"b\"");
+    let echo = [message(r#""reasoning":"a""#), message_of("<thi"), message_of("nk>a</think>b")];
+    assert_eq!(plain(&echo).blocks(), "thinking \"a\"\ntext \"b\"");
+}
+
+#[test]
+fn empty_call_of_a_message_is_whole() {
+    let call = |arguments: &str| {
+        message(&format!(
+            r#""tool_calls":[{{"id":"c","function":{{"name":"now","arguments":{arguments}}}}}]"#
+        ))
+    };
+    for arguments in [r#""""#, "null", "{}"] {
+        assert_eq!(plain(&[call(arguments)]).blocks(), "call c now {}");
+    }
+    let cut = plain(&[call("null"), finish("length")]);
+    assert!(cut.blocks().starts_with("error c now"), "{}", cut.blocks());
+}
