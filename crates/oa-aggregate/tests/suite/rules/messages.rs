@@ -1,5 +1,7 @@
 //! Rules of messages: whole answers, and repeats of the deltas before them (QUIRKS rows 36 and 117).
 
+use std::slice;
+
 use super::*;
 
 /// A payload whose only choice has this message.
@@ -157,7 +159,7 @@ fn final_message_may_repeat_thinking_in_tags() {
     for tags in [ThinkTags::Off, ThinkTags::Split] {
         let thinking = delta(r#""reasoning":"Hm.""#);
         for streamed in [&[][..], &[text("Hello")], &[text("<think>Hm.</think>"), text("Hello")]] {
-            let list = [&[thinking.clone()], streamed, &[whole.clone()]].concat();
+            let list = [slice::from_ref(&thinking), streamed, slice::from_ref(&whole)].concat();
             assert_eq!(with_tags(tags, &list), "thinking \"Hm.\"\ntext \"Hello\"", "{streamed:?}");
         }
     }
@@ -175,7 +177,7 @@ fn final_message_may_have_marked_thinking() {
         for whole in ["<thought>Hm.</thought>Yes.", "<thought>Hm.</thought>"] {
             let comma = if mark.is_empty() { "" } else { "," };
             let whole = message(&format!(r#""content":"{whole}"{comma}{mark}"#));
-            let list = [&streamed[..], &[whole.clone()]].concat();
+            let list = [&streamed[..], slice::from_ref(&whole)].concat();
             assert_eq!(plain(&list).blocks(), expected, "{whole}");
         }
     }
