@@ -382,6 +382,9 @@ impl AnswerStream {
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
+        if self.0.again.is_some() {
+            return Vec::new();
+        }
         if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }
@@ -478,7 +481,9 @@ impl Arriving {
         let error = error.masked(secrets_of(self.destination.as_ref()));
         self.tell_end(None, Some(&error), false);
         match early_end(error) {
-            Ok(again) => (self.again, self.body) = (Some(again), None),
+            Ok(again) => {
+                (self.again, self.body, self.beginning.on_begin) = (Some(again), None, None);
+            }
             Err(error) => self.stop(Some(error)),
         }
     }

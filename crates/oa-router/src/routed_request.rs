@@ -100,7 +100,8 @@ impl RoutedRequest {
         let Self { shared, tried, failures, .. } = self;
         // A server without the model fails the request each time: it is no reason to retry before the others
         // are back.
-        let hopeless = failures.iter().filter(|failure| !failure.error.is_retryable());
+        let is_hopeless = |error: &Error| error.status().is_some() && !error.is_retryable();
+        let hopeless = failures.iter().filter(|failure| is_hopeless(&failure.error));
         let hopeless = hopeless.map(|failure| failure.server).collect();
         let (untried, earliest) = shared.dispatcher.with(|scheduler, now| {
             let servers = scheduler.servers().iter().enumerate();

@@ -272,10 +272,14 @@ impl Conversations {
                 created.retain(|known| *known != id);
             }
             let deleted = conversations.0.store.delete(&id).await;
-            // After the deletion: until then, a request would load the conversation again, for viewers that nobody
-            // tells of its end.
-            if known.is_some() {
-                conversations.open_now().remove(&key);
+            // After the deletion: until then, a request would load the conversation again.
+            if known.is_some() || deleted.is_ok() {
+                let late = conversations.open_now().remove(&key);
+                if let Some(late) = late {
+                    // It may have been loaded meanwhile: its viewers are told of its end.
+                    late.delete();
+                    late.stop();
+                }
             }
             Ok(deleted?)
         })

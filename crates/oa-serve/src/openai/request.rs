@@ -238,7 +238,8 @@ fn without_thinking(text: &str) -> String {
     loop {
         let line = rest.trim_start_matches([' ', '\t']);
         if !is_code && let Some(thinking) = line.strip_prefix("<think>") {
-            let is_first = said.trim().is_empty();
+            // Not `trim`, which would read all the blanks at the end each time.
+            let is_first = said.trim_start().is_empty();
             match thinking.split_once("</think>") {
                 Some((_, after)) => {
                     if is_first {

@@ -190,7 +190,11 @@ export function addAgent(thread, agent, depth = 0) {
   const [outer, ...above] = agent.above ?? [];
   if (outer !== undefined) {
     if (depth >= MAX_DEPTH || !Object.hasOwn(thread.places, outer)) return thread;
-    return changeCall(thread, outer, undefined, (call) => ({ ...call, thread: addAgent(call.thread ?? EMPTY, { ...agent, above }, depth + 1) }));
+    return changeCall(thread, outer, undefined, (call) => {
+      const before = call.thread ?? EMPTY;
+      const inner = addAgent(before, { ...agent, above }, depth + 1);
+      return inner === before ? call : { ...call, thread: inner };
+    });
   }
   if (!Object.hasOwn(thread.places, agent.call_id)) return thread;
   const inner = agent.parts.reduce((to, part) => {

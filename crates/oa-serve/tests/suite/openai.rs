@@ -177,9 +177,10 @@ async fn refused_answers_can_be_repeated() {
     let calls = Reply::new().call("note", json!({})).call("pick", json!({}));
     let slow = Reply::text("Not soon.").delay(Duration::from_secs(3_600));
     let echo = Reply::by(|asked| Reply::text(String::from_utf8_lossy(asked.body())));
+    let server = MemoryServer::new([calls, slow, echo]);
     let agent = AgentOptions::builder()
         .model("any")
-        .transport(MemoryServer::new([calls, slow, echo]))
+        .transport(server.clone())
         .tool(note)
         .auto_execute_tools(true);
     let mut limits = ServeLimits::default();
@@ -198,6 +199,9 @@ async fn refused_answers_can_be_repeated() {
     app.prompt(&path, "Wait.").await;
     let (status, _) = app.post("/v1/chat/completions", next.clone()).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    while server.requests().len() < 2 {
+        tokio::task::yield_now().await;
+    }
     app.post(&format!("{path}/stop"), json!({})).await;
     while app.conversations.running() > 0 {
         tokio::task::yield_now().await;
