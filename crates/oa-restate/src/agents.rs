@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -111,7 +112,7 @@ impl Inner {
         if is_new {
             tracing::warn!(target: "oa_restate", invocation, "{warning}");
             if let Some(warnings) = &self.warnings {
-                warnings(warning);
+                contained("on_warning", || warnings(warning));
             }
         }
     }
@@ -130,10 +131,22 @@ impl Inner {
         let numbered = Numbered::new(session, turn, step, now_in_micros());
         let sink = self.sink.clone();
         move |event| {
-            if let Some(sink) = &sink {
-                sink.publish(numbered.number(event));
-            }
+            publish(sink.as_deref(), &numbered, event);
         }
+    }
+}
+
+/// Publishes an event, if there is a sink. Its panic ends here: the engine would repeat the step without end.
+pub(crate) fn publish(sink: Option<&dyn EventSink>, numbered: &Numbered, event: AgentEvent) {
+    if let Some(sink) = sink {
+        contained("the event sink", || sink.publish(numbered.number(event)));
+    }
+}
+
+/// Runs code of the program, and logs its panic.
+fn contained(name: &str, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        tracing::error!(target: "oa_restate", "{name} panicked");
     }
 }
 
@@ -141,4 +154,16 @@ impl Inner {
 pub(crate) fn now_in_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panicking_sink_loses_the_event() {
+        let sink = |_| panic!("the receiver is gone");
+        let numbered = Numbered::new("s", 1, "ask 1", 1);
+        publish(Some(&sink), &numbered, AgentEvent::AnswerStart);
+    }
 }

@@ -1,7 +1,8 @@
 //! Calls. Each is a separate invocation, so that its result is recorded separately and any worker can run it.
 
+use oa_client::AgentOptions;
 use oa_tools::{Cancel, ErrorBody};
-use oa_turn::{CallResult, Perform, RunOutcome, RunStep, Spent, StepCall};
+use oa_turn::{Call, CallResult, Fit, Perform, RunOutcome, RunStep, Spent, StepCall};
 use oa_types::{Message, Outcome, json_size};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget};
 use restate_sdk::prelude::*;
@@ -38,6 +39,7 @@ pub(crate) struct ToolCall {
 pub(crate) struct Started {
     call: StepCall,
     invocation: Option<InvocationHandle>,
+    /// The session of a sub-agent.
     sub_session: Option<String>,
 }
 
@@ -66,13 +68,34 @@ impl Started {
         if let Some(session) = &self.sub_session {
             let target = RequestTarget::object("Agent", session, "interrupt");
             drop(ctx.request::<(), ()>(target, ()).send());
+        }
+        if let Some(invocation) = self.invocation {
+            // The turn of a sub-agent as well: an interrupt does not reach one that has not begun.
+            invocation.cancel();
+        }
+        if let Some(session) = &self.sub_session {
             // This handler runs after the turn of that session is over.
             let target = RequestTarget::object("Agent", session, "clear");
             drop(ctx.request::<(), ()>(target, ()).send());
-        } else if let Some(invocation) = self.invocation {
-            invocation.cancel();
         }
     }
+}
+
+/// Returns true if a call is the turn of a sub-agent. The tool of this name only declares the call; its own code does
+/// not run.
+pub(crate) fn is_agent(shared: &Shared, call: &StepCall) -> bool {
+    shared.named.contains_key(&call.call.block.name)
+}
+
+/// Returns true if a call may start the turn of a sub-agent: its arguments are valid, and no rule or mode denies it by
+/// now.
+pub(crate) fn may_start(options: &AgentOptions, call: &StepCall) -> bool {
+    let Call { block, input, fit, .. } = &call.call;
+    if *fit != Fit::Fits {
+        return false;
+    }
+    let category = options.tool(&block.name).and_then(|tool| tool.category());
+    options.permissions().denies(&block.name, input, category).is_none()
 }
 
 /// Starts a call of a turn: the turn of a sub-agent, or a tool. Also returns the future of its end.
@@ -86,15 +109,14 @@ pub(crate) async fn start<'ctx>(
 ) -> (Started, Durable<'ctx, Happened>) {
     let most = shared.limits.share(step.calls.len());
     let place = call.place;
-    // The tool of this name only declares the call; its own code does not run.
-    if shared.named.contains_key(&call.call.block.name) {
-        let (session, reply) = start_agent(ctx, of, step, call);
+    if is_agent(shared, call) {
+        let (session, invocation, reply) = start_agent(ctx, of, step, call).await;
         let tool = call.call.block.name.clone();
         let ended = reply.map(move |reply| {
             let outcome = Box::new(Ok(replied(reply, place, &tool, most)));
             Happened::Called { run, place, outcome }
         });
-        let started = Started { call: call.clone(), invocation: None, sub_session: Some(session) };
+        let started = Started { call: call.clone(), invocation, sub_session: Some(session) };
         return (started, Box::pin(ended));
     }
     let mut step = step.clone();
@@ -112,12 +134,12 @@ pub(crate) async fn start<'ctx>(
 }
 
 /// Starts the turn of a sub-agent, in its own session.
-fn start_agent<'ctx>(
+async fn start_agent<'ctx>(
     ctx: &ObjectContext<'ctx>,
     of: &Place,
     step: &RunStep,
     call: &StepCall,
-) -> (String, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
+) -> (String, Option<InvocationHandle>, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
     let session = name::of_sub_session(&of.session, call);
     let said = call.call.input["prompt"].as_str().unwrap_or_default();
     let mut prompt = SessionPrompt::new(Message::user(said));
@@ -128,7 +150,8 @@ fn start_agent<'ctx>(
     prompt.within = of.within.iter().cloned().chain([outer]).collect();
     let target = RequestTarget::object("Agent", &*session, "prompt");
     let called = ctx.request::<_, Json<TurnReply>>(target, Json(prompt)).call();
-    (session, Box::pin(called))
+    let invocation = called.invocation_handle().await.ok();
+    (session, invocation, Box::pin(called))
 }
 
 /// Returns the result of a call from the reply of the sub-agent.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Publishes events as they happen, for example to a message queue that front ends read.
 ///
-/// Delivery is not guaranteed: `status` and `history` are authoritative. A step that is performed again publishes its
+/// Delivery is not guaranteed: `status` and `history` are authoritative. An event whose `publish` panics is lost. A step that is performed again publishes its
 /// events again, under a new attempt. An [`EventReader`] discards events of abandoned attempts.
 pub trait EventSink: Send + Sync {
     /// Publishes an event. It must not block. Events of one attempt must arrive in the order of their numbers.
@@ -32,14 +32,18 @@ pub struct SessionEvent {
     pub turn: u64,
     /// The step of the turn: `ask 1`, `call search call_1`.
     pub step: String,
-    /// The attempt at the step: its start time in microseconds since 1970, or 0 for events that every replay publishes
-    /// alike. A later attempt voids the earlier ones.
+    /// The attempt at the step: its start time in microseconds since 1970. Events that every replay publishes alike have
+    /// the start time of their turn. A later attempt voids the earlier ones. Workers on several machines need clocks
+    /// that agree: the events of an attempt whose clock is behind are discarded.
     pub attempt: u64,
     /// The number of the event in its attempt, from 0.
     pub seq: u64,
     /// The event.
     pub event: AgentEvent,
 }
+
+/// The step of the events that every replay publishes alike.
+pub(crate) const SHOW: &str = "show";
 
 /// Numbers the events of one attempt.
 #[derive(Debug)]
@@ -132,7 +136,7 @@ impl EventReader {
         if !is_known {
             // Attempts are start times, so a step that is no newer than a forgotten one counts as forgotten
             // itself.
-            if attempt != 0 && attempt <= self.forgotten {
+            if step != SHOW && attempt <= self.forgotten {
                 return None;
             }
             self.forget_one();
@@ -160,8 +164,8 @@ impl EventReader {
             return;
         }
         let attempts = self.steps.iter().map(|(step, (attempt, _))| (*attempt, step));
-        // Attempt 0 is not a start time. Its step stays.
-        let oldest = attempts.filter(|(attempt, _)| *attempt != 0).min();
+        // The oldest of all goes on until the turn ends, so it stays.
+        let oldest = attempts.filter(|(_, step)| *step != SHOW).min();
         if let Some((attempt, step)) = oldest.map(|(attempt, step)| (attempt, step.clone())) {
             self.forgotten = self.forgotten.max(attempt);
             self.steps.remove(&step);
@@ -247,6 +251,25 @@ mod tests {
         second.turn = 2;
         assert!(reader.read(second).is_some());
         assert!(reader.read(event(0, 9, 0)).is_none());
+    }
+
+    /// A killed turn leaves its number to the next one.
+    #[test]
+    fn a_repeated_turn_is_shown() {
+        let shown =
+            |began: u64, seq: u64| SessionEvent { step: SHOW.to_owned(), ..event(0, began, seq) };
+        let mut reader = EventReader::new();
+        for seq in 0..3 {
+            assert!(reader.read(shown(5, seq)).is_some());
+        }
+        assert!(reader.read(shown(9, 0)).expect("it is new").is_restart);
+        assert!(reader.read(shown(5, 3)).is_none());
+        // The turn goes on after thousands of steps.
+        for number in 0..=EventReader::MAX_STEPS as u64 {
+            let step = SessionEvent { step: format!("ask {number}"), ..event(0, 10 + number, 0) };
+            assert!(reader.read(step).is_some());
+        }
+        assert!(reader.read(shown(9, 1)).is_some());
     }
 
     #[test]

@@ -59,6 +59,7 @@ mod storage;
 
 mod agents;
 mod control;
+mod converse;
 mod engine;
 mod place;
 mod register;

@@ -42,14 +42,25 @@ impl Limits {
     /// The maximum size of a session, whatever the limits say: half of the engine's limit.
     const CEILING: usize = 16 << 20;
 
-    /// Returns the limits with sizes reduced so that the engine can hold all of them.
+    /// The longest time that the engine is asked to wait: 100 years. It cannot add a time without end to its clock.
+    const ENDLESS: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+    /// Returns the limits with sizes and times reduced so that the engine can hold all of them.
     #[must_use]
     pub(crate) fn held(mut self) -> Self {
         self.session_bytes = self.session_bytes.min(Self::CEILING);
         self.round_bytes = self.round_bytes.min(Self::CEILING / 4);
         self.answer_bytes = self.answer_bytes.min(Self::CEILING / 4);
         self.result_bytes = self.result_bytes.min(self.round_bytes);
+        self.longest_wait = Self::held_time(self.longest_wait);
+        self.longest_step = Self::held_time(self.longest_step);
         self
+    }
+
+    /// Returns the time, reduced to one that the engine can wait for.
+    #[must_use]
+    pub(crate) fn held_time(time: Duration) -> Duration {
+        time.min(Self::ENDLESS)
     }
 
     /// Returns true if a conversation of this size has room for a prompt of that size.
@@ -62,5 +73,22 @@ impl Limits {
     #[must_use]
     pub fn share(&self, calls: usize) -> usize {
         self.result_bytes.min(self.round_bytes / calls.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_times_are_held() {
+        let limits = Limits {
+            longest_wait: Duration::MAX,
+            longest_step: Duration::MAX,
+            ..Limits::default()
+        };
+        let held = limits.held();
+        assert_eq!((held.longest_wait, held.longest_step), (Limits::ENDLESS, Limits::ENDLESS));
+        assert_eq!(Limits::default().held(), Limits::default());
     }
 }

@@ -7,6 +7,10 @@ use serde_json::json;
 
 use crate::limits::Limits;
 
+/// The version of the path that a turn takes through the journal. Raise it with each change of the order, the number or
+/// the names of entries, so that workers notice a turn that an older version began.
+const PATH: u32 = 1;
+
 /// The maximum length of a part of a name that the model has chosen, in characters.
 const LONGEST: usize = 64;
 
@@ -65,7 +69,7 @@ pub(crate) fn digest<'a>(
         ])
     });
     let agents: Vec<_> = agents.collect();
-    format!("{:016x}", hash(json!([agents, sizes, has_store]).to_string().as_bytes()))
+    format!("{:016x}", hash(json!([agents, sizes, has_store, PATH]).to_string().as_bytes()))
 }
 
 /// A 64-bit FNV-1a hash: the same in each process and version.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use oa_client::AgentOptions;
 use oa_session::SessionStore;
-use oa_tools::ErrorBody;
-use oa_turn::{CutBy, DriveError, Fit, StepCall, Turn, drive};
-use oa_types::{ErrorRecord, FinishReason, Message, MessageRole, Outcome, ToolUseBlock, json_size};
+use oa_turn::{Fit, Turn};
+use oa_types::{Message, MessageRole, ToolUseBlock, json_size};
 use restate_sdk::context::{CallFuture, ContextWriteState, DurableFuture, RequestTarget};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -19,12 +18,13 @@ use crate::contract::{
     TurnStatus, WaitsFor,
 };
 use crate::control::SIGNAL;
+use crate::converse::{converse, refused};
 use crate::layout::{Head, PENDING, RUNNING, Running, STEERED, TURN};
 use crate::output::Output;
 use crate::place::{CANCELLED, Durable, Happened, Place};
 use crate::state::{BoxFuture, Reader, write};
-use crate::steps::{DurableSteps, Stop};
-use crate::storage::{self, StoredAt};
+use crate::steps::DurableSteps;
+use crate::storage::{self, Change, Loaded, StoredAt};
 use crate::warning::WorkerWarning;
 
 /// A session.
@@ -82,6 +82,7 @@ impl Agent {
         let input = match input {
             None => call.input,
             Some(input) => {
+                self.check_size("the input", &input)?;
                 let running = Reader::Shared(&ctx).get::<Running>(RUNNING).await?;
                 self.changed(running, &id, &call.tool, input)?
             }
@@ -99,6 +100,7 @@ impl Agent {
     ) -> Result<(), HandlerError> {
         let Json(Deny { id, reason }) = input;
         let call = Reader::Shared(&ctx).waiting(&id, WaitsFor::Approval).await?;
+        self.check_size("the reason", &reason)?;
         ctx.resolve_awakeable(&call.awakeable, Json(Given::Denied { reason }));
         Ok(())
     }
@@ -112,11 +114,7 @@ impl Agent {
     ) -> Result<(), HandlerError> {
         let Json(result) = input;
         let call = Reader::Shared(&ctx).waiting(&result.id, WaitsFor::Result).await?;
-        let (size, most) = (json_size(&result), self.0.limits.share(1));
-        if size > most {
-            let message = format!("the result has {size} bytes; the limit is {most}");
-            return Err(TerminalError::new_with_code(413, message).into());
-        }
+        self.check_size("the result", &result)?;
         ctx.resolve_awakeable(&call.awakeable, Json(Given::Result(result)));
         Ok(())
     }
@@ -141,6 +139,8 @@ impl Agent {
     ) -> Result<(), HandlerError> {
         let Json(SessionPrompt { message, .. }) = input;
         Turn::check_message(&message).map_err(|error| refused(400, &error))?;
+        let used = usize::try_from(Reader::Shared(&ctx).head().await?.bytes).unwrap_or(usize::MAX);
+        self.check_room(used, json_size(&message))?;
         let target = RequestTarget::object("AgentInbox", ctx.key(), "push");
         ctx.request::<_, ()>(target, Json(message)).call().await?;
         Ok(())
@@ -150,6 +150,7 @@ impl Agent {
     #[handler]
     async fn clear(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let mut head = Reader::Object(&ctx).head().await?;
+        let is_outermost = head.within.is_empty();
         let keys: Vec<String> = head.turn_keys().collect();
         // `Head::save` compares with it: an empty conversation after a longer one removes all values.
         let history = Reader::Object(&ctx).turns(&keys).await?;
@@ -157,10 +158,25 @@ impl Agent {
             // First, so that the state keeps its messages if the store refuses.
             storage::clear(&ctx, store).await?;
         }
-        (head.turns, head.agent, head.within) = (0, None, Vec::new());
-        write(&ctx, head.save(&history, &[]));
-        for key in [TURN, PENDING, RUNNING, STEERED] {
-            ctx.clear(key);
+        if !head.within.is_empty() || head.prompts == 0 {
+            // The session of a sub-agent's call, which has no further turns, or one that had none.
+            ctx.clear_all();
+        } else {
+            (head.turns, head.agent) = (0, None);
+            // What moved to a store has left no values here.
+            let writes = match self.0.store {
+                Some(_) => head.save_counts(0, 0),
+                None => head.save(&history, &[]),
+            };
+            write(&ctx, writes);
+            for key in [TURN, PENDING, RUNNING, STEERED] {
+                ctx.clear(key);
+            }
+        }
+        if is_outermost {
+            // Messages that wait for the next turn go as well. Users steer the outermost session only.
+            let target = RequestTarget::object("AgentInbox", ctx.key(), "take");
+            ctx.request::<(), Json<Vec<Message>>>(target, ()).call().await?;
         }
         Ok(())
     }
@@ -171,7 +187,7 @@ impl Agent {
         let Json(Fork { from, keep }) = input;
         let mut head = Reader::Object(&ctx).head().await?;
         let kept = self.load(&ctx, head.clone(), &[]).await?;
-        if !kept.messages.is_empty() {
+        if !kept.is_empty() {
             let message = "the session is not empty: clear it first";
             return Err(TerminalError::new_with_code(409, message).into());
         }
@@ -184,7 +200,7 @@ impl Agent {
         messages.truncate(keep.unwrap_or(usize::MAX));
         // A call separated from its result gets an error as its result.
         let messages = oa_turn::repair(messages);
-        kept.save(&ctx, head, &[], &messages).await
+        kept.save(&ctx, head, &[], &messages, false).await
     }
 }
 
@@ -194,9 +210,21 @@ struct Kept<'a> {
     bytes: usize,
     /// `None` for a conversation in the engine's state.
     store: Option<(&'a Arc<dyn SessionStore>, StoredAt)>,
+    /// True if another writer has removed messages since the first attempt.
+    is_lost: bool,
 }
 
 impl Kept<'_> {
+    /// Returns true if the conversation was empty in the first attempt.
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty() && !self.is_lost
+    }
+
+    /// Returns the size of the removed messages.
+    fn lost(&self) -> usize {
+        if self.is_lost { self.bytes.saturating_sub(json_size(&self.messages)) } else { 0 }
+    }
+
     /// Writes the conversation. `before` is the conversation as loaded.
     async fn save(
         &self,
@@ -204,6 +232,7 @@ impl Kept<'_> {
         head: Head,
         before: &[Message],
         after: &[Message],
+        is_shortened: bool,
     ) -> Result<(), HandlerError> {
         let Some((store, at)) = &self.store else {
             write(ctx, head.save(before, after));
@@ -211,7 +240,12 @@ impl Kept<'_> {
         };
         // A conversation that was in the engine's state moves to the store as a whole.
         let before = if at.messages == 0 { &[] } else { before };
-        let at = storage::save(ctx, store, at, before, after).await?;
+        // Decided by recorded facts and not by the messages, which may differ in a replay.
+        let change = match after.get(before.len()..) {
+            Some(added) if !is_shortened => Change::Added(added.to_vec()),
+            _ => Change::Replaced(after.to_vec()),
+        };
+        let at = storage::save(ctx, store, at, change, json_size(after), self.is_lost).await?;
         write(ctx, head.save_counts(at.messages, at.bytes));
         Ok(())
     }
@@ -244,16 +278,16 @@ impl Agent {
             let messages = Reader::Object(ctx).turns(&keys).await?;
             let bytes = usize::try_from(head.bytes).unwrap_or(usize::MAX);
             let Some(store) = self.store(within) else {
-                return Ok(Kept { messages, bytes, store: None });
+                return Ok(Kept { messages, bytes, store: None, is_lost: false });
             };
-            let (stored, at) = storage::load(ctx, store).await?;
+            let Loaded { messages: stored, at, is_lost } = storage::load(ctx, store).await?;
             // A session that began without a store continues with the messages in the state, and moves at its
             // next save.
-            let (messages, bytes) = match stored.is_empty() {
+            let (messages, bytes) = match at.messages == 0 {
                 true if !messages.is_empty() => (messages, bytes),
                 _ => (stored, at.bytes),
             };
-            Ok(Kept { messages, bytes, store: Some((store, at)) })
+            Ok(Kept { messages, bytes, store: Some((store, at)), is_lost })
         })
     }
 
@@ -286,6 +320,28 @@ impl Agent {
             Some(reason) => Err(refuse(403, reason).into()),
             None => Ok(input),
         }
+    }
+
+    /// Checks that a session of this size has room for a message of that size.
+    fn check_room(&self, used: usize, message: usize) -> Result<(), TerminalError> {
+        if self.0.limits.admits(used, message) {
+            return Ok(());
+        }
+        let most = self.0.limits.session_bytes;
+        let message = format!(
+            "the session has {used} bytes; the limit is {most}, including the prompt: clear it, or fork its beginning"
+        );
+        Err(TerminalError::new_with_code(413, message))
+    }
+
+    /// Checks the size of a decision or a result, which becomes a part of the turn's journal.
+    fn check_size(&self, name: &str, value: &impl Serialize) -> Result<(), TerminalError> {
+        let (size, most) = (json_size(value), self.0.limits.share(1));
+        if size <= most {
+            return Ok(());
+        }
+        let message = format!("{name} has {size} bytes; the limit is {most}");
+        Err(TerminalError::new_with_code(413, message))
     }
 
     fn options(&self, name: Option<&str>, within: &[String]) -> Result<AgentOptions, HandlerError> {
@@ -322,7 +378,8 @@ impl Agent {
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
             turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
             let steered = Reader::Object(ctx).get::<Vec<Message>>(STEERED).await?;
-            let (place, interrupted) = self.begin(ctx, &head, &options).await?;
+            let (mut place, interrupted) = self.begin(ctx, &head, &options).await?;
+            (place.is_lost, place.lost) = (kept.is_lost, kept.lost());
             let watch = place.watch.clone();
             if let Some(output) = &output {
                 turn.begin_output(output.tool());
@@ -355,11 +412,13 @@ impl Agent {
             // Saves before the keys of the turn in progress are cleared: a reader that sees no turn finds its
             // messages.
             let number = head.prompts;
-            let mut saved = kept.save(ctx, head.clone(), &before, turn.history()).await;
+            let is_shortened = steps.is_shortened();
+            let mut saved =
+                kept.save(ctx, head.clone(), &before, turn.history(), is_shortened).await;
             if saved.is_err() && kept.store.is_some() && !steps.is_cancelled() {
                 // A cancellation is reported only once, so the second attempt runs. The store recognizes a turn that is
                 // already saved.
-                saved = kept.save(ctx, head, &before, turn.history()).await;
+                saved = kept.save(ctx, head, &before, turn.history(), is_shortened).await;
             }
             for key in [TURN, PENDING, RUNNING] {
                 ctx.clear(key);
@@ -390,7 +449,7 @@ impl Agent {
     ) -> Result<AgentOptions, HandlerError> {
         let refuse = |code, message: String| TerminalError::new_with_code(code, message);
         Turn::check_message(&prompt.message).map_err(|error| refused(400, &error))?;
-        if kept.messages.is_empty() {
+        if kept.is_empty() {
             head.agent.clone_from(&prompt.agent);
         } else if prompt.agent.is_some() && prompt.agent != head.agent {
             let message = match &head.agent {
@@ -405,15 +464,8 @@ impl Agent {
             return Err(refuse(400, message).into());
         }
         let options = self.options(head.agent.as_deref(), &head.within)?;
-        let used = kept.bytes;
         let wanted = prompt.output.as_ref().map_or(0, json_size);
-        if !self.0.limits.admits(used, json_size(&prompt.message) + wanted) {
-            let most = self.0.limits.session_bytes;
-            let message = format!(
-                "the session has {used} bytes; the limit is {most}, including the prompt: clear it, or fork its beginning"
-            );
-            return Err(refuse(413, message).into());
-        }
+        self.check_room(kept.bytes, json_size(&prompt.message) + wanted)?;
         let most = options.turn_options().max_turns.map_or(u64::MAX, u64::from);
         if head.turns >= most {
             return Err(refuse(403, format!("the limit of {most} turns has been reached")).into());
@@ -461,112 +513,8 @@ impl Agent {
         let limit = options.max_run_time();
         let limit = limit.map(|limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
         let deadline = limit.map(|limit| begun.at.saturating_add(limit));
-        let place = Place { session, agent, turn, within, watch, deadline };
+        let (began, is_lost, lost) = (begun.at, false, 0);
+        let place = Place { session, agent, turn, within, watch, deadline, began, is_lost, lost };
         Ok((place, Box::pin(watching.map(|_| Happened::Interrupted))))
     }
-}
-
-/// Drives the turn to its end, through steered messages and external results.
-fn converse<'x>(
-    turn: &'x mut Turn,
-    steps: &'x DurableSteps<'_, '_>,
-) -> BoxFuture<'x, Result<FinishReason, HandlerError>> {
-    Box::pin(async move {
-        loop {
-            // With `Stop::Steered`, the step was performed, but its outcome is kept until the messages are in
-            // the turn. The next `drive` comes back to the step and gets the outcome.
-            let reason = match drive(turn, steps).await {
-                Ok(reason) => reason,
-                Err(DriveError::Perform(Stop::Steered(messages))) => {
-                    for message in messages {
-                        // The inbox has checked the messages, and holds no more than a turn accepts.
-                        let _ = turn.steer(message);
-                    }
-                    continue;
-                }
-                Err(DriveError::Perform(Stop::Terminal(error))) => return Err(error.into()),
-                Err(DriveError::Failed(error)) => return Err(failed(&error).into()),
-                Err(_) => return Err(TerminalError::new("no turn is in progress").into()),
-            };
-            let open = open_calls(turn);
-            if open.is_empty() {
-                return Ok(reason);
-            }
-            if let Err(by) = await_results(turn, steps, &open).await {
-                return Ok(match by {
-                    CutBy::Budget { reason } => reason,
-                    _ => FinishReason::Interrupted,
-                });
-            }
-            // The last result may have continued the turn by itself.
-            if !turn.is_busy() {
-                turn.continue_turn().map_err(|error| refused(500, &error))?;
-            }
-        }
-    })
-}
-
-/// Returns the calls that wait for external results.
-fn open_calls(turn: &Turn) -> Vec<StepCall> {
-    let open = turn.calls().iter().enumerate().filter(|(_, call)| call.is_open());
-    // `StepCall` has no constructor outside of its crate.
-    let step_call = |(place, call): (usize, &oa_turn::Call)| {
-        let key = turn.call_key(place)?;
-        let call = serde_json::json!({ "place": place, "key": key, "call": call });
-        serde_json::from_value(call).ok()
-    };
-    open.filter_map(step_call).collect()
-}
-
-/// Waits for the results of calls whose tools are external. On an early end, the remaining calls get an error as their
-/// result.
-async fn await_results(
-    turn: &mut Turn,
-    steps: &DurableSteps<'_, '_>,
-    open: &[StepCall],
-) -> Result<(), CutBy> {
-    steps.wait_for(open, WaitsFor::Result).await;
-    let mut left: Vec<(&str, &str)> =
-        open.iter().map(|call| (&*call.call.block.id, &*call.call.block.name)).collect();
-    let mut ended = Ok(());
-    while !left.is_empty() && ended.is_ok() {
-        match steps.next_given().await {
-            Ok((PendingCall { id, tool, .. }, given)) => {
-                left.retain(|(open, _)| *open != id);
-                let (content, images, outcome) = match given {
-                    Some(Given::Result(ExternalResult { content, is_error, images, .. })) => {
-                        (content, images, if is_error { Outcome::Failed } else { Outcome::Ok })
-                    }
-                    _ => {
-                        let body = ErrorBody::new(tool, "no result came in time");
-                        (body.to_value(), Vec::new(), Outcome::Unknown)
-                    }
-                };
-                // A call that already has a result keeps it.
-                let _ = turn.add_result_with_images(&id, content, images, outcome);
-            }
-            Err(by) => ended = Err(by),
-        }
-    }
-    for (id, tool) in left {
-        let body = ErrorBody::new(tool, "cancelled: the turn ended before a result came");
-        let _ = turn.add_result(id, body.to_value(), Outcome::Cancelled);
-    }
-    ended
-}
-
-fn refused(code: u16, error: &oa_turn::Error) -> TerminalError {
-    TerminalError::new_with_code(code, error.to_string())
-}
-
-/// Returns the error of a turn that has failed.
-fn failed(error: &ErrorRecord) -> TerminalError {
-    let code = match &*error.kind {
-        "blocked" => 403,
-        "context_overflow" => 413,
-        "invalid_input" => 400,
-        "timeout" => 504,
-        _ => 502,
-    };
-    TerminalError::new_with_code(code, format!("{}: {}", error.kind, error.message))
 }

@@ -24,6 +24,13 @@ pub(crate) struct Place {
     pub(crate) watch: String,
     /// The end of the turn's time, in microseconds since 1970.
     pub(crate) deadline: Option<u64>,
+    /// The recorded start of the turn, in microseconds since 1970.
+    pub(crate) began: u64,
+    /// True if another writer has removed messages of the conversation since the turn began: what was recorded is
+    /// replayed, and the next step fails.
+    pub(crate) is_lost: bool,
+    /// The size of the removed messages, in bytes of JSON.
+    pub(crate) lost: usize,
 }
 
 /// An event that a turn waits for.

@@ -23,14 +23,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync;
 
-use crate::agents::{Shared, now_in_micros};
+use crate::agents::{Shared, now_in_micros, publish};
 use crate::calls::{self, Started};
 use crate::contract::{Given, PendingCall, TurnStatus, WaitsFor};
 use crate::control::watched;
-use crate::event::Numbered;
+use crate::event::{Numbered, SHOW};
+use crate::limits::Limits;
 use crate::output::Output;
 use crate::place::{CANCELLED, Durable, Happened, Place};
-use crate::{layout, name, tap};
+use crate::{layout, name, storage, tap};
 
 /// The reason why a step was not performed.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ struct Progress {
     is_cancelled: bool,
     pending: Vec<PendingCall>,
     runs: u64,
+    is_shortened: bool,
 }
 
 impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
@@ -82,6 +84,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         // An entry of the journal, made at the same place in each attempt. Whether it is made is part of the
         // digest.
         if let Some(limit) = options.max_run_time() {
+            let limit = Limits::held_time(limit);
             let time_up: Durable<'ctx, Happened> =
                 Box::pin(ctx.sleep(limit).map(|_| Happened::TimeUp));
             races.push(time_up);
@@ -91,7 +94,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             shared,
             options,
             steps: options.steps(),
-            shown: Numbered::new(&place.session, place.turn, "show", 0),
+            shown: Numbered::new(&place.session, place.turn, SHOW, place.began),
             place,
             races: sync::Mutex::new(races),
             output: Mutex::new(output),
@@ -106,6 +109,11 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     /// Returns true if an operator canceled the invocation.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.progress().is_cancelled
+    }
+
+    /// Returns true if the conversation may have been shortened in this turn.
+    pub(crate) fn is_shortened(&self) -> bool {
+        self.progress().is_shortened
     }
 
     fn output(&self) -> MutexGuard<'_, Option<Output>> {
@@ -177,11 +185,15 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         if let Some(by) = self.cut() {
             return Ok(Err(by));
         }
-        let Place { session, turn, watch, .. } = self.place.clone();
+        let Place { session, turn, watch, is_lost, .. } = self.place.clone();
         let (shared, options, step) = (self.shared.clone(), self.options.clone(), name.clone());
         // Taken here, because it is set only while the handler is polled.
         let cancelled = tap::heard();
         let closure = move || async move {
+            if is_lost {
+                // Recorded as the end of the turn; the recorded steps before it were replayed.
+                return Err(storage::other_writer().into());
+            }
             let cancel = Cancel::new();
             // Made within the closure: each attempt publishes its events under a number of its own.
             let steps = options
@@ -196,8 +208,10 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         };
         match self.ctx.run(closure).name(name).await {
             Ok(Json(outcome)) => Ok(Ok(outcome)),
-            // The closure itself never fails, so an error is the engine's.
-            Err(error) if error.code() == CANCELLED => Ok(Err(self.note_cancelled())),
+            // The closure itself fails only for a lost conversation; another error is the engine's.
+            Err(error) if error.code() == CANCELLED && !storage::is_other_writer(&error) => {
+                Ok(Err(self.note_cancelled()))
+            }
             Err(error) => Err(Stop::Terminal(error)),
         }
     }
@@ -218,10 +232,14 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
+    fn tell(&self, event: AgentEvent) {
+        publish(self.shared.sink.as_deref(), &self.shown, event);
+    }
+
     /// Publishes the end of the turn.
     pub(crate) fn tell_end(&self, reason: Option<&FinishReason>) {
-        if let (Some(sink), Some(reason)) = (&self.shared.sink, reason) {
-            sink.publish(self.shown.number(AgentEvent::TurnEnd(reason.clone())));
+        if let Some(reason) = reason {
+            self.tell(AgentEvent::TurnEnd(reason.clone()));
         }
     }
 
@@ -294,11 +312,29 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         };
         let mut waiting: VecDeque<&StepCall> = step.calls.iter().collect();
         let (mut running, mut outcome): (Vec<Started>, _) = (Vec::new(), RunOutcome::default());
+        let stop = |running: Vec<Started>, mut outcome: RunOutcome, by| {
+            // The turn gives a result to each call that has none.
+            for started in running {
+                started.stop(self.ctx);
+            }
+            outcome.cut = Some(by);
+            outcome
+        };
         loop {
             // The order of entries follows from the calls and their recorded ends, which a replay repeats.
             while running.len() < at_once
                 && let Some(call) = waiting.pop_front()
             {
+                if calls::is_agent(self.shared, call) {
+                    match self.admit(step, call).await? {
+                        Ok(None) => {}
+                        Ok(Some(refused)) => {
+                            outcome.results.extend(refused.results);
+                            continue;
+                        }
+                        Err(by) => return Ok(stop(running, outcome, by)),
+                    }
+                }
                 let (ctx, shared, place) = (self.ctx, self.shared, &self.place);
                 let (started, ended) = calls::start(ctx, shared, place, run, step, call).await;
                 running.push(started);
@@ -320,16 +356,31 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 // The time limit of an approval that was decided before; no call waits for an answer while
                 // calls run.
                 Ok(_) => {}
-                Err(by) => {
-                    // The turn gives a result to each call that has none.
-                    for started in running {
-                        started.stop(self.ctx);
-                    }
-                    outcome.cut = Some(by);
-                    return Ok(outcome);
-                }
+                Err(by) => return Ok(stop(running, outcome, by)),
             }
         }
+    }
+
+    /// Decides whether a call may start the turn of a sub-agent, as the last gate does for a tool. Returns the result
+    /// of a call that may not.
+    async fn admit(
+        &self,
+        step: &RunStep,
+        call: &StepCall,
+    ) -> Result<Result<Option<RunOutcome>, CutBy>, Stop> {
+        let mut step = step.clone();
+        step.calls = vec![call.clone()];
+        let (options, call) = (self.options.clone(), call.clone());
+        // Recorded, because rules may have changed when the turn is replayed.
+        self.journal(name::of_call("admit", &call), |steps, _| async move {
+            if calls::may_start(&options, &call) {
+                return None;
+            }
+            // The gate in here refuses it for the same reason, so the tool's own code does not run.
+            let Ok(refused) = steps.run(step).await;
+            Some(refused)
+        })
+        .await
     }
 }
 
@@ -368,7 +419,11 @@ impl Perform for DurableSteps<'_, '_> {
             let Ok(outcome) = steps.shorten(step).await;
             outcome
         });
-        Ok(outcome.await?.unwrap_or_else(|by| ShortenOutcome::Cut { by, spent: Spent::default() }))
+        let outcome = outcome.await?;
+        if let Ok(ShortenOutcome::Replace { .. }) = &outcome {
+            self.progress().is_shortened = true;
+        }
+        Ok(outcome.unwrap_or_else(|by| ShortenOutcome::Cut { by, spent: Spent::default() }))
     }
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Stop> {
@@ -378,7 +433,9 @@ impl Perform for DurableSteps<'_, '_> {
             return Ok(outcome);
         }
         // The prompt was admitted, but answers and results have been added since.
-        if json_size(&step.history) > self.shared.limits.session_bytes {
+        if json_size(&step.history).saturating_add(self.place.lost)
+            > self.shared.limits.session_bytes
+        {
             let reason = FinishReason::Other("session_full".into());
             return Ok(nothing_of_it(CutBy::Budget { reason }));
         }
@@ -476,9 +533,7 @@ impl Perform for DurableSteps<'_, '_> {
     }
 
     fn show(&self, block: ContentBlock) {
-        if let Some(sink) = &self.shared.sink {
-            sink.publish(self.shown.number(AgentEvent::Block(block)));
-        }
+        self.tell(AgentEvent::Block(block));
     }
 }
 

@@ -3,6 +3,10 @@
 //! The journal of a turn holds the revision and the number of messages that it began with, but not the messages: each
 //! attempt loads them. A turn is appended once, even if a worker dies between the append and its journal entry, because
 //! a repeated append finds its own messages at the end of the session.
+//!
+//! If the session has become shorter when an attempt loads it, the recorded steps are still replayed: an attempt that
+//! leaves the path of the journal would be repeated forever. Either this turn has shortened the session itself, and its
+//! repeated append finds that; or another writer has, and the first entry that is not recorded says so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,6 +60,14 @@ impl From<Refusal> for TerminalError {
 
 type Stored<T> = Result<T, Refusal>;
 
+/// A conversation as loaded.
+pub(crate) struct Loaded {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) at: StoredAt,
+    /// True if messages are missing that were there in the first attempt.
+    pub(crate) is_lost: bool,
+}
+
 /// A slot that passes the messages of a session around the journal.
 type Aside = Arc<Mutex<Option<Vec<Message>>>>;
 
@@ -63,7 +75,7 @@ type Aside = Arc<Mutex<Option<Vec<Message>>>>;
 pub(crate) async fn load(
     ctx: &ObjectContext<'_>,
     store: &Arc<dyn SessionStore>,
-) -> Result<(Vec<Message>, StoredAt), HandlerError> {
+) -> Result<Loaded, HandlerError> {
     let id = id(ctx.key())?;
     let aside = Aside::default();
     let closure = {
@@ -80,20 +92,42 @@ pub(crate) async fn load(
         // In a replay, messages that others have added since are ignored.
         None => match store.load(&id).await {
             Ok(session) => session.messages,
-            Err(error) => return Err(TerminalError::from(Refusal::of(error)?).into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            // Retried, because the replay must not end before the journal does.
+            Err(error) => return Err(error.into()),
         },
     };
     // Only a shortened session is noticed here. Other changes conflict with the revision when the turn is
     // saved.
-    if messages.len() < at.messages {
-        return Err(TerminalError::new_with_code(409, OTHER_WRITER).into());
-    }
+    let is_lost = messages.len() < at.messages;
     messages.truncate(at.messages);
-    Ok((messages, at))
+    if is_lost {
+        // What is left may end with open calls, which no turn begins with.
+        messages = oa_turn::repair(messages);
+    }
+    Ok(Loaded { messages, at, is_lost })
 }
 
 /// The error message for a session that was shortened during a turn.
 const OTHER_WRITER: &str = "another writer has removed messages of the stored session";
+
+/// Returns the error for a session that was shortened during a turn.
+pub(crate) fn other_writer() -> TerminalError {
+    Refusal::new(409, OTHER_WRITER).into()
+}
+
+/// Returns true for the error of [`other_writer`].
+pub(crate) fn is_other_writer(error: &TerminalError) -> bool {
+    error.message() == OTHER_WRITER
+}
+
+/// The change of a conversation in a turn.
+pub(crate) enum Change {
+    /// These messages were added.
+    Added(Vec<Message>),
+    /// The conversation was shortened, and is replaced completely.
+    Replaced(Vec<Message>),
+}
 
 async fn open(
     store: &dyn SessionStore,
@@ -123,29 +157,36 @@ async fn open(
     Ok(Ok(at))
 }
 
-/// Appends the messages of a turn, once. `before` is the stored conversation, `after` its replacement. A conversation
-/// that was shortened is replaced completely.
+/// Writes the change of a turn, once. `bytes` is the size of the conversation after it.
 pub(crate) async fn save(
     ctx: &ObjectContext<'_>,
     store: &Arc<dyn SessionStore>,
     at: &StoredAt,
-    before: &[Message],
-    after: &[Message],
+    change: Change,
+    bytes: usize,
+    is_lost: bool,
 ) -> Result<StoredAt, HandlerError> {
-    let added = after.strip_prefix(before);
-    if added.is_some_and(<[Message]>::is_empty) {
-        return Ok(at.clone());
-    }
-    let keep = if added.is_none() { Some(0) } else { None };
-    let (messages, bytes) = (added.unwrap_or(after).to_vec(), json_size(after));
+    let (messages, keep) = match change {
+        Change::Added(messages) if messages.is_empty() => return Ok(at.clone()),
+        Change::Added(messages) => (messages, None),
+        Change::Replaced(messages) => (messages, Some(0)),
+    };
     let closure = {
         let (store, id, at) = (Arc::clone(store), id(ctx.key())?, at.clone());
         move || async move {
+            // A conversation that this turn has replaced may be shorter because it is saved already.
+            if is_lost && keep.is_none() {
+                return Ok(Json(Err(Refusal::new(409, OTHER_WRITER))));
+            }
             let mut append = Append::new(at.revision, messages, Timestamp::now());
             append.keep = keep;
             let stored = match store.append_once(&id, at.messages, append).await {
                 Ok(info) => {
                     Ok(StoredAt { revision: info.revision, messages: info.message_count, bytes })
+                }
+                // Another writer has deleted the session.
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    Err(Refusal::new(409, OTHER_WRITER))
                 }
                 Err(error) => Err(Refusal::of(error)?),
             };

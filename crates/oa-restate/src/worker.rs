@@ -91,7 +91,7 @@ impl AgentWorker {
 
     /// Creates a worker of an agent, without an ingress and with the default limits.
     pub fn new(agent: AgentOptions) -> Self {
-        let limits = Limits::default();
+        let limits = Limits::default().held();
         let (named, sink, ingress, store, warnings) = (BTreeMap::new(), None, None, None, None);
         Self { main: agent, named, limits, sink, ingress, store, warnings }
     }

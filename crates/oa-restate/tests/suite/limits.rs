@@ -61,6 +61,34 @@ async fn full_sessions_refuse_prompts() {
     assert_eq!(site.prompt("s", &wish).await.status, 200);
 }
 
+/// Messages that wait for a turn are bounded, and so are the answers of people.
+#[tokio::test]
+async fn steered_messages_are_bounded() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let steer = async |bytes: usize| {
+        let message = json!({ "message": "x".repeat(bytes) });
+        site.call("s", "steer", Some(message)).await.status
+    };
+    assert_eq!(steer(9 << 20).await, 413, "more than a session holds");
+    assert_eq!(steer(5 << 20).await, 413, "more than may wait");
+    let mut waiting = 0;
+    while steer(1 << 20).await == 200 {
+        waiting += 1;
+    }
+    assert_eq!(waiting, 3);
+    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+
+    let danger = json!({ "name": "danger", "input": { "ms": 1 } });
+    site.begin("asks", &json!({ "rounds": [[danger]] })).await;
+    let is_asked = |status: &Value| status["pending"][0]["tool"] == "danger";
+    let id = site.until_status("asks", is_asked).await["pending"][0]["id"].clone();
+    let deny = |reason: String| Some(json!({ "id": id, "reason": reason }));
+    assert_eq!(site.call("asks", "deny", deny("x".repeat(2 << 20))).await.status, 413);
+    assert_eq!(site.call("asks", "deny", deny("no".to_owned())).await.status, 200);
+    site.end("asks", 4).await;
+}
+
 /// The session has no turn in progress afterwards.
 #[tokio::test]
 async fn invalid_prompts_leave_nothing_behind() {

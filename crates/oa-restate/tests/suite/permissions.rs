@@ -82,3 +82,27 @@ async fn approved_inputs_need_permission() {
     let results = results(&site.end("s", 4).await);
     assert!(results[0].contains("permission denied"), "{results:?}");
 }
+
+/// The call of a sub-agent passes the last gate, too: with invalid arguments it has an error as its result, and what a rule
+/// denies by now does not start, although it was approved.
+#[tokio::test]
+async fn sub_agents_pass_the_last_gate() {
+    let _alone = ALONE.lock().await;
+    let Some(mut site) = Site::start(1, json!({})).await else { return };
+    let inner = json!({ "rounds": [[work(1)]] }).to_string();
+    let deep = |depth: &str| call("helper", json!({ "prompt": inner, "depth": depth }));
+    site.begin("invalid", &json!({ "rounds": [[deep("max")]] })).await;
+    let texts = results(&site.end("invalid", 4).await);
+    assert!(texts[0].contains("depth"), "{texts:?}");
+
+    site.begin("s", &json!({ "rounds": [[deep("high")]] })).await;
+    let is_asked = |status: &Value| status["pending"][0]["tool"] == "helper";
+    let id = site.until_status("s", is_asked).await["pending"][0]["id"].clone();
+    site.kill_workers();
+    site.config["deny"] = json!(["helper"]);
+    site.add_worker();
+    assert_eq!(site.call("s", "approve", Some(json!({ "id": id }))).await.status, 200);
+    let texts = results(&site.end("s", 4).await);
+    assert!(texts[0].contains("permission denied"), "{texts:?}");
+    assert!(site.effects().iter().all(|line| line["start"].is_null()), "no tool has run");
+}

@@ -58,6 +58,7 @@ async fn a_turn_is_saved_once() {
     assert_eq!(site.call("s", "clear", None).await.status, 200);
     assert_eq!(store.load(&id("s")).await.unwrap().messages, []);
     assert_eq!(site.history("s").await.len(), 0);
+    assert_eq!(site.call("s", "status", None).await.json["messages"], 0);
     let info = store.load(&id("copy")).await.unwrap().info;
     let added = vec![Message::user("By another program."), Message::assistant(Vec::new())];
     let append = Append::new(info.revision, added, Timestamp::now());
@@ -90,6 +91,60 @@ async fn other_writers_cause_a_conflict() {
     assert_eq!(site.prompt("s", &json!({ "rounds": [[helper]] })).await.status, 200);
     let sessions = store.list(oa_session::List::new(10)).await.unwrap().sessions;
     assert_eq!(sessions.len(), 1, "{sessions:?}");
+}
+
+/// Another writer removes messages during a turn whose worker then dies: the turn is refused, and the session goes on.
+#[tokio::test]
+async fn removed_messages_refuse_the_turn() {
+    let _alone = ALONE.lock().await;
+    let Some((site, _postgres, store)) = start(1, false).await else { return };
+    let site = Arc::new(site);
+    for (session, is_deleted) in [("rewound", false), ("deleted", true)] {
+        assert_eq!(site.prompt(session, &json!({})).await.status, 200);
+        let begun = site.effects().len();
+        let prompt = crate::support::prompting(&site, session, json!({ "rounds": [[work(400)]] }));
+        site.until(|| site.effects()[begun..].iter().any(|line| !line["start"].is_null())).await;
+        let id = id(session);
+        if is_deleted {
+            store.delete(&id).await.unwrap();
+        } else {
+            let revision = store.load(&id).await.unwrap().info.revision;
+            store.rewind(&id, revision, 1, Timestamp::now()).await.unwrap();
+        }
+        site.kill_workers();
+        site.add_worker();
+        let answer = prompt.await.unwrap();
+        assert_eq!(answer.status, 409, "{answer:?}");
+        assert!(site.call(session, "status", None).await.json["turn"].is_null());
+        assert_eq!(site.prompt(session, &json!({})).await.status, 200);
+    }
+}
+
+/// A worker dies after it has saved a turn that shortened the conversation: the turn is in the store once.
+#[tokio::test]
+async fn a_shortened_turn_is_saved_once() {
+    let _alone = ALONE.lock().await;
+    let Some(postgres) = services::or_skip(Postgres::start()) else { return };
+    let config = json!({ "postgres": postgres.url(), "context": 3_000 });
+    let Some(mut site) = Site::start(1, config).await else { return };
+    let store = PostgresStore::connect(&postgres.url()).await.expect("it has just started");
+    let big = json!({ "name": "big", "input": { "bytes": 3_000 } });
+    let before = site.prompt("s", &json!({ "rounds": [[big], [big], [big]] })).await;
+    assert_eq!(before.status, 200, "{before:?}");
+    let before = store.load(&id("s")).await.unwrap().messages.len();
+    site.kill_workers();
+    site.config["dies_at_save"] = json!(true);
+    site.add_worker();
+    site.begin("s", &json!({ "rounds": [[big]] })).await;
+    site.until_dead(0).await;
+    let saved = store.load(&id("s")).await.unwrap();
+    assert!(saved.messages.len() < before + 4, "it is shortened");
+    site.add_worker();
+    let history = site.end("s", saved.messages.len()).await;
+    let session = store.load(&id("s")).await.unwrap();
+    assert_eq!(session.info.revision, saved.info.revision, "nothing was written again");
+    assert_eq!(json!(session.messages), json!(history));
+    assert_eq!(site.prompt("s", &json!({})).await.json["turn"], 3);
 }
 
 /// While the database is down, turns wait for it; nothing fails and nothing is paused.

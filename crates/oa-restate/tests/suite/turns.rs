@@ -1,5 +1,7 @@
 //! Turns without crashes.
 
+use std::time::{Duration, Instant};
+
 use oa_client::AgentOptions;
 use oa_events::AgentEvent;
 use oa_restate::{
@@ -8,8 +10,9 @@ use oa_restate::{
 };
 use oa_types::ContentBlock;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
-use crate::support::{ALONE, Site, check_history, results, work};
+use crate::support::{ALONE, LONGEST, Site, check_history, results, work};
 
 #[tokio::test]
 async fn a_turn_is_durable() {
@@ -110,6 +113,9 @@ async fn sessions_call_all_handlers() {
     assert_eq!(sessions.history("copy").await.unwrap(), history);
     sessions.clear(key).await.unwrap();
     assert_eq!(sessions.history(key).await.unwrap(), []);
+    // The steered message went with the others.
+    sessions.prompt(key, &wish(json!([])), None).await.unwrap();
+    assert_eq!(sessions.history(key).await.unwrap().len(), 2);
     let refused = sessions.approve(key, &Approve::new("none")).await.unwrap_err();
     assert_eq!(refused.to_string(), "404: no call \"none\" waits for this");
     let mut unknown = SessionPrompt::text("Hi.");
@@ -133,6 +139,17 @@ async fn agents_call_agents() {
     let results = results(&history);
     assert_eq!(results[0], "\"From the helper.\"");
     assert_eq!(results[2], "\"From the helper.\"");
+    // Nothing of their sessions stays in the engine.
+    let since = Instant::now();
+    loop {
+        let kept = site.query("SELECT key FROM state WHERE service_key LIKE 's~%'").await;
+        let open = "SELECT id FROM sys_invocation WHERE status <> 'completed'";
+        if kept.is_empty() && site.query(open).await.is_empty() {
+            break;
+        }
+        assert!(since.elapsed() < LONGEST, "it stays: {kept:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Front ends show what the last attempt of each step has told, and nothing twice.

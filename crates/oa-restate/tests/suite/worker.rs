@@ -131,6 +131,7 @@ fn builder(config: &Config) -> AgentOptionsBuilder {
         .can_use_tool(|request| async move {
             match &*request.tool_name {
                 "danger" => oa_hooks::Permission::Later,
+                "helper" if !request.tool_input["depth"].is_null() => oa_hooks::Permission::Later,
                 _ => oa_hooks::Permission::Allow,
             }
         })
@@ -174,6 +175,7 @@ fn tools(config: &Config) -> Vec<FnTool> {
     tools.push(
         tool("helper", "Asks another agent")
             .param("prompt", "string")
+            .param_with("depth", json!({ "enum": ["low", "high"], "optional": true }))
             .build(|_| async { Err(ToolError::new("the worker runs it as an agent")) }),
     );
     tools
