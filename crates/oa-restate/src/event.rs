@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// Publishes events as they happen, for example to a message queue that front ends read.
 ///
-/// Delivery is not guaranteed: `status` and `history` are authoritative. An event whose `publish` panics is lost. A step that is performed again publishes its
-/// events again, under a new attempt. An [`EventReader`] discards events of abandoned attempts.
+/// Delivery is not guaranteed: `status` and `history` are authoritative. An event whose `publish` panics is lost. A step
+/// that is performed again publishes its events again, under a new attempt. An [`EventReader`] discards events of
+/// abandoned attempts.
 pub trait EventSink: Send + Sync {
     /// Publishes an event. It must not block. Events of one attempt must arrive in the order of their numbers.
     fn publish(&self, event: SessionEvent);

@@ -35,7 +35,7 @@
 //! | 403 | a hook blocked it, or the limit of turns is reached |
 //! | 404 | the worker has no agent of this name |
 //! | 409 | an operator canceled the turn, the session belongs to another agent, it was written by a newer version, or another writer has changed the [stored](AgentWorker::session_store) session |
-//! | 413 | the session is [full](Limits::session_bytes), or the model's context is |
+//! | 413 | the session is [full](Limits::session_bytes), the model's context is, or a message or a decision is too large |
 //! | 422 | no answer matches the requested [structured output](SessionPrompt::output) |
 //! | 502, 504 | the model server failed, after the retries of the agent; the prompt is removed unless the answer had begun |
 //!
