@@ -38,7 +38,8 @@ impl Hello {
         };
         // A stateless server may nevertheless answer a handshake, with its own version.
         if !VERSIONS.contains(&version) && version != STATELESS {
-            return Err(unknown(&secrets.excerpt(version, 40)));
+            let ours = [&VERSIONS[..], &[STATELESS]].concat();
+            return Err(unknown(&secrets.excerpt(version, 40), &ours));
         }
         Ok(Self::read(version, result, bytes))
     }
@@ -56,13 +57,14 @@ impl Hello {
         let versions: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
         // Only the stateless version is of use: who asks this has no handshake, or was refused it.
         if !versions.contains(&STATELESS) {
-            return Err(unknown(&secrets.excerpt(&versions.join(", "), 200)));
+            return Err(unknown(&secrets.excerpt(&versions.join(", "), 200), &[STATELESS]));
         }
         Ok(Self::read(STATELESS, result, bytes))
     }
 
     fn read(version: &str, result: &Value, bytes: usize) -> Self {
-        let has = |what: &str| result.pointer(what).is_some();
+        // Some servers write null for what they do not have.
+        let has = |what: &str| result.pointer(what).is_some_and(|offer| !offer.is_null());
         let instructions = result.get("instructions").and_then(Value::as_str);
         let changes = result.pointer("/capabilities/tools/listChanged");
         Self {
@@ -82,8 +84,8 @@ impl Hello {
     }
 }
 
-fn unknown(theirs: &str) -> String {
-    format!("the server speaks version {theirs} of the protocol, not {}", VERSIONS.join(", "))
+fn unknown(theirs: &str, ours: &[&str]) -> String {
+    format!("the server speaks version {theirs} of the protocol, not {}", ours.join(", "))
 }
 
 #[cfg(test)]
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn handshake_and_discovery_read_alike() {
-        let capabilities = json!({ "tools": { "listChanged": true }, "prompts": {} });
+        let capabilities =
+            json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": null });
         let mut answer = json!({ "capabilities": capabilities, "instructions": "Be very kind." });
         answer["protocolVersion"] = "2025-03-26".into();
         let old = Hello::of_handshake(&answer, &Secrets::new(), 7).unwrap();
@@ -118,8 +121,10 @@ mod tests {
         };
         let answer = json!({ "protocolVersion": "1999", "supportedVersions": ["1999", "2000"] });
         let (one, other) = of(&answer);
-        assert!(one.starts_with("the server speaks version 1999 of the protocol, not 2024-11-05"));
-        assert!(other.starts_with("the server speaks version 1999, 2000 of the protocol, not "));
+        let ours = "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28";
+        assert_eq!(one, format!("the server speaks version 1999 of the protocol, not {ours}"));
+        let expected = "the server speaks version 1999, 2000 of the protocol, not 2026-07-28";
+        assert_eq!(other, expected);
         let (one, other) = of(&json!({}));
         assert_eq!(one, "the answer to initialize has no version: {}");
         assert_eq!(other, "the answer to server/discover has no versions: {}");

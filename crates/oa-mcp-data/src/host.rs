@@ -244,7 +244,7 @@ mod tests {
         }
 
         let host = host(Offers {
-            roots: vec![Root::new(std::path::Path::new("/srv"))],
+            roots: Root::new(std::path::Path::new("/srv")).into_iter().collect(),
             on_elicitation: Some(Arc::new(|_, _| Box::pin(async { ElicitationAnswer::Decline }))),
             on_sampling: Some(Arc::new(|_, _| Box::pin(async { Ok(Sampled::new("m", "t")) }))),
         });

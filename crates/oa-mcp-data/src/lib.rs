@@ -1,7 +1,7 @@
 //! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
 //! connection.
 //!
-//! - Tools: [`tool_name`], [`Schema`], [`Pins`], and their results ([`read_result`]).
+//! - Tools: [`tool_name`], [`Schema`], [`Pins`] and their [`Approval`], and their results ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
@@ -29,6 +29,7 @@
 
 pub mod client;
 
+mod approval;
 mod name;
 mod pins;
 mod repair;
@@ -43,6 +44,7 @@ mod root;
 mod rounds;
 mod sampling;
 
+mod json;
 mod message;
 mod pages;
 mod pattern;
@@ -55,6 +57,7 @@ mod notice;
 mod url;
 mod variables;
 
+pub use crate::approval::Approval;
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::cut::cut;
 pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
@@ -63,6 +66,7 @@ pub use crate::host::{
     Boxed, Host, HostRefusal, HostRequest, INVALID_PARAMS, INVALID_REQUEST, NO_METHOD, Offers,
     OnElicitation, OnSampling, QuestionLimits, REFUSED, Wanted,
 };
+pub use crate::json::{Unreadable, read_json};
 pub use crate::message::{read_block, read_message};
 pub use crate::name::tool_name;
 pub use crate::notice::{read_level, read_progress};

@@ -33,7 +33,8 @@ impl Pages {
     ///
     /// A message with an excerpt, if the answer is not a page.
     pub fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, String> {
-        let cursor = page.get("nextCursor").and_then(Value::as_str);
+        // Servers that write every member end with an empty cursor.
+        let cursor = page.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
         self.next = cursor.map(|cursor| json!({ "cursor": cursor }));
         match page.get_mut(self.member).map(Value::take) {
             Some(Value::Array(entries)) => Ok(entries),
@@ -78,6 +79,8 @@ mod tests {
         assert_eq!(read(3, server), (vec![json!(1), json!(2), json!(3)], None));
         let rest = "the list of tools has more than 2 pages; the rest is left out";
         assert_eq!(read(2, server), (vec![json!(1), json!(2)], Some(rest.to_owned())));
+        let empty = read(64, |_| json!({ "tools": [0], "nextCursor": "" }));
+        assert_eq!(empty, (vec![json!(0)], None));
         let endless = read(64, |_| json!({ "tools": [0], "nextCursor": "again" }));
         assert_eq!((endless.0.len(), endless.1.is_some()), (64, true));
     }

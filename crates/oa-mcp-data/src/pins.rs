@@ -65,13 +65,21 @@ pub struct UnconfirmedTool {
     pub description: String,
     /// The current schema, as the model would get it.
     pub input_schema: Value,
+    /// The hash of the tool that is described here, so that no other is confirmed.
+    pub(crate) hash: String,
 }
 
 impl UnconfirmedTool {
-    /// Creates an unconfirmed tool.
+    /// Creates a new tool with its hash from [`tool_hash`].
     #[must_use]
-    pub fn new(tool: String, description: String, input_schema: Value, is_changed: bool) -> Self {
-        Self { tool, is_changed, description, input_schema }
+    pub fn new(
+        tool: impl Into<String>,
+        hash: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+    ) -> Self {
+        let (tool, hash, description) = (tool.into(), hash.into(), description.into());
+        Self { tool, is_changed: false, description, input_schema, hash }
     }
 }
 

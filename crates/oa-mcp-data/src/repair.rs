@@ -69,6 +69,22 @@ fn repair(keywords: &mut Map<String, Value>) {
     *keywords = kept;
 }
 
+/// Replaces the boolean bounds of draft 4 by numbers: `"minimum": 0` with `"exclusiveMinimum": true` by
+/// `"exclusiveMinimum": 0`.
+pub(crate) fn modern_bounds(keywords: &mut Map<String, Value>) {
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        let Some(Value::Bool(is_exclusive)) = keywords.get(exclusive) else { continue };
+        match keywords.get(bound).filter(|bound| bound.is_number()).cloned() {
+            Some(number) if *is_exclusive => {
+                keywords.insert(exclusive.to_owned(), number);
+                keywords.shift_remove(bound);
+            }
+            // Without a bound, it means nothing.
+            _ => drop(keywords.shift_remove(exclusive)),
+        }
+    }
+}
+
 /// Leaves out the keywords that would forbid more because another one was changed or left out.
 fn leave_out_dependents(original: &Map<String, Value>, kept: &mut Map<String, Value>) {
     let mut left_out = Vec::new();
@@ -76,9 +92,10 @@ fn leave_out_dependents(original: &Map<String, Value>, kept: &mut Map<String, Va
     if is_changed(&"if") {
         left_out.extend(["then", "else"]);
     }
-    // More items would match, or none of a part that was left out.
+    // More items would match, or none of a part that was left out; without a `minContains`, it is 1.
     let counts = kept.contains_key("maxContains");
-    if counts && (is_changed(&"contains") || original.get("contains").is_some_and(refers)) {
+    let may_match_more = is_changed(&"contains") || original.get("contains").is_some_and(refers);
+    if (counts && may_match_more) || is_changed(&"minContains") {
         left_out.extend(["contains", "minContains", "maxContains"]);
     }
     // These count what they match as evaluated. If they match less, more is left to the keywords for the rest.
@@ -121,18 +138,29 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         "type" => of_type(value),
         "enum" => value.as_array().is_some_and(|values| !values.is_empty()).then_some(value),
         "pattern" => value.as_str().and_then(plain).map(Value::String),
-        "format" | "description" | "title" => value.is_string().then_some(value),
+        "format" | "description" | "title" | "contentEncoding" | "contentMediaType" => {
+            value.is_string().then_some(value)
+        }
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => {
+            value.is_boolean().then_some(value)
+        }
+        "examples" => value.is_array().then_some(value),
+        "minContains" | "maxContains" => value.is_u64().then_some(value),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
             value.as_u64().is_some_and(|number| number <= LARGEST).then_some(value)
         }
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            let is_exact = value.as_f64().is_some_and(|number| number.abs() <= EXACT);
-            // Draft 4 has booleans here.
-            (is_exact || value.is_boolean()).then_some(value)
+        // Draft 4 has booleans here, with which `modern_bounds` deals before.
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            value.as_f64().is_some_and(|number| number.abs() <= EXACT).then_some(value)
         }
-        "required" => {
-            let Value::Array(names) = value else { return None };
-            Some(names.into_iter().filter(Value::is_string).collect())
+        "multipleOf" => {
+            value.as_f64().is_some_and(|step| step > 0.0 && step <= EXACT).then_some(value)
+        }
+        "required" => names(value),
+        "dependentRequired" => {
+            let Value::Object(named) = value else { return None };
+            let named = named.into_iter().filter_map(|(name, of)| Some((name, names(of)?)));
+            Some(Value::Object(named.collect()))
         }
         "properties" | "patternProperties" | "dependentSchemas" => {
             let Value::Object(named) = value else { return None };
@@ -168,12 +196,20 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
     }
 }
 
+/// Returns the strings of a list, each once.
+fn names(value: Value) -> Option<Value> {
+    let Value::Array(mut names) = value else { return None };
+    let mut seen = HashSet::new();
+    names.retain(|name| name.as_str().is_some_and(|name| seen.insert(name.to_owned())));
+    Some(names.into())
+}
+
 fn of_type(value: Value) -> Option<Value> {
     let is_known = |of: &Value| of.as_str().is_some_and(|of| TYPES.contains(&of));
     match value {
-        Value::Array(of) => {
-            let known: Vec<_> = of.into_iter().filter(is_known).collect();
-            (!known.is_empty()).then(|| known.into())
+        Value::Array(mut of) => {
+            of.retain(is_known);
+            names(of.into()).filter(|known| known.get(0).is_some())
         }
         value => is_known(&value).then_some(value),
     }
@@ -195,10 +231,7 @@ fn is_empty_range(keywords: &Map<String, Value>) -> bool {
     // Bounds that are 2 apart have a whole number between them, even if they are fractions or exclusive.
     // Closer ones, such as 0.2 and 0.8, are taken for empty, except closed whole ones, which may be equal.
     let is_whole = lower.fract() == 0.0 && upper.fract() == 0.0;
-    let is_closed = above.is_none()
-        && below.is_none()
-        && !keywords.get("exclusiveMinimum").is_some_and(Value::is_boolean)
-        && !keywords.get("exclusiveMaximum").is_some_and(Value::is_boolean);
+    let is_closed = above.is_none() && below.is_none();
     upper - lower < if is_whole && is_closed { 0.0 } else { 2.0 }
 }
 
@@ -374,6 +407,28 @@ mod tests {
         assert_eq!(of(json!({ "minimum": -1e30, "maximum": 5 })), json!({ "maximum": 5 }));
         assert_eq!(of(json!({ "pattern": "^[a-z$", "format": 5 })), json!({}));
         assert_eq!(of(json!({ "properties": [], "additionalProperties": "x" })), json!({}));
+        assert_eq!(
+            of(json!({ "required": ["a", 1, "a"], "type": ["null", "null"] })),
+            json!({ "required": ["a"], "type": ["null"] })
+        );
+    }
+
+    #[test]
+    fn values_outside_the_metaschema_are_left_out() {
+        for invalid in [
+            json!({ "minimum": true }),
+            json!({ "exclusiveMinimum": true }),
+            json!({ "multipleOf": 0 }),
+            json!({ "multipleOf": -2 }),
+            json!({ "examples": "x" }),
+            json!({ "uniqueItems": "yes", "deprecated": 1, "readOnly": null, "writeOnly": [] }),
+            json!({ "dependentRequired": ["a"], "contentEncoding": 64, "contentMediaType": {} }),
+            json!({ "contains": { "const": 5 }, "minContains": "0" }),
+        ] {
+            assert_eq!(fixed(&invalid), json!({}), "{invalid}");
+        }
+        let dependent = json!({ "dependentRequired": { "a": ["b", "b", 1], "c": "d" } });
+        assert_eq!(fixed(&dependent), json!({ "dependentRequired": { "a": ["b"] } }));
     }
 
     #[test]

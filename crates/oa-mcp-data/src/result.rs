@@ -23,7 +23,7 @@ pub fn read_result(
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
     let content = match result.get("content") {
         Some(Value::Array(blocks)) => blocks.as_slice(),
-        None if structured.is_some() => &[],
+        None | Some(Value::Null) if structured.is_some() => &[],
         _ => {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
             return Err(ToolError::new(format!("the answer is not a tool result: {excerpt}")));
@@ -143,6 +143,8 @@ mod tests {
         let different = json!({ "content": [text("three")], "structuredContent": { "sum": 3 } });
         assert_eq!(check(&different), Ok(json!("three")));
         assert_eq!(check(&json!({ "structuredContent": { "sum": 3 } })), Ok(json!({ "sum": 3 })));
+        let null = json!({ "content": null, "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&null), Ok(json!({ "sum": 3 })));
     }
 
     #[test]

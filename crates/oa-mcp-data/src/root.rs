@@ -10,12 +10,15 @@ pub struct Root {
 }
 
 impl Root {
-    /// Creates a root for a folder. A relative path is resolved against the current directory.
+    /// Creates a root for a folder. A relative path, even an empty one, is resolved against the current directory;
+    /// `None` if there is none.
     #[must_use]
-    pub fn new(path: &Path) -> Self {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    pub fn new(path: &Path) -> Option<Self> {
+        // As it is, an empty path would announce the whole file system.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let path = std::path::absolute(path).ok()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        Self { uri: file_uri(&path.to_string_lossy()), name }
+        Some(Self { uri: file_uri(path.as_os_str().as_encoded_bytes()), name })
     }
 
     /// Returns the root in the protocol's form.
@@ -29,13 +32,13 @@ impl Root {
 }
 
 /// Writes an absolute path as a URI.
-fn file_uri(path: &str) -> String {
-    let path = if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() };
+fn file_uri(path: &[u8]) -> String {
+    let separated = |byte: &u8| if cfg!(windows) && *byte == b'\\' { b'/' } else { *byte };
     let mut uri = "file://".to_owned();
-    if !path.starts_with('/') {
+    if path.first().map(separated) != Some(b'/') {
         uri.push('/');
     }
-    for byte in path.bytes() {
+    for byte in path.iter().map(separated) {
         let is_plain = byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         if is_plain || (cfg!(windows) && byte == b':') {
             uri.push(char::from(byte));
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn roots_are_file_uris_with_names() {
-        let root = |path: &str| Root::new(Path::new(path)).to_json();
+        let root = |path: &str| Root::new(Path::new(path)).unwrap().to_json();
         assert_eq!(root("/srv/shared"), json!({ "uri": "file:///srv/shared", "name": "shared" }));
         assert_eq!(
             root("/a b/\u{e9}#1"),
@@ -61,5 +64,9 @@ mod tests {
         assert_eq!(root("/"), json!({ "uri": "file:///" }));
         let relative = root("here")["uri"].as_str().unwrap_or_default().to_owned();
         assert!(relative.starts_with("file:///") && relative.ends_with("/here"), "{relative}");
+        assert_eq!(root(""), root("."), "not the whole file system");
+        let raw = std::os::unix::ffi::OsStrExt::from_bytes(b"/a\xe9");
+        let raw = Root::new(std::ffi::OsStr::as_ref(raw)).unwrap().to_json();
+        assert_eq!(raw["uri"], "file:///a%E9");
     }
 }

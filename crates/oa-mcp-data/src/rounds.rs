@@ -106,7 +106,7 @@ pub enum RoundError {
 /// use serde_json::json;
 ///
 /// let mut offers = Offers::default();
-/// offers.roots.push(Root::new("/srv".as_ref()));
+/// offers.roots.extend(Root::new("/srv".as_ref()));
 /// let limits = QuestionLimits { text_bytes: 4_096, schema_bytes: 65_536, tokens: 4_096 };
 /// let host = Host::new("files", "files", limits, offers);
 /// let mut rounds = Rounds::new(RoundLimits { rounds: 10, questions: 4, state_bytes: 1_024 });
@@ -268,7 +268,7 @@ mod tests {
     /// A client with roots and a person, and without a model.
     fn host() -> Host {
         let mut offers = Offers::default();
-        offers.roots.push(Root::new(Path::new("/srv")));
+        offers.roots.extend(Root::new(Path::new("/srv")));
         offers.on_elicitation =
             Some(Arc::new(|_, _| Box::pin(async { ElicitationAnswer::Decline })));
         let limits = QuestionLimits { text_bytes: 1_000, schema_bytes: 1_000, tokens: 9 };

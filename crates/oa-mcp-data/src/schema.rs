@@ -1,6 +1,6 @@
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::repair::{repaired, resolve};
+use crate::repair::{modern_bounds, repaired, resolve};
 use crate::subschemas::{below, visit_below};
 
 /// The maximum nesting depth of an offered schema.
@@ -81,7 +81,8 @@ impl Schema {
     }
 }
 
-/// Removes keywords that mean nothing to a model, and those that strict model servers reject.
+/// Removes keywords that mean nothing to a model, and those that strict model servers reject. Bounds of draft 4 become
+/// those of later drafts, so that arguments are checked against them, too.
 fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     let Value::Object(keywords) = schema else { return Ok(()) };
     let Some(depth) = depth.checked_sub(1) else {
@@ -90,6 +91,7 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     for keyword in ["$schema", "$id", "$comment"] {
         keywords.shift_remove(keyword);
     }
+    modern_bounds(keywords);
     visit_below(keywords, &mut |schema| clean(schema, depth))
 }
 
@@ -191,9 +193,7 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
     for layer in layers(schema, root)?.into_iter().rev() {
         match (&mut copy, layer) {
             // Keywords beside a reference replace those of its target, such as the description of one use.
-            (Value::Object(copy), Value::Object(layer)) => {
-                copy.extend(layer.iter().map(|(keyword, value)| (keyword.clone(), value.clone())));
-            }
+            (Value::Object(copy), Value::Object(layer)) => combine(copy, layer),
             (Value::Bool(false), _) => {}
             _ => copy = layer.clone(),
         }
@@ -212,6 +212,21 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
     Ok(copy)
 }
 
+/// Adds the keywords beside a reference to those of its target. They replace them, except that both define members.
+fn combine(copy: &mut Map<String, Value>, beside: &Map<String, Value>) {
+    for (keyword, value) in beside {
+        match (&**keyword, copy.get_mut(keyword), value) {
+            ("properties", Some(Value::Object(known)), Value::Object(named)) => {
+                known.extend(named.iter().map(|(name, of)| (name.clone(), of.clone())));
+            }
+            ("required", Some(Value::Array(known)), Value::Array(names)) => {
+                known.extend(names.iter().cloned());
+            }
+            _ => drop(copy.insert(keyword.clone(), value.clone())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -220,6 +235,21 @@ mod tests {
 
     fn read(schema: &Value, form: SchemaForm) -> Result<Value, String> {
         Schema::read(Some(schema), form, 4_096).map(|schema| schema.offered)
+    }
+
+    #[test]
+    fn boolean_bounds_of_draft_4_become_numbers() {
+        for (old, new) in [
+            (json!({ "minimum": 0, "exclusiveMinimum": true }), json!({ "exclusiveMinimum": 0 })),
+            (json!({ "maximum": 9, "exclusiveMaximum": true }), json!({ "exclusiveMaximum": 9 })),
+            (json!({ "minimum": 0, "exclusiveMinimum": false }), json!({ "minimum": 0 })),
+            (json!({ "exclusiveMinimum": true }), json!({})),
+        ] {
+            let schema = json!({ "type": "object", "properties": { "a": old } });
+            let read = Schema::read(Some(&schema), SchemaForm::AsIs, 4_096).unwrap();
+            assert_eq!(read.offered["properties"]["a"], new);
+            assert_eq!(read.checked["properties"]["a"], new);
+        }
     }
 
     #[test]
@@ -311,6 +341,22 @@ mod tests {
             },
         });
         let n = json!({ "type": "integer", "description": "a", "maximum": 9 });
+        let expected = json!({ "type": "object", "properties": { "n": n } });
+        assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
+    }
+
+    #[test]
+    fn members_beside_a_reference_are_added() {
+        let member = |name: &str| json!({ "properties": { name: { "type": "string" } } });
+        let (mut base, mut use_of) = (member("a"), member("b"));
+        (base["required"], use_of["required"]) = (json!(["a", "c"]), json!(["b", "c"]));
+        use_of["$ref"] = "#/$defs/base".into();
+        let schema =
+            json!({ "type": "object", "properties": { "n": use_of }, "$defs": { "base": base } });
+        let n = json!({
+            "properties": { "a": { "type": "string" }, "b": { "type": "string" } },
+            "required": ["a", "c", "b"],
+        });
         let expected = json!({ "type": "object", "properties": { "n": n } });
         assert_eq!(read(&schema, SchemaForm::Portable), Ok(expected));
     }

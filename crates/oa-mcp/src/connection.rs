@@ -5,7 +5,8 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use oa_mcp_data::{
-    CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
+    Approval, CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds,
+    UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::approval::Approval;
 use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::ignored::{Ignored, Ignoring};
@@ -154,26 +154,23 @@ impl Connection {
     /// Returns the tools that are left out because they differ from their pins, or have none.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<UnconfirmedTool> {
-        self.approval().unconfirmed()
+        self.approval().unconfirmed().to_vec()
     }
 
-    /// Pins a tool as [`unconfirmed`](Self::unconfirmed) shows it, and offers it from now on. `tool` is its name on the
-    /// server.
+    /// Pins a tool as [`unconfirmed`](Self::unconfirmed) shows it, and offers it from now on.
     ///
     /// The list is read again; a tool that has changed in between stays left out.
     ///
     /// # Errors
     ///
-    /// `Config` if the tool is not waiting to be confirmed; otherwise those of a call.
+    /// `Config` if the tool is not waiting to be confirmed, or has changed since it was shown; otherwise those of a call.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future may leave the tool pinned, but not offered until the list changes.
-    pub async fn confirm(&self, tool: &str) -> Result<(), Error> {
-        if !self.approval().confirm(tool) {
-            let message = format!("no tool {tool} is waiting to be confirmed");
-            return Err(Error::config(message).of(self.name()));
-        }
+    pub async fn confirm(&self, tool: &UnconfirmedTool) -> Result<(), Error> {
+        let confirmed = self.approval().confirm(tool);
+        confirmed.map_err(|refusal| Error::config(refusal).of(self.name()))?;
         let session = self.session().await.map_err(|error| error.of(self.name()))?;
         let tools = self.list(&session).await.map_err(|error| error.of(self.name()))?;
         self.offer(tools);

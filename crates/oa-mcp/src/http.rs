@@ -10,8 +10,9 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use oa_mcp_data::client::Mirrors;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::time::timeout;
 use tower::Service;
 
 use crate::error::{Error, ErrorKind};
@@ -107,10 +108,18 @@ impl Carrier {
                 break;
             }
             let carrier = Arc::clone(&self);
+            let (posted, is_posted) = oneshot::channel();
             let handle = posts.spawn(async move {
                 let _place = place;
-                carrier.post(message).await;
+                carrier.post(message, posted).await;
             });
+            if of == Kind::Initialized {
+                // Some servers refuse a request that overtakes it on another connection.
+                tokio::select! {
+                    () = self.link.closing.cancelled() => break,
+                    _ = timeout(GOODBYE, is_posted) => {}
+                }
+            }
             if let Kind::Request(id) = of {
                 open.push((id, handle));
             }
@@ -120,15 +129,14 @@ impl Carrier {
         let session = self.session().clone();
         if session.is_some() {
             // Servers that do not support it answer 405.
-            let _ = tokio::time::timeout(
-                GOODBYE,
-                self.ask(Method::DELETE, RequestBody::empty(), &About::Nothing),
-            )
-            .await;
+            let _ =
+                timeout(GOODBYE, self.ask(Method::DELETE, RequestBody::empty(), &About::Nothing))
+                    .await;
         }
     }
 
-    async fn post(self: Arc<Self>, message: Outgoing) {
+    /// Posts a message. `posted` is dropped once the server has answered it.
+    async fn post(self: Arc<Self>, message: Outgoing, posted: oneshot::Sender<()>) {
         if let Some(written) = &message.written {
             written.store(true, std::sync::atomic::Ordering::Release);
         }
@@ -136,8 +144,9 @@ impl Carrier {
             return self.subscribe(&message).await;
         }
         // Aborting this task drops the response, which closes its stream.
-        let posted = self.posted(&message).await;
-        if let Err(error) = posted {
+        let outcome = self.posted(&message).await;
+        drop(posted);
+        if let Err(error) = outcome {
             // Only a request has a caller that waits for the error.
             if let Kind::Request(id) = message.of {
                 if error.is_untaken() {

@@ -60,7 +60,6 @@ mod server;
 mod servers;
 mod stdio_spec;
 
-mod approval;
 mod connection;
 mod description;
 mod library;

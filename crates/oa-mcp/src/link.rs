@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_mcp_data::client::{Mirrors, add_meta};
-use oa_mcp_data::{Hello, Host, HostRequest, read_level, read_progress};
+use oa_mcp_data::{Hello, Host, HostRequest, read_json, read_level, read_progress};
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -19,6 +19,11 @@ use crate::secrets::KnownSecrets;
 
 mod beginning;
 mod questions;
+/// Returns the id of one of our requests. All are numbers, but some servers return them as strings.
+fn our_id(id: &Value) -> Option<i64> {
+    id.as_i64().or_else(|| id.as_str()?.parse().ok())
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -342,7 +347,6 @@ impl Link {
         }
     }
 
-    #[cfg(feature = "http")]
     pub(crate) fn is_open(&self, id: i64) -> bool {
         let state = self.lock();
         state.calls.contains_key(&id) || state.beginning.waits == Some(id)
@@ -351,13 +355,21 @@ impl Link {
     /// Reads input; anything invalid or unexpected in it is only counted. `within` is the request whose response
     /// carried it, if the transport knows.
     pub(crate) fn incoming(&self, bytes: &[u8], within: Option<i64>) -> Result<(), Garbage> {
-        match serde_json::from_slice(bytes) {
+        match read_json(bytes) {
             Ok(Value::Object(message)) => self.message(Value::Object(message), within),
             // A batch, as of 2025-03-26.
             Ok(Value::Array(batch)) if !batch.is_empty() => {
                 batch.into_iter().try_for_each(|message| self.message(message, within))
             }
-            _ => Err(Garbage),
+            Ok(_) => Err(Garbage),
+            // An answer that is nested too deep, for one: its call must not wait until it times out.
+            Err(unreadable) => {
+                let id = unreadable.id.filter(|_| !unreadable.has_method);
+                let id = id.as_ref().and_then(our_id).filter(|id| self.is_open(*id));
+                let cause = self.secrets.get().excerpt(&unreadable.cause, 300);
+                let error = Error::protocol(format!("the answer is not valid JSON: {cause}"));
+                id.map(|id| self.fail(id, error)).ok_or(Garbage)
+            }
         }
     }
 
@@ -375,8 +387,7 @@ impl Link {
             (None, Some(id))
                 if message.get("result").is_some() || message.get("error").is_some() =>
             {
-                // All our ids are numbers, but some servers return them as strings.
-                match id.as_i64().or_else(|| id.as_str()?.parse().ok()) {
+                match our_id(&id) {
                     Some(id) => self.response(id, &mut message),
                     None => drop(self.ignored.answers.fetch_add(1, Ordering::Relaxed)),
                 }

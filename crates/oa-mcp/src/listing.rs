@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use oa_mcp_data::{Pages, tool_hash};
+use oa_mcp_data::{Pages, UnconfirmedTool, tool_hash};
 
 use crate::connection::Connection;
 use crate::description::Description;
@@ -57,8 +57,13 @@ impl Connection {
             }
             pages.rest().into_iter().for_each(|rest| session.link.warn(rest));
         }
-        let mut tools = self.approval().admit(tools);
-        for tool in self.approval().unconfirmed() {
+        let show = |(tool, hash): &(Description, String)| {
+            let (name, description) = (tool.raw_name.clone(), tool.description.clone());
+            UnconfirmedTool::new(name, hash.clone(), description, tool.offered.clone())
+        };
+        let tools = self.approval().admit(tools, show).into_iter();
+        let mut tools: Vec<_> = tools.map(|(tool, _)| tool).collect();
+        for tool in self.unconfirmed() {
             let name = oa_redact::visible(&tool.tool);
             let why = if tool.is_changed { "differs from its pin" } else { "is new" };
             let warning = format!("the tool {name} is left out until it is confirmed: it {why}");

@@ -311,7 +311,7 @@ impl McpServer {
     /// Announces a folder to the server as a root to work in. A relative path is resolved against the current
     /// directory. This is advisory: it does not limit the server's access.
     pub fn root(mut self, folder: impl AsRef<Path>) -> Self {
-        self.offers.roots.push(Root::new(folder.as_ref()));
+        self.offers.roots.extend(Root::new(folder.as_ref()));
         self
     }
 

@@ -24,10 +24,12 @@ impl Choices<'_> {
 
     fn number(&mut self) -> Value {
         const NUMBERS: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 0.5, -1.0, 1e20, -0.0];
-        match self.of(12) {
+        match self.of(13) {
             at if at < NUMBERS.len() => json!(NUMBERS[at]),
             8 => json!(u64::MAX),
             9 => json!(i64::MIN),
+            // A bound of draft 4.
+            12 => json!(true),
             small => json!(small - 10),
         }
     }

@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+use crate::json::read_json;
+
 /// The error code for text that is not JSON.
 const PARSE_ERROR: i64 = -32700;
 /// The error code for JSON that is not a valid request.
@@ -63,17 +65,23 @@ pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
         let why = format!("the message has more than {most_values} values");
         return Err(error(&Value::Null, INVALID_REQUEST, &why));
     }
-    match serde_json::from_slice::<Value>(bytes) {
+    match read_json(bytes) {
         Ok(Value::Array(batch)) if batch.is_empty() => {
             Err(error(&Value::Null, INVALID_REQUEST, "the batch is empty"))
         }
         Ok(Value::Array(batch)) => Ok(batch.into_iter().map(message).collect()),
         Ok(value) => Ok(vec![message(value)]),
-        Err(cause) => {
-            let why = format!("not valid JSON: {cause}");
-            Err(error(&Value::Null, PARSE_ERROR, &why))
+        Err(unreadable) => {
+            let why = format!("not valid JSON: {}", unreadable.cause);
+            // Without the id, the client would wait for the answer until its timeout.
+            let id = unreadable.id.filter(|id| unreadable.has_method && !is_long(id));
+            Err(error(&id.unwrap_or_default(), PARSE_ERROR, &why))
         }
     }
+}
+
+fn is_long(id: &Value) -> bool {
+    id.to_string().len() > LONGEST_ID
 }
 
 fn message(mut value: Value) -> Incoming {
@@ -83,7 +91,7 @@ fn message(mut value: Value) -> Incoming {
     let id = message.shift_remove("id");
     // Answers to any other id have the id null, as JSON-RPC demands for ids that cannot be read.
     let is_id = matches!(id, Some(Value::Number(_) | Value::String(_)));
-    let is_long = id.as_ref().is_some_and(|id| is_id && id.to_string().len() > LONGEST_ID);
+    let is_long = id.as_ref().is_some_and(|id| is_id && is_long(id));
     let is_id = is_id && !is_long;
     let known = id.clone().filter(|_| is_id).unwrap_or_default();
     let invalid = |why| Incoming::Invalid { id: known.clone(), why };

@@ -68,3 +68,33 @@ fn canceled_call_is_never_sent() {
     assert!(link.send(message).is_ok());
     assert!(queue.try_recv().is_err());
 }
+
+/// The call would otherwise wait until it times out.
+#[test]
+fn unreadable_answers_fail_their_call() {
+    let deep = format!(r#"{{"id":"7","result":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    for (answer, expected) in [
+        (&*deep, "the answer is not valid JSON"),
+        (r#"{"id":7,"result":{"text":"cut: \ud83d"}}"#, "cut: \u{fffd}"),
+    ] {
+        let (outgoing, _queue) = mpsc::channel(8);
+        let link = link(outgoing);
+        let (reply, mut told) = oneshot::channel();
+        let ticket = call(json!({}));
+        let mut open = ticket.take().expect("it is not sent");
+        open.reply = reply;
+        assert!(link.send(request(&Ticket::new(open))).is_ok());
+        // The same of another request, or with a method, is not the answer.
+        let other = answer.replace('7', "8");
+        let _ = link.incoming(other.as_bytes(), None);
+        let asked = deep.replace("{\"id", "{\"method\":\"x\",\"id");
+        assert!(link.incoming(asked.as_bytes(), None).is_err());
+        assert!(told.try_recv().is_err());
+        assert!(link.incoming(answer.as_bytes(), None).is_ok());
+        let told = match told.try_recv().expect("it is answered") {
+            Ok(result) => result["text"].as_str().unwrap_or_default().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert!(told.contains(expected), "{told}");
+    }
+}

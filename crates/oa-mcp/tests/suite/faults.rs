@@ -235,7 +235,7 @@ async fn retries_need_a_trusted_idempotent_hint() {
 #[tokio::test]
 async fn unknown_protocol_version_is_rejected() {
     let error = connect(scripted("old")).await.unwrap_err();
-    let expected = "s: the server speaks version 1999-01-01 of the protocol, not 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
+    let expected = "s: the server speaks version 1999-01-01 of the protocol, not 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.kind(), ErrorKind::Connect);
 }

@@ -149,13 +149,13 @@ async fn changed_tool_waits_for_confirmation() {
     assert!(connection.warnings().contains(&warning.to_owned()), "{:?}", connection.warnings());
     assert_eq!(connection.pins(), Some(pins.clone()), "nothing is pinned by itself");
 
-    connection.confirm("do").await.unwrap();
+    connection.confirm(&waiting[0]).await.unwrap();
     assert_eq!(names(&other), ["s__do", "s__echo"]);
     other.changed().await;
     let now = connection.pins().unwrap();
     assert_ne!(now, pins);
-    let error = connection.confirm("echo").await.unwrap_err();
-    assert_eq!(error.to_string(), "s: no tool echo is waiting to be confirmed");
+    let error = connection.confirm(&waiting[0]).await.unwrap_err();
+    assert_eq!(error.to_string(), "s: no tool do is waiting to be confirmed");
     other.close().await;
     // What was confirmed holds for the next connection.
     let next = connect(scripted("changed").pins(now)).await.unwrap();

@@ -1,0 +1,154 @@
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Number, Value};
+
+/// Input that is not JSON, or JSON that cannot be represented.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Unreadable {
+    /// The id, if the input is an object with a valid one.
+    pub id: Option<Value>,
+    /// The input has a method, so it is not an answer.
+    pub has_method: bool,
+    /// The problem.
+    pub cause: String,
+}
+
+/// The members by which an unreadable message can still be answered. The others are skipped and not checked.
+#[derive(Default, Deserialize)]
+struct Head {
+    id: Option<Id>,
+    method: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Number(Number),
+    Text(String),
+}
+
+/// Reads a message. Lone surrogates and bytes that are not UTF-8 become U+FFFD, and a byte order mark is skipped.
+///
+/// Node writes a lone surrogate where a text was cut within a character.
+///
+/// ```
+/// use oa_mcp_data::read_json;
+/// use serde_json::json;
+///
+/// assert_eq!(read_json(br#"["cut: \ud83d"]"#).unwrap(), json!(["cut: \u{fffd}"]));
+///
+/// let error = read_json(br#"{"id": 5, "result": 1e400}"#).unwrap_err();
+/// assert_eq!(error.id, Some(json!(5)));
+/// ```
+///
+/// # Errors
+///
+/// The reason, and the id of the message if it has one.
+pub fn read_json(bytes: &[u8]) -> Result<Value, Unreadable> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    // Only what looks like a message is worth a copy.
+    if !bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Unreadable { id: None, has_method: false, cause: error.to_string() });
+    }
+    let text = without_lone_surrogates(&String::from_utf8_lossy(bytes));
+    serde_json::from_str(&text).map_err(|error| {
+        let head: Head = serde_json::from_str(&text).unwrap_or_default();
+        let id = head.id.map(|id| match id {
+            Id::Number(number) => Value::Number(number),
+            Id::Text(text) => Value::String(text),
+        });
+        Unreadable { id, has_method: head.method.is_some(), cause: error.to_string() }
+    })
+}
+
+/// Replaces the escapes of surrogates that have no partner.
+fn without_lone_surrogates(text: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        replaced.push_str(before);
+        let length = match unit(escape) {
+            Some(0xd800..=0xdbff) => match escape.get(6..).and_then(unit) {
+                Some(0xdc00..=0xdfff) => 12,
+                _ => 0,
+            },
+            Some(0xdc00..=0xdfff) => 0,
+            Some(_) => 6,
+            // Two characters, the second of which may be a backslash.
+            None => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        if length == 0 {
+            replaced.push('\u{fffd}');
+        } else {
+            replaced.push_str(&escape[..length]);
+        }
+        rest = &escape[if length == 0 { 6 } else { length }..];
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// Returns the code unit of an escape such as `\ud83d`.
+fn unit(escape: &str) -> Option<u16> {
+    let digits = escape.strip_prefix("\\u")?.get(..4)?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lone_surrogates_and_bytes_are_replaced() {
+        let read = |bytes: &[u8]| read_json(bytes).unwrap();
+        assert_eq!(read(br#"["\ud83d", "\ude00\ud83d", "\ud83d\ude00"]"#), {
+            json!(["\u{fffd}", "\u{fffd}\u{fffd}", "\u{1f600}"])
+        });
+        assert_eq!(read(br#"["\\ud83d", "\ud83d\\", "\ud83d\n"]"#), {
+            json!(["\\ud83d", "\u{fffd}\\", "\u{fffd}\n"])
+        });
+        assert_eq!(read(b"{\"caf\xe9\": \"\\ud83dx\"}"), json!({ "caf\u{fffd}": "\u{fffd}x" }));
+        assert_eq!(read(b"\xef\xbb\xbf{}"), json!({}));
+    }
+
+    #[test]
+    fn id_of_an_unreadable_message_is_known() {
+        let of = |text: &str| {
+            let error = read_json(text.as_bytes()).unwrap_err();
+            (error.id, error.has_method)
+        };
+        let deep = format!(r#"{{"result": {}{}, "id": 5}}"#, "[".repeat(200), "]".repeat(200));
+        assert_eq!(of(&deep), (Some(json!(5)), false));
+        let infinite = r#"{"id": "a", "method": "x", "params": {"text": "\ud83d", "n": 1e400}}"#;
+        assert_eq!(of(infinite), (Some(json!("a")), true));
+        assert_eq!(of(r#"{"id": [], "n": 1e400}"#), (None, false));
+        for garbage in ["Loading...", "{", "[1, 2", r#"{"id": 5, "result": "#, "{\"\\u12", "{\"\\"]
+        {
+            assert_eq!(of(garbage), (None, false), "{garbage}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn valid_escapes_stay(text in any::<String>()) {
+            let json = json!([text]).to_string();
+            prop_assert_eq!(without_lone_surrogates(&json), json);
+        }
+
+        #[test]
+        fn any_escapes_are_read(parts in prop::collection::vec("[a\u{e9}]|\\\\u[dD][89abCDef][0-9a]{2}|\\\\[n\\\\]", 0..8)) {
+            let json = format!("[\"{}\"]", parts.concat());
+            prop_assert!(read_json(json.as_bytes()).is_ok(), "{}", json);
+        }
+    }
+}
