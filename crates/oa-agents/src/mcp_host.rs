@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use oa_client::{AgentOptions, AgentOptionsBuilder, Client, NestedEvent, ParentAgent, Result};
 use oa_hooks::{
-    History, HookOutcome, Permission, PermissionRequest, PostToolUseEvent, PreToolUseEvent,
+    History, HookOutcome, Permission, PermissionRequest, Permissions, PostToolUseEvent,
+    PreToolUseEvent,
 };
 use oa_mcp::{Elicitation, ElicitationAnswer, Sampled, Sampling};
-use oa_tools::{Tool, ToolContext, ToolError};
+use oa_tools::{ToolContext, ToolError};
 use oa_types::{FinishReason, Message, MessageRole, Outcome};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -25,7 +26,8 @@ const CATEGORY: &str = "mcp";
 /// A question belongs to the turn whose tool call caused it:
 ///
 /// - The permissions of the agent that called the tool decide, as for a call: lists, rules, mode and callback. If they
-///   reach no decision, the question is refused. Without any permission settings, it is answered.
+///   reach no decision, the question is refused. Without any permission settings, it is answered. Permissions in the
+///   options given here can only deny, unless no agent called the tool.
 /// - The pre-tool and post-tool hooks in the options given here see it, with an empty history. They can block the
 ///   question, change it, or change the answer.
 /// - The model gets no tools. Its usage counts toward the turn's budgets, which also end it. Its events reach the
@@ -136,9 +138,8 @@ impl McpHost {
         let mut messages = request.messages;
         let prompt = messages.pop().filter(|last| last.role == MessageRole::User);
         let prompt = prompt.ok_or_else(|| refusal("the last message must be a user message"))?;
-        let mut client = Client::with_history(options.build()?, messages)?;
         // The request is the server's: the agent's tools and system prompt stay out of it.
-        client.set_tools(Vec::<Arc<dyn Tool>>::new())?;
+        let mut client = Client::with_history(options.build()?.without_tools()?, messages)?;
         client.set_system_prompt(request.system_prompt.unwrap_or_default())?;
         let parent = cx.state::<ParentAgent>();
         if let Some(parent) = parent {
@@ -150,8 +151,9 @@ impl McpHost {
                 parent.tell(NestedEvent::new(cx.call_id(), &request.name, event)).await;
             }
         }
+        // An earlier message is the prompt, or one that the server wrote.
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
-        let last = client.history().iter().rfind(is_answer);
+        let last = client.history().last().filter(is_answer);
         let text = last.map(Message::text).unwrap_or_default();
         let reason = client.finish_reason().cloned().unwrap_or(FinishReason::Unspecified);
         if text.is_empty() {
@@ -189,21 +191,18 @@ impl fmt::Debug for McpHost {
 
 /// The permissions and hooks that decide about one question.
 struct Gate {
-    /// The agent's options, restricted by the permissions of the agent that called the tool.
     options: AgentOptions,
+    /// The permissions of the agent that called the tool.
+    outer: Option<Permissions>,
     name: String,
     id: String,
 }
 
 impl Gate {
     fn new(agent: AgentOptionsBuilder, name: &str, cx: &ToolContext) -> Result<Self, ToolError> {
-        // This client sends nothing: `adopt` restricts its options by the permissions of the calling agent.
-        let mut client = Client::new(agent.build()?)?;
-        if let Some(parent) = cx.state::<ParentAgent>() {
-            parent.adopt(&mut client, name)?;
-        }
-        let options = client.options().clone();
-        Ok(Self { options, name: name.to_owned(), id: cx.call_id().to_owned() })
+        let outer = cx.state::<ParentAgent>().map(|parent| parent.permissions_for(name));
+        let (name, id) = (name.to_owned(), cx.call_id().to_owned());
+        Ok(Self { options: agent.build()?, outer, name, id })
     }
 
     /// Returns the question after hooks and permissions, which may have changed it.
@@ -220,15 +219,21 @@ impl Gate {
         let request =
             PermissionRequest::new(&self.name, question.clone(), &self.id, History::default())
                 .with_category(Some(CATEGORY));
-        let permissions = options.permissions();
+        let own = options.permissions();
+        let permissions = self.outer.as_ref().unwrap_or(own);
+        let denies = |permissions: &Permissions, question: &Value| {
+            let reason = permissions.denies(&self.name, question, Some(CATEGORY));
+            reason.map_or(Ok(()), |reason| Err(refusal(reason)))
+        };
+        // Before anybody is asked.
+        denies(own, &question)?;
         match permissions.decide(request, sleep).await {
             Permission::Allow => Ok(question),
             Permission::AllowWith(other) => {
                 // The callback has replaced a question that the rules let pass; its own must pass them too.
-                match permissions.denies(&self.name, &other, Some(CATEGORY)) {
-                    Some(reason) => Err(refusal(reason)),
-                    None => Ok(other),
-                }
+                denies(permissions, &other)?;
+                denies(own, &other)?;
+                Ok(other)
             }
             Permission::Deny(reason) => Err(refusal(reason)),
             _ => Err(refusal("no user is available to approve it")),

@@ -137,11 +137,15 @@ impl AgentTool {
                 None => {}
             }
         }
-        // The text of an answer that a limit cut off is only in the history.
-        let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
-        let last = client.history().iter().rfind(is_answer);
-        let text = last.map(Message::text).unwrap_or_default();
         let reason = client.finish_reason().unwrap_or(&FinishReason::Unspecified);
+        // The text of an answer that a limit cut off is only in the history. After a normal end, the text before
+        // a call does not stand for an answer without text.
+        let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
+        let last = match reason.is_complete() {
+            true => client.history().last().filter(is_answer),
+            false => client.history().iter().rfind(is_answer),
+        };
+        let text = last.map(Message::text).unwrap_or_default();
         if text.is_empty() {
             return Err(ToolError::new(format!("no answer: the agent ended with {reason}")));
         }

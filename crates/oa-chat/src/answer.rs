@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use http::Response;
 use oa_aggregate::{Delta, StreamStatus, UncleanEnd};
+use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Timeouts, Watch};
 use oa_types::{AssistantMessage, ContentBlock, Usage};
 
@@ -372,6 +373,12 @@ impl AnswerStream {
         self.0.conclude()
     }
 
+    /// Returns the secrets that the answer's server may repeat; none if the server is not known.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        secrets_of(self.0.destination.as_ref())
+    }
+
     /// Returns the tokens reported so far and the time spent; `None` if the server has reported none.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
@@ -415,8 +422,7 @@ impl AnswerStream {
 }
 
 impl Arriving {
-    /// Ends the scan at the end of the text, and ends reading if the rest is not needed. Returns `true` if there may
-    /// be more.
+    /// Ends the scan at the end of the text, and reading if the rest is not needed. True if there may be more.
     fn end_scan(&mut self) -> bool {
         let Some(scan) = &mut self.scan else { return false };
         if self.reading && scan.is_done() {

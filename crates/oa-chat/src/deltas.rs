@@ -41,8 +41,7 @@ pub enum AnswerDelta {
     },
     /// The complete answer. Nothing follows.
     ///
-    /// A stream that yields this needs other deltas only to show the answer while it grows; the message here is
-    /// authoritative.
+    /// A stream that yields this needs other deltas only to show the answer while it grows; this message counts.
     End {
         /// The answer.
         message: Box<AssistantMessage>,

@@ -341,8 +341,7 @@ impl EndpointBuilder {
         .find_map(|(is_set, name)| is_set.then_some(name))
     }
 
-    /// Returns the quirks of the server, and of the profile's model. Takes over the address and the provider of
-    /// the profile.
+    /// Returns the quirks of the server and of the profile's model, and adopts the profile's address and provider.
     fn known_traits(&mut self) -> Result<(ServerTraits, Option<KnownModel>)> {
         let usual = |provider: Option<Provider>| provider.map(Provider::traits).unwrap_or_default();
         let Some(profile) = self.profile.take() else { return Ok((usual(self.provider), None)) };

@@ -114,8 +114,7 @@ impl Envelope {
             None => self.heads[usize::from(offer.tools)].clone(),
             Some(instructions) => self.head_with(instructions, offer.tools),
         };
-        // `..,"messages":[` + `,{a},{b}` + `],"stream":true}`: the first comma goes if no system prompt is
-        // before it.
+        // `..,"messages":[` + `,{a},{b}` + `],"stream":true}`: no first comma without a system prompt.
         let comma = usize::from(head.ends_with(b"["));
         match segments {
             [] => RequestBody::new([&head[..], &last[comma.min(last.len())..], &tail[..]].concat()),

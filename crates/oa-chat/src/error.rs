@@ -416,8 +416,7 @@ fn shows(error: &(dyn StdError + 'static), secrets: &Secrets) -> bool {
 /// The part of a code or an id that is shown, in characters.
 const WORD: usize = 200;
 
-/// Reads the body of a response with an error status. Masks it while reading, since skipping a part may split a
-/// key.
+/// Reads the body of a response with an error status. Masks it first, since skipping a part may split a key.
 pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
     ServerError::from_body(secrets.mask(&String::from_utf8_lossy(body)).as_bytes())
 }

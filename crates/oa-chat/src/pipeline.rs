@@ -127,8 +127,7 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// The body exceeds a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] is set. Earlier deltas can still
-    /// be taken.
+    /// The body exceeds a limit, or a chunk is not JSON with [`OnBadChunk::Fail`]. Earlier deltas can still be taken.
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
@@ -254,8 +253,7 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns the start of a body without payloads, at most 4 KiB, for error messages. It is not masked, so it may
-    /// contain a key.
+    /// Returns the start of a body without payloads, at most 4 KiB, for error messages. It may contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head

@@ -35,8 +35,7 @@ impl Source {
         Self { body, rest: Bytes::new(), budget: PollBudget::default() }
     }
 
-    /// Waits for the next piece, within the watch's timeouts. Also pending when the budget is spent; the task has
-    /// been woken then.
+    /// Waits for the next piece, within the watch's timeouts. A spent budget has woken the task and is pending.
     #[inline]
     pub(crate) fn poll_piece(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
         if self.budget.is_spent() {

@@ -100,6 +100,9 @@ impl Client {
         let mut driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
         let (interrupt, steer) = (InterruptHandle::default(), SteerHandle::default());
         (driver.interrupt, driver.steer) = (Some(Arc::clone(&interrupt.0)), Some(steer.clone()));
+        // Calls of a resumed conversation need the current tools. The first request reports a failure.
+        let _ = driver.refresh_tools();
+        let options = AgentOptions(Arc::clone(&driver.settings));
         Ok(Self { driver, options, interrupt, steer })
     }
 
@@ -179,7 +182,7 @@ impl Client {
     /// interrupted.
     ///
     /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
-    /// stays.
+    /// stays if its hooks have accepted it.
     ///
     /// # Errors
     ///

@@ -242,8 +242,7 @@ impl CallGate {
                 HookOutcome::Block { reason } => {
                     return Ok(Some(GateDecision::Deny(Denial::by_hook(reason))));
                 }
-                // What permission sees below is the input with the hook's change, defaults added: the input
-                // that runs.
+                // Permission sees the input that runs: with the hook's change, and defaults added.
                 HookOutcome::Modify(change) => self.prepare(change.value),
             }
         }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use oa_chat::ToolMode;
 use oa_hooks::Permissions;
 use oa_output::{OutputMode, OutputOptions, OutputValidator};
+use oa_tools::Registry;
 
 use crate::error::Result;
 use crate::options::AgentOptions;
@@ -42,9 +44,32 @@ impl AgentOptions {
         settings.set_within(&outer.0.config.permissions, name)?;
         Ok(Self(Arc::new(settings)))
     }
+
+    /// Returns these options without tools: neither its own nor those of a source, and nothing about calls.
+    ///
+    /// # Errors
+    ///
+    /// None today.
+    pub fn without_tools(&self) -> Result<Self> {
+        self.0.without_tools().map(|settings| Self(Arc::new(settings)))
+    }
 }
 
 impl Settings {
+    pub(crate) fn without_tools(&self) -> Result<Self> {
+        let mut settings = self.clone();
+        settings.config.keeps_results = false;
+        settings.config.sources.clear();
+        settings.set_tools(Registry::default())?;
+        settings.change_chat(|chat| {
+            (chat.tool_mode, chat.recognize_calls) = (ToolMode::Native, false);
+            let parameters = &mut chat.parameters;
+            (parameters.tool_choice, parameters.parallel_tool_calls) = (None, None);
+            parameters.extra_body.shift_remove("tools");
+        })?;
+        Ok(settings)
+    }
+
     /// Restricts the permissions to those of the agent that runs this one.
     pub(crate) fn set_within(&mut self, outer: &Permissions, name: &str) -> Result<()> {
         let config = &mut self.config;

@@ -104,6 +104,15 @@ impl Driver {
         this
     }
 
+    /// Adopts the tools that the sources have now.
+    pub(crate) fn refresh_tools(&mut self) -> Result<()> {
+        if let Some(settings) = self.settings.refreshed(self.output.as_deref())? {
+            self.turn.set_external_tools(settings.config.external_tools());
+            self.settings = Arc::new(settings);
+        }
+        Ok(())
+    }
+
     /// Returns the idempotency key of a call, computed once a tool asks for it.
     pub(crate) fn key(&self, call: usize) -> Option<IdempotencyKey> {
         let (key, id) = (self.turn.lazy_call_key(call)?, self.conversation.id());
@@ -115,8 +124,7 @@ impl Driver {
     /// Waits for the next event; `None` when nothing is in progress.
     #[inline]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
-        // An interrupt works at once: its cut drops the events that nobody has read, instead of returning them
-        // first.
+        // An interrupt works at once: its cut drops the events that nobody has read.
         if self.is_interrupted() {
             match ready!(self.poll_step(cx))? {
                 // The remaining events precede it.
@@ -183,11 +191,7 @@ impl Driver {
                 self.turn.next_action()
             };
             match action {
-                Some(Action::Decide { call }) => {
-                    if let Some(denied) = self.decide(call) {
-                        return Poll::Ready(Ok(Some(denied)));
-                    }
-                }
+                Some(Action::Decide { call }) => self.decide(call),
                 Some(Action::End { reason }) => {
                     self.end_run(Some(reason.clone()));
                     let end = AgentEvent::TurnEnd(reason);
@@ -198,10 +202,7 @@ impl Driver {
                     return Poll::Ready(Ok(Some(end)));
                 }
                 Some(Action::Request { tools }) => {
-                    if let Some(settings) = self.settings.refreshed().map_err(|it| self.fail(it))? {
-                        self.turn.set_external_tools(settings.config.external_tools());
-                        self.settings = Arc::new(settings);
-                    }
+                    self.refresh_tools().map_err(|it| self.fail(it))?;
                     self.work.request = Some(self.request(tools));
                 }
                 Some(Action::Review { call }) => self.review(call),
@@ -329,12 +330,14 @@ impl Driver {
         Ok(None)
     }
 
-    /// Turns a finished answer into a message and reports it to the state machine. There is no event if another answer
-    /// replaces it.
+    /// Turns a finished answer into a message and reports it to the state machine; no event if another replaces it.
     #[inline(never)]
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<Option<AgentEvent>> {
         // The refusals include those of an answer that this one replaced.
         self.tell_refusals(&mut ended);
+        if let Some(trace) = &mut self.trace {
+            trace.came_from(ended.secrets());
+        }
         // The message is final before history and the caller get it: first unique ids, then the price, last the
         // validator, which may turn a call of the output tool into text.
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
@@ -369,8 +372,7 @@ impl Driver {
                     && answer.blocks.is_empty()
                     && self.turn.retry_shorter(OverflowSizes::from(&failure.to_record())) =>
             {
-                // Nothing of the answer was shown, so the caller sees one answer: no end here, and no second
-                // start.
+                // Nothing of the answer was shown, so the caller sees one answer, with one start and end.
                 self.replaces = true;
                 return Ok(None);
             }
@@ -379,8 +381,7 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
-                // Before: what others have spent may end the turn here. After: the agents above learn what this
-                // answer cost.
+                // Before: what others have spent may end the turn here. After: the agents above learn the cost.
                 self.share_budgets();
                 self.take_answer(answer, validation);
                 self.share_budgets();
@@ -440,8 +441,7 @@ impl Driver {
             request = request.with_plan(plan);
         }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
-        // The end of the previous answer comes first, so that its connection returns to the pool and serves
-        // this request.
+        // The end of the previous answer comes first, so that its connection can serve this request.
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;
@@ -529,8 +529,7 @@ impl Driver {
         self.settle();
         if self.turn.is_busy() {
             let answer = self.drop_work();
-            // The caller chose to move on, so nothing is lost: history gets everything that arrived, read or
-            // not.
+            // The caller chose to move on: history gets everything that arrived, read or not.
             self.turn.abandon(answer.map(AnswerStream::arrived).unwrap_or_default());
         }
     }
@@ -544,8 +543,7 @@ impl Driver {
 
     /// Handles an interrupt that has not been handled yet.
     pub(crate) fn settle(&mut self) {
-        // The caller may not have polled since the interrupt. Cut here, so that the next turn starts from a
-        // valid history.
+        // The caller may not have polled since the interrupt. The next turn starts from a valid history.
         if self.is_interrupted() {
             self.cut(Cut::Interrupted);
             while let Some(action) = self.turn.next_action() {

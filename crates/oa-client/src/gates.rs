@@ -21,10 +21,10 @@ use crate::work::Done;
 impl Driver {
     /// Decides whether a call may run.
     #[inline(never)]
-    pub(crate) fn decide(&mut self, call: usize) -> Option<AgentEvent> {
+    pub(crate) fn decide(&mut self, call: usize) {
         if self.work.hooks.is_some() {
             // Its question was asked together with those of the calls before it.
-            return None;
+            return;
         }
         let calls = self.turn.calls();
         if !self.settings.config.has_gate(&calls[call]) {
@@ -35,7 +35,7 @@ impl Driver {
                 self.turn.set_input(call, input, fit);
             }
             self.turn.allow(call);
-            return None;
+            return;
         }
         let gate = |call: &Call| self.settings.config.gate(call, self.turn.history());
         if !self.settings.config.permissions.asks_at_once() {
@@ -43,7 +43,7 @@ impl Driver {
             self.work.hooks = Some(Box::pin(async move {
                 Done::Decisions(gate.decide().await.map(|decided| [(call, decided)].into()))
             }));
-            return None;
+            return;
         }
         // Include calls without a gate: the turn emits all calls, and the decisions are applied in this order.
         let calls = calls.iter().enumerate().skip(call);
@@ -51,7 +51,6 @@ impl Driver {
         let gates = undecided.map(|(place, call)| (place, gate(call))).collect();
         self.work.hooks =
             Some(Box::pin(async move { Done::Decisions(decide_at_once(gates).await) }));
-        None
     }
 
     /// Applies the first decision, and keeps the others until the turn emits their calls.
@@ -180,17 +179,9 @@ async fn decide_at_once(
         Question::Answered(answer) => Some(answer),
         Question::Asked(_) => None,
     });
-    // Both are in call order, and so is the merged list.
-    let mut answers = answers.peekable();
-    let mut all = VecDeque::new();
-    for decided in settled {
-        while let Some(answer) = answers.next_if(|(call, _)| *call < decided.0) {
-            all.push_back(answer);
-        }
-        all.push_back(decided);
-    }
-    all.extend(answers);
-    Ok(all)
+    settled.extend(answers);
+    settled.sort_by_key(|(call, _)| *call);
+    Ok(settled.into())
 }
 
 enum Question {

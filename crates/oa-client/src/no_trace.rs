@@ -4,6 +4,7 @@ use oa_aggregate::Problem;
 use oa_context::{CacheMiss, PromptCut};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
+use oa_redact::Secrets;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
@@ -20,6 +21,8 @@ impl Trace {
     }
 
     pub(crate) fn request(&mut self, _: &Settings) {}
+
+    pub(crate) fn came_from(&mut self, _: &Secrets) {}
 
     pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
 

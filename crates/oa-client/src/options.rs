@@ -166,7 +166,7 @@ impl AgentOptions {
     /// from before.
     #[must_use]
     pub fn next_tools(&self) -> Registry {
-        let refreshed = self.0.refreshed().ok().flatten();
+        let refreshed = self.0.refreshed(None).ok().flatten();
         refreshed.as_ref().unwrap_or(&self.0).config.tools.clone()
     }
 

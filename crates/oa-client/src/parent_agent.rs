@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use oa_hooks::Permissions;
 use oa_turn::OuterBudget;
 
 use crate::client::Client;
@@ -21,5 +22,10 @@ impl ParentAgent {
             settings.config.outer = Some(Arc::new(OuterBudget::new(Arc::clone(&self.budget))));
             settings.set_within(&self.permissions, name)
         })
+    }
+
+    /// Returns the permissions that this agent had when the call began, for a question that its call raises.
+    pub fn permissions_for(&self, name: &str) -> Permissions {
+        self.permissions.clone().nested(name)
     }
 }

@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::error::Result;
 use crate::options::AgentOptions;
 use crate::stream::BlockStream;
-use crate::structured::{DriverHandle, SendFor};
+use crate::structured::SendFor;
 
 /// Sends one prompt and streams the answer; keeps no history and runs no tools.
 ///
@@ -83,6 +83,6 @@ where
     let settings = Arc::clone(&options.0);
     let turn = settings.config.single_turn();
     let mode = turn.mode;
-    let driver = DriverHandle::Owned(Driver::new(Arc::clone(&settings), turn));
-    SendFor::new(driver, mode, settings, Message::user(prompt), format)
+    let driver = Driver::new(Arc::clone(&settings), turn);
+    SendFor::new(Box::new(driver), mode, settings, Message::user(prompt), format)
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
+use oa_contain::contain;
 use oa_context::ContextPolicy;
 use oa_executor::{READ_RESULT, ToolExecutor};
 use oa_hooks::{Hooks, Permissions};
-use oa_tools::{Registry, SourcedTools, State};
+use oa_output::OutputValidator;
+use oa_tools::{Registry, SourcedTools, State, Tool};
 use oa_turn::{OuterBudget, Turn};
 use oa_types::{ModelName, Price, Usage};
 
@@ -67,7 +69,8 @@ impl AgentConfig {
     }
 
     pub(crate) fn external_tools(&self) -> impl Iterator<Item = String> {
-        let external = self.tools.iter().filter(|tool| tool.is_external());
+        let is_external = |tool: &&Arc<dyn Tool>| contain(|| tool.is_external()).unwrap_or(false);
+        let external = self.tools.iter().filter(is_external);
         external.map(|tool| tool.name().to_owned())
     }
 
@@ -119,8 +122,20 @@ impl Settings {
         self.change_chat(|chat| chat.parameters.tools = specs)
     }
 
-    /// Returns settings with the current tools of the sources; `None` if nothing changed.
-    pub(crate) fn refreshed(&self) -> Result<Option<Self>> {
+    /// Returns settings with the current tools of the sources; `None` if nothing changed. Requests for structured
+    /// output offer their output tool as well.
+    pub(crate) fn refreshed(&self, output: Option<&OutputValidator>) -> Result<Option<Self>> {
+        let refreshed = contain(|| self.with_current_tools()).map_err(|panic| {
+            let words = panic.excerpt().unwrap_or_default();
+            Error::config(format!("a source of tools panicked: {words}"))
+        });
+        match (refreshed??, output) {
+            (Some(settings), Some(output)) => settings.for_output(output).map(Some),
+            (settings, _) => Ok(settings),
+        }
+    }
+
+    fn with_current_tools(&self) -> Result<Option<Self>> {
         if !self.config.sources.iter().any(SourcedTools::is_stale) {
             return Ok(None);
         }

@@ -48,8 +48,7 @@ impl Settings {
             summary_error = Some(error.to_string());
             shortening.give_up();
         }
-        // Archived after the summary, since only then it is certain which messages go, and before history loses
-        // them.
+        // Only after the summary it is certain which messages go. History still has them.
         if let Err(error) = self.config.steps.archive(shortening.archived()).await {
             let (error, spent) = (Box::new(error.to_record()), Spent::from(&*locked(&used)));
             return (ShortenOutcome::Failed { error, spent }, None);
@@ -72,8 +71,7 @@ impl Settings {
         let settings = Arc::new(self.for_summaries()?);
         while let Some(request) = words.next_request() {
             for message in request {
-                // Each part of a summary is a conversation of its own: the model sees the text so far, not its
-                // earlier answers.
+                // Each part is a conversation of its own: the model does not see its earlier answers.
                 let driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
                 let mut writer = Writer { driver, used };
                 writer.driver.turn.set_outer_budget(left.after(Spent::from(&*locked(used))));

@@ -111,6 +111,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     /// Streams the answer as partial values.
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
+        // The mode depends on the tools. A failure is reported by the request.
+        let base = base.refreshed(None).ok().flatten().map_or(base, Arc::new);
         let found = Arc::new(Mutex::new(None));
         let validator = {
             let (format, found) = (format.clone(), Arc::clone(&found));

@@ -41,9 +41,6 @@ impl Driver {
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         self.settings.check_usable()?;
         self.settle();
-        if !self.turn.is_busy() {
-            self.forget_events();
-        }
         let has_calls = self.turn.waits_for_approval();
         self.turn.continue_turn().map_err(error::turn)?;
         if has_calls {
@@ -88,8 +85,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs the hooks on a prompt of the turn, or on a steered message. Returns an event if the message entered at
-    /// once.
+    /// Runs the hooks on a prompt of the turn, or on a steered message. Returns an event if it entered at once.
     #[inline(never)]
     pub(crate) fn submit_prompt(&mut self, prompt: &Message, steered: bool) -> Option<AgentEvent> {
         let hooks = &self.settings.config.hooks;

@@ -9,7 +9,7 @@ use oa_context::{CacheMiss, PromptCut};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_redact::Secrets;
-use oa_types::{AssistantMessage, FinishReason, Usage};
+use oa_types::{AssistantMessage, FinishReason};
 use tracing::field::{Empty, display};
 use tracing::{Span, info_span, warn};
 
@@ -69,6 +69,13 @@ impl Trace {
         );
     }
 
+    /// Masks the keys of the server that an answer came from, which a chat service may have chosen.
+    pub(crate) fn came_from(&mut self, secrets: &Secrets) {
+        if !self.turn.is_disabled() {
+            self.secrets.clone_from(secrets);
+        }
+    }
+
     pub(crate) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
         let chat = std::mem::replace(&mut self.chat, Span::none());
         if chat.is_disabled() {
@@ -84,8 +91,12 @@ impl Trace {
         if let Some(model) = &message.model {
             record("gen_ai.response.model", model);
         }
-        if let Some(usage) = &message.usage {
-            record_usage(&chat, usage);
+        let usage = message.usage.unwrap_or_default();
+        if let Some(tokens) = usage.prompt_tokens {
+            chat.record("gen_ai.usage.input_tokens", tokens);
+        }
+        if let Some(tokens) = usage.completion_tokens {
+            chat.record("gen_ai.usage.output_tokens", tokens);
         }
         if let Some(failure) = failure {
             chat.record("error.type", display(format_args!("{:?}", failure.kind())));
@@ -173,14 +184,5 @@ impl Trace {
             let _entered = self.turn.enter();
             warn!(reason = &*said, rounds, "a limit ended the turn");
         }
-    }
-}
-
-fn record_usage(span: &Span, usage: &Usage) {
-    if let Some(tokens) = usage.prompt_tokens {
-        span.record("gen_ai.usage.input_tokens", tokens);
-    }
-    if let Some(tokens) = usage.completion_tokens {
-        span.record("gen_ai.usage.output_tokens", tokens);
     }
 }

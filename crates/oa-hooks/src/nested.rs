@@ -49,6 +49,13 @@ impl Permissions {
         self
     }
 
+    /// Returns the same permissions for something called `name` that an agent's call raises, such as a question of a
+    /// server. Unlike those of a [sub-agent](Self::within), they include [`allow_only`](Self::allow_only).
+    pub fn nested(mut self, name: impl Into<String>) -> Self {
+        self.agents.push(name.into());
+        self
+    }
+
     /// Returns the names of the nested sub-agents that these permissions belong to, outermost first; empty for a
     /// top-level agent.
     #[must_use]

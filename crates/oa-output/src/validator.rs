@@ -216,10 +216,21 @@ impl OutputValidator {
     ///
     /// # Errors
     ///
-    /// `Config` if `tries` is 0, or if the output tool cannot be offered.
+    /// `Config` if `tries` is 0, if the schema does not describe an object, if `extra_body` sets the same field, or if
+    /// the output tool cannot be offered.
     pub fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<(), Error> {
         if self.options.tries == 0 {
             return Err(Error::config("tries must be at least 1"));
+        }
+        if !self.format.is_of_object() {
+            let name = self.format.name();
+            let message = format!("the schema of {name} does not describe an object");
+            return Err(Error::config(message));
+        }
+        let taken = if self.tool().is_some() { "tools" } else { "response_format" };
+        if request.extra_body.contains_key(taken) {
+            let message = format!("extra_body may not set {taken:?} with structured output");
+            return Err(Error::config(message));
         }
         let Some(name) = self.tool() else {
             request.response_format = Some(self.format.clone().into());

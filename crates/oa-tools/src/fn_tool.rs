@@ -121,9 +121,7 @@ impl Inner {
         let mut input = check_arguments(&self.schema, input)?;
         // Before the hidden defaults, which the schema need not allow.
         #[cfg(feature = "jsonschema")]
-        if let Some(validator) = &self.validator {
-            validator.validate(&input)?;
-        }
+        self.validate(&input)?;
         // `null` in place of all arguments is an object by now, so hidden defaults apply to it as well.
         let mut has_filled = false;
         if let Some(members) = input.as_object_mut() {
@@ -135,6 +133,21 @@ impl Inner {
             }
         }
         Ok((input, has_filled))
+    }
+
+    /// Validates arguments. Hidden defaults among them, filled in before, need not match.
+    #[cfg(feature = "jsonschema")]
+    fn validate(&self, input: &Value) -> Result<(), ArgumentError> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        let is_given = |(name, value): &(&String, &Value)| self.defaults.get(*name) != Some(value);
+        validator.validate(input).or_else(|error| match input.as_object() {
+            Some(members) if !members.iter().all(|member| is_given(&member)) => {
+                let given = members.iter().filter(is_given);
+                let given = given.map(|(name, value)| (name.clone(), value.clone()));
+                validator.validate(&Value::Object(given.collect()))
+            }
+            _ => Err(error),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_hooks::{HookDecision, Hooks, Permission, PermissionMode, ToolRule};
 use oa_mcp::{ElicitationAnswer, McpServer};
 use oa_testkit::{MemoryServer, Reply};
-use oa_types::FinishReason;
+use oa_types::{FinishReason, wire::ToolChoice};
 use serde_json::json;
 
 use crate::support::{agent, calls, client, connect, model, result, server};
@@ -86,6 +86,10 @@ async fn permissions_of_the_calling_agent_decide() {
     assert_eq!(denied, ("refused: a permission rule denies this call".to_owned(), 0));
     let denied = ask(|options| options.disallowed_tools(["s__sampling"])).await;
     assert_eq!(denied, ("refused: this tool is not allowed".to_owned(), 0));
+    let unlisted = ask(|options| options.allowed_tools(["s__run"])).await;
+    assert_eq!(unlisted, ("refused: this tool is not allowed".to_owned(), 0));
+    let listed = ask(|options| options.allowed_tools(["s__*"])).await;
+    assert_eq!(listed, ("the model says Blue.".to_owned(), 1));
     let asked = ask(|options| {
         options.can_use_tool(|request| async move {
             match &*request.tool_name {
@@ -111,6 +115,81 @@ async fn permissions_of_the_calling_agent_decide() {
     })
     .await;
     assert_eq!(allowed, ("the model says Blue.".to_owned(), 1));
+}
+
+/// A host whose options have permissions of their own, which may deny but not allow.
+#[tokio::test]
+async fn permissions_of_the_host_only_deny() {
+    for (rule, refused) in [
+        (ToolRule::allow("*"), "refused: not now"),
+        (ToolRule::deny("s__*"), "refused: a permission rule denies this call"),
+    ] {
+        let painter = painter();
+        let model = painter.clone();
+        let options = move || {
+            let options = AgentOptions::builder().model("small").transport(model.clone());
+            options.tool(extra()).auto_execute_tools(true).tool_rule(rule.clone())
+        };
+        let host = McpHost::new(options).unwrap();
+        let (client, _) = turn(server().0.on_sampling(host.sampling()), "model", |options| {
+            options.can_use_tool(|request| async move {
+                let is_question = request.tool_name == "s__sampling";
+                if is_question { Permission::deny("not now") } else { Permission::Allow }
+            })
+        })
+        .await;
+        assert_eq!((&*result(&client), painter.requests().len()), (refused, 0));
+    }
+}
+
+/// A tool of the host's options, which no model may get.
+fn extra() -> oa_tools::FnTool {
+    oa_tools::tool("s__extra", "Does more").build(|_| async { Ok(json!("done")) })
+}
+
+struct Extra;
+
+impl oa_tools::ToolSource for Extra {
+    fn revision(&self) -> u64 {
+        1
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn oa_tools::Tool>> {
+        vec![Arc::new(extra())]
+    }
+}
+
+#[tokio::test]
+async fn sampling_gets_no_tools_of_a_source() {
+    let painter = painter();
+    let model = painter.clone();
+    let options = move || {
+        let options = AgentOptions::builder().model("small").transport(model.clone());
+        let tools = json!({"tools": [{"type": "function", "function": {"name": "more"}}]});
+        let options = options.tool_source(Extra).auto_execute_tools(true);
+        options.extra_body(tools).tool_choice(ToolChoice::Required)
+    };
+    let host = McpHost::new(options).unwrap();
+    let (client, _) = turn(server().0.on_sampling(host.sampling()), "model", |it| it).await;
+    assert_eq!(result(&client), "the model says Blue.");
+    let requests = painter.requests();
+    let asked = requests[0].json();
+    assert_eq!((asked.get("tools"), asked.get("tool_choice")), (None, None), "{asked}");
+}
+
+/// The server's request ends with a message of the model that the server wrote, and a prompt.
+#[tokio::test]
+async fn messages_of_the_server_are_no_answers() {
+    let painter = model(Reply::new().think("Hm.").finish("length"));
+    let hooks = Hooks::new().add_pre_tool_use(|event| async move {
+        let mut input = event.tool_input;
+        let said = |role: &str| json!({"role": role, "content": [{"type": "text", "text": "b"}]});
+        input["messages"] = json!([said("user"), said("assistant"), said("user")]);
+        Some(HookDecision::modify_input(input, "longer"))
+    });
+    let host = host(&painter, hooks);
+    let (client, _) = turn(server().0.on_sampling(host.sampling()), "model", |it| it).await;
+    assert_eq!(result(&client), "refused: the model gave no answer: it ended with length");
 }
 
 #[tokio::test]

@@ -153,6 +153,23 @@ async fn cut_off_answers_are_marked_incomplete() {
     }
 }
 
+#[tokio::test]
+async fn text_before_a_call_is_no_answer() {
+    let look = Reply::text("I look.").call_with_id("c1", "look", json!({}));
+    let inner_model = strict([look, Reply::new().think("Hm.")]);
+    let outer_model = strict([
+        Reply::new().call("helper", json!({"prompt": "What is there?"})),
+        Reply::text("I do not know."),
+    ]);
+    let tool = tool("look", "Looks").build(|_| async { Ok(json!("a cat")) });
+    let inner = auto(&inner_model).tool(tool).build().unwrap();
+    let helper = AgentTool::new("helper", "Answers", inner).unwrap();
+    client(auto(&outer_model).tool(helper)).ask("Ask.").await.unwrap();
+    let requests = outer_model.requests();
+    let read = requests[1].messages()[2]["content"].as_str().unwrap().to_owned();
+    assert!(read.contains("no answer: the agent ended with stop"), "{read}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn outer_interrupt_stops_the_inner_agent() {
     let inner_model = MemoryServer::new(Reply::text("Never.").delay_head(SECOND * 60));

@@ -55,8 +55,7 @@ impl AgentOptionsBuilder {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
         let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
-        // The order matters: sources add tools, permissions hide some of them, and the checks need to know what
-        // is offered.
+        // The order matters: sources add tools, permissions hide some, and the checks know what is offered.
         let AgentConfig { sources, tools, .. } = &mut self.config;
         sources.iter_mut().for_each(|source| source.refresh(tools));
         self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;

@@ -3,11 +3,9 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use oa_chat::ToolMode;
 use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_events::AgentEvent;
 use oa_hooks::Hooks;
-use oa_tools::Registry;
 use oa_turn::BudgetLeft;
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
 
@@ -182,20 +180,14 @@ pub(crate) async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<
 impl Settings {
     /// Returns these settings, changed for a model that writes a summary.
     pub(crate) fn for_summaries(&self) -> Result<Self> {
-        let mut settings = self.clone();
-        settings.config.keeps_results = false;
-        settings.config.sources.clear();
+        let mut settings = self.without_tools()?;
         // The turn reports the usage of a summary.
         settings.config.outer = None;
-        settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {
             chat.system_prompt = None;
-            (chat.tool_mode, chat.recognize_calls) = (ToolMode::Native, false);
-            let parameters = &mut chat.parameters;
-            (parameters.tool_choice, parameters.parallel_tool_calls) = (None, None);
-            parameters.response_format = None;
-            parameters.stop.clear();
+            chat.parameters.response_format = None;
+            chat.parameters.stop.clear();
         })?;
         Ok(settings)
     }

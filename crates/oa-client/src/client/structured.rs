@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
-use crate::structured::{DriverHandle, SendFor};
+use crate::structured::SendFor;
 
 impl Client {
     /// Sends a prompt and returns a value of type `T`; await it for the whole answer.
@@ -100,6 +100,6 @@ impl Client {
     {
         let settings = Arc::clone(&self.options.0);
         let mode = settings.config.turn.mode;
-        SendFor::new(DriverHandle::Borrowed(&mut self.driver), mode, settings, prompt, format)
+        SendFor::new(Box::new(&mut *self.driver), mode, settings, prompt, format)
     }
 }

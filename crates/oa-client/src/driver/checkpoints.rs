@@ -15,8 +15,7 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Checkpoint>>> {
-        // Set earlier events aside: events that a step adds follow the one that it returns, and a failure drops
-        // them.
+        // Set earlier events aside: a step adds events after the one that it returns, and a failure drops all.
         let mut events = mem::take(&mut self.events);
         if mem::take(&mut self.began) {
             events.push_back(AgentEvent::AnswerStart);

@@ -1,5 +1,7 @@
 //! The conversation of structured output, and its result.
 
+use std::ops::DerefMut;
+
 use oa_chat::ToolMode;
 use oa_output::{
     FormatFallback, FormatRequest, OtherTools, OutputMode, OutputOptions, OutputValidator,
@@ -7,7 +9,7 @@ use oa_output::{
 use oa_turn::Mode;
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
-use crate::driver::{BoxedDriver, Driver};
+use crate::driver::Driver;
 use crate::error::{self, Error, Result};
 use crate::settings::Settings;
 
@@ -28,30 +30,7 @@ pub struct Structured<T> {
 }
 
 /// The driver of a conversation, or of a single prompt.
-pub(crate) enum DriverHandle<'a> {
-    Borrowed(&'a mut Driver),
-    Owned(BoxedDriver),
-}
-
-impl std::ops::Deref for DriverHandle<'_> {
-    type Target = Driver;
-
-    fn deref(&self) -> &Driver {
-        match self {
-            Self::Borrowed(driver) => driver,
-            Self::Owned(driver) => driver,
-        }
-    }
-}
-
-impl std::ops::DerefMut for DriverHandle<'_> {
-    fn deref_mut(&mut self) -> &mut Driver {
-        match self {
-            Self::Borrowed(driver) => driver,
-            Self::Owned(driver) => driver,
-        }
-    }
-}
+pub(crate) type DriverHandle<'a> = Box<dyn DerefMut<Target = Driver> + Send + 'a>;
 
 impl Settings {
     /// Returns the validator options for a mode and these settings.
@@ -74,13 +53,8 @@ impl Settings {
     /// Returns these settings, changed for structured output.
     pub(crate) fn for_output(&self, output: &OutputValidator) -> Result<Self> {
         let mut settings = self.clone();
-        let format = output.format();
         if self.config.turn.inline_results {
             let message = "structured output does not work with ToolMode::MarkersInline";
-            return Err(Error::config(message));
-        }
-        if !format.is_of_object() {
-            let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));
         }
         let is_in_prompt = |fallback: FormatFallback| fallback.first == FormatRequest::Prompt;
@@ -90,11 +64,6 @@ impl Settings {
         {
             let message = "OutputMode::Prompt sends no response format, but calls with \
                            ToolMode::Constrained need one: use OutputMode::Auto";
-            return Err(Error::config(message));
-        }
-        let taken = if output.tool().is_some() { "tools" } else { "response_format" };
-        if settings.chat.parameters.extra_body.contains_key(taken) {
-            let message = format!("extra_body may not set {taken:?} with structured output");
             return Err(Error::config(message));
         }
         let mut parameters = settings.chat.parameters.clone();

@@ -248,6 +248,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
             Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
             Stage::New { output, .. } => {
                 let settings = self.base.for_output(output)?;
+                self.driver.turn.set_external_tools(settings.config.external_tools());
                 self.driver.settings = Arc::new(settings);
                 if let Stage::New { prompt, output } =
                     std::mem::replace(&mut self.stage, Stage::Reading)
@@ -287,6 +288,8 @@ impl<T> Drop for StructuredStream<'_, T> {
         if self.driver.output.is_some() {
             self.driver.forget_failures();
             self.driver.settings = Arc::clone(&self.base);
+            // Calls of newer tools may wait for approval. A failure is reported by the next request.
+            let _ = self.driver.refresh_tools();
         }
     }
 }
@@ -294,7 +297,7 @@ impl<T> Drop for StructuredStream<'_, T> {
 impl<T> fmt::Debug for StructuredStream<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StructuredStream")
-            .field("driver", &*self.driver)
+            .field("driver", &**self.driver)
             .field("reader", &self.reader)
             .finish_non_exhaustive()
     }

@@ -211,6 +211,8 @@ async fn running_hooks_are_dropped() {
             _ => vec!["tool: c=3.0"],
         };
         assert_eq!(told(client.history()).iter().skip(2).collect::<Vec<_>>(), kept, "{place}");
+        // A prompt that its hooks have not accepted is gone.
+        assert_eq!(client.history().is_empty(), place == "prompt");
         assert_eq!(talk(&mut client, "Again.").await, ["Hello."], "{place}");
     }
 }

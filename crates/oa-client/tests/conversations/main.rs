@@ -30,6 +30,7 @@ mod retries;
 mod rounds;
 mod secrets;
 mod signatures;
+mod sources;
 mod stream_errors;
 mod streaming;
 mod structured;

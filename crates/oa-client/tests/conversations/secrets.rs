@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 
-use oa_chat::{Endpoint, RetryConfig};
+use oa_chat::{ChatRequest, Endpoint, RetryConfig};
 use oa_client::{AgentOptions, AgentOptionsBuilder, Client, Error, query};
 use oa_testkit::{MemoryServer, Reply, Script, SocketServer};
 use oa_tools::{ToolError, tool};
 use serde_json::json;
+use tower::Service;
 
 use crate::log::Lines;
 use suite::talk::models;
@@ -195,5 +196,31 @@ fn validation_errors_mask_keys() {
     let endpoint = endpoint.header("x-proxy", HEADER);
     shown.add(&endpoint);
     shown.add(&endpoint.build().unwrap());
+    shown.check();
+}
+
+/// A chat service chooses the server, so only the answer knows whose keys may be repeated.
+#[tokio::test]
+async fn keys_behind_a_chat_service_are_masked() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let call = json!({"index": 0, "id": KEY, "type": "function", "function": {"name": "look", "arguments": "{}"}});
+    let choice = json!({"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null});
+    let chunk = json!({"id": KEY, "model": KEY, "choices": [choice]});
+    let end = json!({"id": KEY, "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": KEY}]});
+    let replies = [
+        Reply::sse(format!("data: {chunk}\n\ndata: [DONE]\n\n")),
+        Reply::sse(format!("data: {end}\n\ndata: [DONE]\n\n")),
+    ];
+    let endpoint = Endpoint::builder().transport(MemoryServer::new(replies));
+    let endpoint = endpoint.base_url("http://host/v1").api_key(KEY).build().unwrap();
+    let service = tower::service_fn(move |request: ChatRequest| endpoint.clone().call(request));
+    let look = tool("look", "Look").build(|_| async { Ok(json!("a cat")) });
+    let options = AgentOptions::builder().model("any").chat_service(service).tool(look);
+    let mut client = Client::new(options.auto_execute_tools(true).build().unwrap()).unwrap();
+    client.ask("Look.").await.unwrap();
+    let mut shown = Shown::default();
+    shown.add(&(lines.take_spans(), lines.take_lines()));
+    assert!(shown.0.contains("execute_tool"), "{}", shown.0);
     shown.check();
 }

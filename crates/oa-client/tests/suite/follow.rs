@@ -216,6 +216,30 @@ async fn checkpoints_keep_all_events() {
     }
 }
 
+/// An answered call, and a turn with nothing to continue.
+#[tokio::test]
+async fn continuing_keeps_events_of_checkpoints() {
+    let script = Script::new().reply(Reply::new().call_with_id("c1", "count", json!({"n": 1})));
+    let server = MemoryServer::new(script.reply(Reply::text("One.")));
+    let options = AgentOptions::builder().model("any").transport(server.clone());
+    let count = tool("count", "Counts").param("n", "integer").external();
+    let options = options.tool(count).build().expect("the options are right");
+    let mut client = Client::new(options).expect("nothing fails here");
+    client.send("Go.").await.expect("nothing fails here");
+    while client.next_checkpoint().await.expect("nothing fails here").is_some() {}
+    client.add_tool_result("c1", json!(1)).expect("the call is open");
+    client.continue_turn().await.expect("nothing fails here");
+    while client.next_checkpoint().await.expect("nothing fails here").is_some() {}
+    assert!(client.continue_turn().await.is_err());
+    let mut events = Vec::new();
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
+        events.push(event);
+    }
+    let ends = events.iter().filter(|event| matches!(event, AgentEvent::TurnEnd(_))).count();
+    let is_call = |event: &AgentEvent| matches!(event, AgentEvent::Block(ContentBlock::ToolUse(call)) if call.id == "c1");
+    assert!(ends == 2 && events.iter().any(is_call), "{events:?}");
+}
+
 #[tokio::test]
 async fn followers_get_all_events() {
     let (server, runs) = (model(), Runs::default());

@@ -82,6 +82,22 @@ fn completed_arguments_are_validated() {
     assert_snapshot!(error, @r#"`to`: string "ada" does not match "@"; `size`: number 7 is not a multiple of 5"#);
 }
 
+#[test]
+fn hidden_defaults_need_not_match() {
+    let send = tool("send", "Sends")
+        .param_with("to", json!({ "type": "string", "pattern": "@" }))
+        .default("to", "nobody")
+        .param_with("size", json!({ "type": "integer", "multipleOf": 5 }))
+        .default("size", 3)
+        .build(|args| async move { Ok(args) });
+    send.check().expect("it can be offered");
+    let completed = json!({ "to": "nobody", "size": 3 });
+    assert_eq!(send.prepare(json!({})), Ok(completed.clone()));
+    assert_eq!(send.prepare(completed.clone()), Ok(completed));
+    let error = send.prepare(json!({ "size": 7 })).expect_err("it does not match");
+    assert_snapshot!(error, @"`size`: number 7 is not a multiple of 5");
+}
+
 fn scalar() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
