@@ -1,13 +1,13 @@
 //! The calls of an answer, and the rules by which a fragment finds its call.
 
 use oa_json::held;
+use oa_types::MadeUpIds;
 
 use crate::arguments::WholeArguments;
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
 use crate::error::Error;
-use crate::ids::MadeUpIds;
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]

@@ -60,7 +60,6 @@ mod call;
 mod calls;
 mod details;
 mod echo;
-mod ids;
 mod opaque;
 mod repeat;
 mod signed;
@@ -86,8 +85,9 @@ mod quirks;
 
 pub use oa_types::wire::ServerError;
 pub use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, MessageRole,
-    TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, MadeUpIds, Message,
+    MessageRole, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+    UsedIds,
 };
 
 pub use crate::aggregator::Aggregator;
@@ -96,7 +96,6 @@ pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, UnreadablePayload};
-pub use crate::ids::{MadeUpIds, UsedIds};
 pub use crate::limits::Limits;
 pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

@@ -5,7 +5,9 @@ mod message;
 use std::mem;
 
 use oa_types::wire::ServerError;
-use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseError, Usage};
+use oa_types::{
+    ContentBlock, FinishReason, MadeUpIds, TextBlock, ThinkingBlock, ToolUseError, Usage,
+};
 use serde_json::{Map, Value};
 
 use crate::answer::AggregatedAnswer;
@@ -15,7 +17,6 @@ use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
 use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
-use crate::ids::MadeUpIds;
 use crate::opaque::Opaque;
 use crate::options::Options;
 use crate::quirks::ChoiceIndex;

@@ -389,9 +389,6 @@ impl AnswerStream {
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
-        if self.0.again.is_some() {
-            return Vec::new();
-        }
         if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }

@@ -90,8 +90,7 @@ fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Res
     let options = request.options();
     let envelope = options.envelope(destination, way)?;
     let offer = Offer { tools: request.offers_tools(), usage: way.usage };
-    let format = options.wire_format(destination, way, offer.tools);
-    let body = request.body(format, &envelope, offer);
+    let body = request.body(options.wire_format(destination, way, offer.tools), &envelope, offer);
     Ok(deliver_chat(destination, &envelope, body))
 }
 

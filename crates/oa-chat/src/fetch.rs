@@ -94,8 +94,7 @@ pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
 
 async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<()> {
     let mut body = Source::new(body);
-    // Starts the idle timeout, which the pieces below do not extend. Without one, the timeout for the beginning of an
-    // answer stays, which this would end.
+    // Starts the idle timeout, which the pieces below do not extend. Without one, that of the beginning stays.
     if watch.timeouts().idle.is_some() {
         watch.note_content();
     }

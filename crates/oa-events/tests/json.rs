@@ -84,7 +84,7 @@ fn full_extra() -> Extra {
     serde_json::from_value(json!({ "signature": "s" })).expect("these are members")
 }
 
-/// What code makes is described, not only what was made from the schema.
+/// The schema describes the events that code makes, not only those made from the schema.
 #[test]
 fn events_with_all_members_fit_the_schema() {
     let mut answer = AssistantMessage::new(full_blocks());

@@ -115,10 +115,8 @@ impl Access {
             })
         };
         if self.only_local_hosts && !is_local(host) && !is_named() {
-            return Some((
-                StatusCode::FORBIDDEN,
-                "this server accepts only requests for localhost or a loopback address",
-            ));
+            let message = "this server accepts only requests for localhost or a loopback address";
+            return Some((StatusCode::FORBIDDEN, message));
         }
         // GET, HEAD and OPTIONS only read, and CORS keeps their answers from pages of other origins.
         if let Some(origin) = headers.get(ORIGIN)
@@ -132,10 +130,8 @@ impl Access {
             let is_allowed =
                 self.allows_any_origin || self.origins.iter().any(|allowed| allowed == origin);
             if !is_own && !is_allowed {
-                return Some((
-                    StatusCode::FORBIDDEN,
-                    "this origin is not allowed to use this server",
-                ));
+                let message = "this origin is not allowed to use this server";
+                return Some((StatusCode::FORBIDDEN, message));
             }
         }
         let token = self.token.as_ref()?;
@@ -260,10 +256,8 @@ pub(crate) async fn json_errors(response: Response) -> Response {
     if message.is_empty() {
         message = status.canonical_reason().unwrap_or("error").to_lowercase();
     }
-    let body = Json(
-        json!({ "error": { "message": message, "type": "invalid_request_error", "code": null } }),
-    )
-    .into_response();
+    let error = json!({ "message": message, "type": "invalid_request_error", "code": null });
+    let body = Json(json!({ "error": error })).into_response();
     parts.headers.extend(body.headers().clone());
     // It is the length of the text.
     parts.headers.remove(axum::http::header::CONTENT_LENGTH);

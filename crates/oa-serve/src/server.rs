@@ -8,7 +8,6 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use oa_client::{AgentOptions, Client};
 use oa_session::SessionStore;
-use oa_tools::Tool;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
 use tokio::sync::watch;
 
@@ -210,26 +209,8 @@ impl AgentServer {
     ) -> io::Result<()> {
         let addr = listener.local_addr()?;
         let is_local = addr.ip().to_canonical().is_loopback();
-        if !is_local && !self.access.has_token() && !self.allows_anyone {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "{addr} is reachable from other machines: set a bearer token, or listen on 127.0.0.1"
-                ),
-            ));
-        }
-        if let Some(wrong) = self.access.wrong_origin() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("`{wrong}` is not an origin such as https://app.example.com"),
-            ));
-        }
-        if self.access.allows_any_origin() && !self.access.has_token() && !self.allows_anyone {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "any page that a browser on this machine opens could use the agent: set a bearer token, or allow \
-                 only some origins",
-            ));
+        if let Some(problem) = self.unsafe_at(addr, is_local) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let mut server = self;
         if is_local {
@@ -248,6 +229,23 @@ impl AgentServer {
         });
         Ok(())
     }
+
+    /// Returns the setting that makes it unsafe to serve at an address.
+    fn unsafe_at(&self, addr: SocketAddr, is_local: bool) -> Option<String> {
+        let is_open = !self.access.has_token() && !self.allows_anyone;
+        if is_open && !is_local {
+            let safe = "set a bearer token, or listen on 127.0.0.1";
+            return Some(format!("{addr} is reachable from other machines: {safe}"));
+        }
+        if is_open && self.access.allows_any_origin() {
+            let safe = "set a bearer token, or allow only some origins";
+            return Some(format!(
+                "any page in a browser on this machine could use the agent: {safe}"
+            ));
+        }
+        let wrong = self.access.wrong_origin()?;
+        Some(format!("`{wrong}` is not an origin such as https://app.example.com"))
+    }
 }
 
 /// Returns the agent with an empty [`FrontState`], so that its tools always find one.
@@ -259,8 +257,7 @@ fn with_state(agent: AgentOptions) -> AgentOptions {
 
 /// Returns the agent without tools and system prompt.
 fn without_tools(agent: &AgentOptions) -> Option<AgentOptions> {
-    let mut client = Client::new(agent.clone()).ok()?;
-    client.set_tools(Vec::<Arc<dyn Tool>>::new()).ok()?;
+    let mut client = Client::new(agent.without_tools().ok()?).ok()?;
     client.set_system_prompt("").ok()?;
     Some(client.options().clone())
 }

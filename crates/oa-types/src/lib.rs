@@ -21,6 +21,7 @@
 mod block;
 mod extra;
 mod history;
+mod ids;
 mod image;
 mod message;
 
@@ -54,6 +55,7 @@ pub use crate::error_record::ErrorRecord;
 pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
+pub use crate::ids::{MadeUpIds, UsedIds};
 pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::json_size::json_size;
 pub use crate::message::{Message, MessageRole};

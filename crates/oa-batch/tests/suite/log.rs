@@ -209,7 +209,7 @@ async fn a_prompt_that_failed_may_be_changed() {
     assert_eq!((asked.times("bad"), asked.times("good")), (1, 1));
 }
 
-/// What cannot be read back would fail its prompt in every later run.
+/// A reply that cannot be read back would fail its prompt in every later run.
 #[tokio::test]
 async fn replies_nested_too_deeply_are_refused() {
     for (depth, is_logged) in [(100, true), (125, false)] {

@@ -163,10 +163,8 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || message.tool_calls.len() > limits.parts
     {
-        return Err(Refusal::too_large(format!(
-            "a message can have at most {} parts",
-            limits.parts
-        )));
+        let message = format!("a message can have at most {} parts", limits.parts);
+        return Err(Refusal::too_large(message));
     }
     match &*message.role {
         "user" => {

@@ -58,16 +58,12 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
         )));
     }
     if messages.len() > limits.messages {
-        return Err(Refusal::too_large(format!(
-            "A chat can have at most {} messages.",
-            limits.messages
-        )));
+        let message = format!("A chat can have at most {} messages.", limits.messages);
+        return Err(Refusal::too_large(message));
     }
     if messages.iter().any(|message| message.parts.len() > limits.parts) {
-        return Err(Refusal::too_large(format!(
-            "A message can have at most {} parts.",
-            limits.parts
-        )));
+        let message = format!("A message can have at most {} parts.", limits.parts);
+        return Err(Refusal::too_large(message));
     }
     let Some(last) = messages.pop() else {
         return Err(Refusal::bad_request("The chat has no messages."));

@@ -70,11 +70,8 @@ pub(crate) fn read(
     }
     let tools = body.tools.unwrap_or_default();
     if tools.len() > limits.tools {
-        return Err(Refusal::too_large(format!(
-            "a request can have at most {} tools",
-            limits.tools
-        ))
-        .of("tools"));
+        let message = format!("a request can have at most {} tools", limits.tools);
+        return Err(Refusal::too_large(message).of("tools"));
     }
     let mut history = Vec::new();
     for message in body.messages {
@@ -135,9 +132,8 @@ fn text_of(messages: &[Message]) -> String {
 fn read_tool(tool: Value) -> Result<FnTool, Refusal> {
     let function = &tool["function"];
     let Some(name) = function["name"].as_str() else {
-        return Err(Refusal::bad_request(
-            "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}",
-        ));
+        let message = "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}";
+        return Err(Refusal::bad_request(message));
     };
     let description = function["description"].as_str().unwrap_or_default();
     Ok(client_tool(name.to_owned(), description.to_owned(), function["parameters"].clone()))
@@ -148,10 +144,8 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || calls.len() > limits.parts
     {
-        return Err(Refusal::too_large(format!(
-            "a message can have at most {} parts",
-            limits.parts
-        )));
+        let message = format!("a message can have at most {} parts", limits.parts);
+        return Err(Refusal::too_large(message));
     }
     Ok(match &*message.role {
         "system" | "developer" => {

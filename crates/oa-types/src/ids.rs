@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use oa_types::{AssistantMessage, ContentBlock, Message};
+use crate::{AssistantMessage, ContentBlock, Message};
 
 /// A generator of ids for calls without one: nine letters and digits, the only form that every server accepts (QUIRKS
 /// rows 12 and 91).
@@ -146,7 +146,7 @@ fn id_of(block: &ContentBlock) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use oa_types::ToolUseBlock;
+    use crate::ToolUseBlock;
     use proptest::prelude::*;
     use serde_json::json;
 
