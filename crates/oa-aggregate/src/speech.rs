@@ -158,6 +158,13 @@ impl Speech {
         if !is_thought && !begin.starts_with(think::OPEN) && tags == ThinkTags::Off {
             return Ok(text);
         }
+        let said = self.blocks.said(Voice::Text, budget)?;
+        if !said.text.trim_start().is_empty()
+            && unsaid(&said.text, &mut said.edges, &text).is_empty()
+        {
+            // It only repeats the text, whatever looks like thinking in it.
+            return Ok(text);
+        }
         // Text that may repeat thinking, the text behind it, and the thinking in that.
         let copies = 3 * COPIES * text.len();
         budget.hold(copies)?;

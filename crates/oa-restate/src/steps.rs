@@ -326,13 +326,18 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                 && let Some(call) = waiting.pop_front()
             {
                 if calls::is_agent(self.shared, call) {
-                    match self.admit(step, call).await? {
-                        Ok(None) => {}
-                        Ok(Some(refused)) => {
+                    match self.admit(step, call).await {
+                        Ok(Ok(None)) => {}
+                        Ok(Ok(Some(refused))) => {
                             outcome.results.extend(refused.results);
                             continue;
                         }
-                        Err(by) => return Ok(stop(running, outcome, by)),
+                        Ok(Err(by)) => return Ok(stop(running, outcome, by)),
+                        Err(failed) => {
+                            // The turn fails, and nothing else would stop the calls that have started.
+                            running.into_iter().for_each(|started| started.stop(self.ctx));
+                            return Err(failed);
+                        }
                     }
                 }
                 let (ctx, shared, place) = (self.ctx, self.shared, &self.place);
@@ -433,9 +438,9 @@ impl Perform for DurableSteps<'_, '_> {
             return Ok(outcome);
         }
         // The prompt was admitted, but answers and results have been added since.
-        if json_size(&step.history).saturating_add(self.place.lost)
-            > self.shared.limits.session_bytes
-        {
+        // The conversation that replaced the loaded one is recorded, and lacks nothing.
+        let lost = if self.is_shortened() { 0 } else { self.place.lost };
+        if json_size(&step.history).saturating_add(lost) > self.shared.limits.session_bytes {
             let reason = FinishReason::Other("session_full".into());
             return Ok(nothing_of_it(CutBy::Budget { reason }));
         }

@@ -120,14 +120,17 @@ impl Terminal {
         };
         let line = line.trim();
         let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        Ok(match word.to_ascii_lowercase().as_str() {
-            "a" | "always" => {
+        let word = word.trim_end_matches([',', '.', ':', '!']).to_ascii_lowercase();
+        Ok(match (&*word, reason.trim()) {
+            // Only alone: `a shorter answer` and `yes but not that` are no consent.
+            ("a" | "always", "") => {
                 self.always.insert(path);
                 Permission::Allow
             }
-            "y" | "yes" => Permission::Allow,
-            _ if reason.is_empty() => Permission::deny("the user said no"),
-            _ => Permission::Deny(format!("the user said no: {reason}")),
+            ("y" | "yes", "") => Permission::Allow,
+            ("" | "n" | "no", "") => Permission::deny("the user said no"),
+            ("n" | "no", reason) => Permission::Deny(format!("the user said no: {reason}")),
+            _ => Permission::Deny(format!("the user said no: {line}")),
         })
     }
 }

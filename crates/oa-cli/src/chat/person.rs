@@ -53,8 +53,11 @@ impl Questions {
 pub(super) fn is_answer(question: &str, line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     match &*word {
-        "a" | "always" | "n" | "no" | "y" | "yes" => true,
-        "s" | "show" => question.contains("[s]how all") && line.trim().len() == word.len(),
+        "n" | "no" => true,
+        // Only alone: `a shorter answer` is meant for the model.
+        _ if line.trim().len() > word.len() => false,
+        "a" | "always" | "y" | "yes" => true,
+        "s" | "show" => question.contains("[s]how all"),
         _ => false,
     }
 }
@@ -107,7 +110,9 @@ mod tests {
         for line in ["y", "Yes", " n", "n not that", "a", "ALWAYS"] {
             assert!(is_answer(short, line), "{line}");
         }
-        for line in ["", " ", "s", "maybe", "yesterday", "/help"] {
+        for line in
+            ["", " ", "s", "maybe", "yesterday", "/help", "a shorter answer", "yes but not that"]
+        {
             assert!(!is_answer(short, line), "{line}");
         }
         assert!(is_answer(long, "s") && is_answer(long, "show") && !is_answer(long, "s that"));

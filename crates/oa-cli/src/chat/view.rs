@@ -35,6 +35,8 @@ pub struct View {
     ended: HashSet<String>,
     steered: VecDeque<String>,
     question: Option<String>,
+    /// The last row of the question, with the possible answers. The rows above it are permanent.
+    last_row: String,
     doing: String,
     /// The tokens of all answers of the turn, and the time to generate them.
     written: u64,
@@ -69,6 +71,7 @@ impl View {
             ended: HashSet::new(),
             steered: VecDeque::new(),
             question: None,
+            last_row: String::new(),
             doing: "waiting for the model".to_owned(),
             written: 0,
             writing: Duration::ZERO,
@@ -311,8 +314,19 @@ impl View {
     }
 
     /// Shows a question until it is [answered](Self::answer) or the turn continues.
+    ///
+    /// All of it can be read before the answer: only its last row changes, and the rows above scroll like an answer.
     pub fn ask(&mut self, question: String) {
         self.end_part();
+        let mut rows = wrap(&yellow(&question), &[], &[], self.width);
+        let last = rows.pop().unwrap_or_default();
+        if !rows.is_empty() {
+            self.gap();
+            rows.into_iter().for_each(|row| self.stay(row));
+        }
+        // The blank before the answer, which `wrap` removes.
+        let blank = &question[question.trim_end().len()..];
+        self.last_row = format!("{}{blank}", last.plain());
         self.question = Some(question);
     }
 
@@ -330,12 +344,12 @@ impl View {
 
     /// Ends the open question and keeps it on the screen with its answer. Returns false if none was open.
     pub fn answer(&mut self, answer: &str) -> bool {
-        let Some(question) = self.question.take() else { return false };
+        if self.question.take().is_none() {
+            return false;
+        }
         self.gap();
-        let spans = [
-            Span::visible(&question, Style::PLAIN.color(Color::Yellow)),
-            Span::visible(answer, Style::PLAIN.bold()),
-        ];
+        let [question] = yellow(&self.last_row);
+        let spans = [question, Span::visible(answer, Style::PLAIN.bold())];
         for line in wrap(&spans, &[], &[], self.width) {
             self.stay(line);
         }
@@ -429,9 +443,8 @@ impl View {
         if self.wants_gap && !rows.is_empty() {
             rows.insert(0, Line::default());
         }
-        if let Some(question) = &self.question {
-            let question = [Span::visible(question, Style::PLAIN.color(Color::Yellow))];
-            rows.extend(wrap(&question, &[], &[], self.width));
+        if self.question.is_some() {
+            rows.extend(wrap(&yellow(&self.last_row), &[], &[], self.width));
             // Nothing else: what is typed below is the answer, and a spinner would suggest that the model
             // works.
             return rows;
@@ -448,6 +461,11 @@ impl View {
         rows.push(spinner.and(&rest, Style::DIMMED).cut(self.width));
         rows
     }
+}
+
+/// Returns a question as it is shown.
+fn yellow(question: &str) -> [Span; 1] {
+    [Span::visible(question, Style::PLAIN.color(Color::Yellow))]
 }
 
 /// The end of a call.

@@ -408,7 +408,7 @@ impl Write for Screen {
 #[tokio::test]
 async fn terminal_prompt_asks_about_each_call() {
     let screen = Screen::default();
-    let lines = "y\nno too dangerous\n\nALWAYS\n";
+    let lines = "y\nno too dangerous\n\na shorter answer\nYes, but not that\nno, wait\nALWAYS\n";
     let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());
     let request = |input| PermissionRequest::new("shell", input, "c", Vec::new());
     let spoof = json!({"command": "ls \u{202e}\u{9b}31m"});
@@ -417,6 +417,9 @@ async fn terminal_prompt_asks_about_each_call() {
         (spoof, Permission::Allow),
         (json!({"command": "rm -r /"}), deny("the user said no: too dangerous")),
         (json!({}), deny("the user said no")),
+        (json!({}), deny("the user said no: a shorter answer")),
+        (json!({}), deny("the user said no: Yes, but not that")),
+        (json!({}), deny("the user said no: wait")),
         (json!({}), Permission::Allow),
         (json!({"command": "x".repeat(5_000)}), Permission::Allow),
     ] {
@@ -428,6 +431,9 @@ async fn terminal_prompt_asks_about_each_call() {
     insta::assert_snapshot!(shown.replace(": ", ":\n"), @r#"
     shell({"command":"ls \u{202e}\u{9b}31m"})? [y]es, [n]o, [a]lways:
     shell({"command":"rm -r /"})? [y]es, [n]o, [a]lways:
+    shell({})? [y]es, [n]o, [a]lways:
+    shell({})? [y]es, [n]o, [a]lways:
+    shell({})? [y]es, [n]o, [a]lways:
     shell({})? [y]es, [n]o, [a]lways:
     shell({})? [y]es, [n]o, [a]lways:
     other({})? [y]es, [n]o, [a]lways:

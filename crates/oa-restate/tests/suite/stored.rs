@@ -102,7 +102,8 @@ async fn removed_messages_refuse_the_turn() {
     for (session, is_deleted) in [("rewound", false), ("deleted", true)] {
         assert_eq!(site.prompt(session, &json!({})).await.status, 200);
         let begun = site.effects().len();
-        let prompt = crate::support::prompting(&site, session, json!({ "rounds": [[work(400)]] }));
+        let prompt =
+            crate::support::prompting(&site, session, json!({ "rounds": [[work(3_000)]] }));
         site.until(|| site.effects()[begun..].iter().any(|line| !line["start"].is_null())).await;
         let id = id(session);
         if is_deleted {

@@ -169,6 +169,13 @@ fn final_message_may_repeat_thinking_in_tags() {
 }
 
 #[test]
+fn repeated_text_is_no_thinking() {
+    let list = [text("OK.</think>"), text("OK. Done."), message_of("OK. Done.")];
+    let expected = "thinking \"OK.\"\ntext \"OK. Done.\"";
+    assert_eq!(with_tags(ThinkTags::StartsInThinking, &list), expected);
+}
+
+#[test]
 fn final_message_may_have_marked_thinking() {
     let mark = r#""extra_content":{"google":{"thought":true}}"#;
     let streamed = [delta(&format!(r#""content":"<thought>Hm.",{mark}"#)), text("</thought>Yes.")];

@@ -123,6 +123,21 @@ fn a_question_stays_with_its_answer() {
     assert_eq!(view.take_lines()[0].plain(), "remove({})? [y]es, [n]o: y");
 }
 
+/// On any screen: the rows above the last scroll like an answer.
+#[test]
+fn long_questions_are_shown_in_full() {
+    let mut view = View::new(20);
+    let call = format!("sh({{\"cmd\":\"{}\"}})", "abcde ".repeat(100));
+    view.ask(format!("{call}? [y]es, [n]o, [a]lways: "));
+    assert_eq!(view.rows(SECOND).len(), 1);
+    let mut shown: Vec<_> = view.take_lines().iter().map(Line::plain).collect();
+    assert!(view.answer("y"));
+    shown.extend(view.take_lines().iter().map(Line::plain));
+    assert!(shown.last().is_some_and(|row| row.ends_with("[a]lways: y")), "{shown:?}");
+    let words = |text: &str| text.replace(char::is_whitespace, "");
+    assert_eq!(words(&shown.concat()), words(&format!("{call}? [y]es, [n]o, [a]lways: y")));
+}
+
 #[test]
 fn steered_messages_wait_for_the_next_step() {
     let mut view = View::new(60);
