@@ -128,7 +128,7 @@ impl Terminal {
                 Permission::Allow
             }
             ("y" | "yes", "") => Permission::Allow,
-            ("" | "n" | "no", "") => Permission::deny("the user said no"),
+            ("" | "n" | "no" | "s" | "show", "") => Permission::deny("the user said no"),
             ("n" | "no", reason) => Permission::Deny(format!("the user said no: {reason}")),
             _ => Permission::Deny(format!("the user said no: {line}")),
         })
