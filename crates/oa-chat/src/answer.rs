@@ -275,9 +275,7 @@ impl AnswerStream {
     }
 
     /// Sets a callback that is called when the first piece of the answer is returned. From then on the answer is not
-    /// replaced. If it breaks before, the callback is dropped without being called.
-    ///
-    /// Several callbacks are called in the order in which they were set.
+    /// replaced. If it breaks before, the callback is dropped without being called. Several are called in order.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
         self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
             None => Box::new(on_begin),
@@ -289,9 +287,7 @@ impl AnswerStream {
     }
 
     /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it breaks,
-    /// and when it is dropped early.
-    ///
-    /// Several callbacks are called in the order in which they were set.
+    /// and when it is dropped early. Several callbacks are called in the order in which they were set.
     pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
         self.0.on_end = Some(match self.0.on_end.take() {
             None => Box::new(on_end),
@@ -485,7 +481,11 @@ impl Arriving {
         self.tell_end(None, Some(&error), false);
         match early_end(error) {
             Ok(again) => {
-                (self.again, self.body, self.beginning.on_begin) = (Some(again), None, None);
+                let late =
+                    Error::timed_out(TimeoutKind::Total, &self.watch, self.pipeline.received());
+                let again = self.watch.within_total(again);
+                self.again = Some(Box::pin(async { again.await.unwrap_or(Err(late)) }));
+                (self.body, self.beginning.on_begin) = (None, None);
             }
             Err(error) => self.stop(Some(error)),
         }

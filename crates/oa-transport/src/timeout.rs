@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::task::coop::unconstrained;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 /// The timeouts of an answer; `None` disables one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -135,6 +135,24 @@ impl Watch {
     pub fn total_since(mut self, moment: Instant) -> Self {
         self.total_from = moment;
         self
+    }
+
+    /// Bounds work that belongs to the answer by the rest of [`Timeouts::total`]; `None` if it takes longer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work.
+    pub fn within_total<F: Future>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Option<F::Output>> + use<F> {
+        let end = self.timeouts.total.and_then(|total| self.total_from.checked_add(total));
+        async move {
+            match end {
+                Some(end) => timeout_at(end, work).await.ok(),
+                None => Some(work.await),
+            }
+        }
     }
 
     /// Reports the arrival of any bytes.

@@ -11,7 +11,10 @@ use serde_json::json;
 use tokio::time::Instant;
 use tower::ServiceBuilder;
 
-use crate::{ask, client, client_with, counts, down, endpoint, over, saying, server};
+use crate::{
+    ask, ask_meanwhile, client, client_with, counts, down, endpoint, over, saying, server, settle,
+    slow,
+};
 
 /// Queries two servers, the first with this behavior; returns the result and the request counts.
 async fn after(first: Reply) -> (Result<String, oa_client::Error>, [usize; 2]) {
@@ -147,6 +150,22 @@ async fn silent_server_times_out_to_the_next() {
     let error = Client::new(options).unwrap().ask("Go.").await.unwrap_err();
     assert_eq!((error.timeout(), began.elapsed().as_secs()), (Some(TimeoutKind::Total), 40));
     assert_eq!(counts([&a, &b]), [1, 1]);
+}
+
+/// Also after an early break, when the request waits for the next server.
+#[tokio::test(start_paused = true)]
+async fn total_timeout_ends_a_late_failover() {
+    for retry in [RetryConfig::none(), RetryConfig::new(1)] {
+        let (a, b) = (down(Reply::text("Lost.").close_after(0)), slow(1_000_000, "B"));
+        let router = over([&a, &b]).cap(1).build().unwrap();
+        let _held = ask_meanwhile(&router);
+        settle().await;
+        let options = AgentOptions::builder().model("any").retry(retry).total_timeout(10);
+        let options = options.chat_service(router).build().unwrap();
+        let began = Instant::now();
+        let error = Client::new(options).unwrap().ask("Go.").await.unwrap_err();
+        assert_eq!((error.timeout(), began.elapsed().as_secs()), (Some(TimeoutKind::Total), 10));
+    }
 }
 
 #[tokio::test(start_paused = true)]
