@@ -159,9 +159,8 @@ impl Speech {
             return Ok(text);
         }
         let said = self.blocks.said(Voice::Text, budget)?;
-        if !said.text.trim_start().is_empty()
-            && unsaid(&said.text, &mut said.edges, &text).is_empty()
-        {
+        let is_known = unsaid(&said.text, &mut said.edges, &text).is_empty();
+        if is_known && !said.text.trim_start().is_empty() {
             // It only repeats the text, whatever looks like thinking in it.
             return Ok(text);
         }
