@@ -103,8 +103,7 @@ impl Decoder {
     }
 
     /// Reads a payload, in full or only the part that differs, and learns from it. The result takes at most `room`
-    /// bytes; the rest is left out, and the chunk is marked as cut.
-    ///
+    /// bytes; the rest is left out, and the chunk is marked as cut. An empty payload is a ping.
     /// The chunk, which is empty before, is filled in place: it is some 300 bytes that need not move.
     pub(crate) fn read_within<'a>(
         &'a mut self,
@@ -112,8 +111,10 @@ impl Decoder {
         room: usize,
         chunk: &mut Chunk<'a>,
     ) -> Result<StreamStatus, UnreadablePayload> {
-        if payload.trim_ascii() == b"[DONE]" {
-            return Ok(StreamStatus::Done);
+        match payload.trim_ascii() {
+            b"[DONE]" => return Ok(StreamStatus::Done),
+            b"" => return Ok(StreamStatus::More),
+            _ => {}
         }
         if self.read_in_frame(payload, room, chunk).is_some() {
             self.framed += 1;
@@ -519,7 +520,8 @@ fn function<'a>(
                 _ => {
                     let raw = reader.raw()?.raw;
                     *target = None;
-                    fragment.arguments = (raw != "null").then_some(Cow::Borrowed(raw));
+                    fragment.arguments =
+                        (!matches!(raw, "null" | "[]")).then_some(Cow::Borrowed(raw));
                 }
             },
             _ => reader.skip()?,

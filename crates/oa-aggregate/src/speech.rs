@@ -160,7 +160,7 @@ impl Speech {
         }
         let said = self.blocks.said(Voice::Text, budget)?;
         let is_known = unsaid(&said.text, &mut said.edges, &text).is_empty();
-        if is_known && !said.text.trim_start().is_empty() {
+        if is_known && !said.edges.of(&said.text).is_empty() {
             // It only repeats the text, whatever looks like thinking in it.
             return Ok(text);
         }

@@ -531,14 +531,12 @@ impl State {
 
     /// Returns why a call that was cut off before its first argument must not run (QUIRKS row 24).
     fn why_an_empty_last_call_is_no_call(&self, last: &Call) -> Option<&'static str> {
+        let is_open = !self.done && self.finish_reason == FinishReason::Unspecified;
         if self.failed.is_some() {
             Some("the answer passed a limit before the call's arguments")
         } else if self.finish_reason.is_length() {
             Some("the call was cut off by the token limit before its arguments")
-        } else if !self.done
-            && self.finish_reason == FinishReason::Unspecified
-            && !last.is_in_message
-        {
+        } else if is_open && !last.is_in_message {
             Some("the stream broke off before the call's arguments")
         } else {
             None

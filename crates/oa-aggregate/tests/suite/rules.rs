@@ -53,6 +53,8 @@ fn null_empty_and_mistyped_are_absent() {
         "[]",
         "null",
         "\"text\"",
+        "",
+        " ",
         r#"{"choices":null}"#,
         r#"{"choices":{}}"#,
         r#"{"choices":[null,5,[]]}"#,
