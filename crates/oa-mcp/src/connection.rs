@@ -355,7 +355,8 @@ impl Connection {
         live.restarts.retain(|at| now - *at < RESTARTS_WITHIN);
         let count = live.restarts.len();
         if count >= self.server.limits.restarts {
-            let message = format!("the server was restarted {count} times within five minutes");
+            let what = if self.server.is_program() { "was restarted" } else { "was not reached" };
+            let message = format!("the server {what} {count} times within five minutes");
             return Err(Error::new(ErrorKind::Closed, message));
         }
         let factor = 1_u32.checked_shl(count as u32).unwrap_or(u32::MAX);
@@ -378,6 +379,10 @@ impl Connection {
             opened = opening => opened,
         };
         let session = opened.map_err(|error| error.untaken(false))?;
+        if !self.server.is_program() {
+            // A server may forget its sessions as often as it likes.
+            live.restarts.pop_back();
+        }
         let session = Arc::new(session);
         live.session = Some(Arc::clone(&session));
         let mut changes = session.link.changes.subscribe();

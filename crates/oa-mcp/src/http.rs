@@ -10,9 +10,10 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use oa_mcp_data::client::Mirrors;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
+use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tower::Service;
 
 use crate::error::{Error, ErrorKind};
@@ -34,6 +35,9 @@ const RETRY: Duration = Duration::from_millis(500);
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 /// The longest wait that a server may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// How long a stream is read after its answer. The server should end it, so that the connection can be used again, but
+/// not all do.
+const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
 const BROKEN_NEWS: &str =
@@ -164,15 +168,24 @@ impl Carrier {
 
     async fn posted(&self, message: &Outgoing) -> Result<(), Error> {
         let response = self.send(message).await?;
-        // The standard's answer if the session has ended. The request was not taken, so it can be repeated in
-        // a new session, even if its tool has side effects.
-        if response.status() == StatusCode::NOT_FOUND && self.session().is_some() {
-            let error =
-                Error::new(ErrorKind::Closed, "the server has forgotten the session (status 404)");
-            return Err(error.with_status(404).untaken(true));
+        // If the session has ended, the request was not taken, so it can be repeated in a new session, even if
+        // its tool has side effects.
+        let forgotten = |status: StatusCode| {
+            let message =
+                format!("the server has forgotten the session (status {})", status.as_u16());
+            Error::new(ErrorKind::Closed, message).with_status(status.as_u16()).untaken(true)
+        };
+        let (status, has_session) = (response.status(), self.session().is_some());
+        // The answer of the standard.
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(forgotten(status));
         }
-        if !response.status().is_success() {
+        if !status.is_success() {
             let (error, body) = self.refused(response).await;
+            // The answer of many servers in TypeScript.
+            if status == StatusCode::BAD_REQUEST && has_session && names_session(&body) {
+                return Err(forgotten(status));
+            }
             return match message.of {
                 Kind::Request(id) if self.link.take_refusal(id, &body, &error) => Ok(()),
                 _ => Err(error),
@@ -302,8 +315,16 @@ impl Carrier {
                 self.link.limits.message_bytes
             ))
         };
+        let mut linger = None;
         loop {
-            let chunk = match body.chunk().await {
+            if linger.is_none() && id.is_some_and(|id| !self.link.is_open(id)) {
+                linger = Some(Instant::now() + LINGER);
+            }
+            let next = match linger {
+                None => body.chunk().await,
+                Some(end) => timeout_at(end, body.chunk()).await.unwrap_or(Ok(None)),
+            };
+            let chunk = match next {
                 Ok(Some(chunk)) => chunk,
                 end => {
                     // Discard a partial event: the resumed stream sends it again in full.
@@ -477,6 +498,13 @@ impl Carrier {
     fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns true for an error about the session: it has no id of a request, and names the session.
+fn names_session(body: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
+    let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+    !body["id"].is_number() && message.to_ascii_lowercase().contains("session")
 }
 
 /// Returns the wait before a stream is resumed.

@@ -19,11 +19,6 @@ use crate::secrets::KnownSecrets;
 
 mod beginning;
 mod questions;
-/// Returns the id of one of our requests. All are numbers, but some servers return them as strings.
-fn our_id(id: &Value) -> Option<i64> {
-    id.as_i64().or_else(|| id.as_str()?.parse().ok())
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -568,4 +563,9 @@ fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     let ClientRequest::CustomRequest(custom) = &request.request else { return None };
     let meta = custom.extensions.get::<rmcp::model::RequestMetaObject>()?;
     serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
+}
+
+/// Returns the id of one of our requests. All are numbers, but some servers return them as strings.
+fn our_id(id: &Value) -> Option<i64> {
+    id.as_i64().or_else(|| id.as_str()?.parse().ok())
 }

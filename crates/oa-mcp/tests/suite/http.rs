@@ -412,6 +412,58 @@ async fn expired_session_repeats_the_call_once() {
     connected.close().await;
 }
 
+/// As behind a load balancer without sticky sessions. Many servers in TypeScript answer with status 400.
+#[tokio::test]
+async fn servers_may_forget_many_sessions() {
+    let forgotten = Mutex::new(std::collections::HashSet::new());
+    let (server, seen) = serve(move |asked| {
+        let error = |message: &str| {
+            let body = json!({ "error": { "code": -32000, "message": message }, "id": null });
+            status("400 Bad Request", "application/json", &body.to_string())
+        };
+        let what = asked.what().to_owned();
+        let is_call = asked.body["method"] == "tools/call";
+        if what == "bad" {
+            return Some(error("bad arguments"));
+        }
+        let is_first = is_call && forgotten.lock().unwrap().insert(what.clone());
+        let by_status = || status("404 Not Found", "text/plain", "");
+        let by_name = || error("Bad Request: No valid session ID provided");
+        is_first.then(|| if what < "4".to_owned() { by_status() } else { by_name() })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    for number in 0..8 {
+        let what = number.to_string();
+        assert_eq!(call(&connected, &what).await, Ok(json!(what)));
+    }
+    // An error about the request is no reason to repeat it.
+    let refused = call(&connected, "bad").await.unwrap_err();
+    assert!(refused.contains("bad arguments"), "{refused}");
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| line.ends_with("callbad")).count(), 1);
+    connected.close().await;
+}
+
+/// A server should end the stream of an answer, but need not.
+#[tokio::test]
+async fn streams_left_open_are_closed() {
+    let (server, seen) = serve(|asked| {
+        let content = json!([{ "type": "text", "text": "done" }]);
+        let answer =
+            json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": { "content": content } });
+        let is_call = asked.body["method"] == "tools/call";
+        is_call.then(|| Answer::Silence(events(&event(&answer))))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    for _ in 0..4 {
+        assert_eq!(call(&connected, "open").await, Ok(json!("done")));
+    }
+    let gone = || seen.lock().unwrap().iter().filter(|line| *line == "gone").count();
+    assert!(eventually(|| gone() == 4).await, "{}", gone());
+    connected.close().await;
+}
+
 /// Calls that run at once, as those of one answer do.
 #[tokio::test]
 async fn expired_session_repeats_parallel_calls() {
