@@ -429,7 +429,7 @@ async fn servers_may_forget_many_sessions() {
         let is_first = is_call && forgotten.lock().unwrap().insert(what.clone());
         let by_status = || status("404 Not Found", "text/plain", "");
         let by_name = || error("Bad Request: No valid session ID provided");
-        is_first.then(|| if what < "4".to_owned() { by_status() } else { by_name() })
+        is_first.then(|| if *what < *"4" { by_status() } else { by_name() })
     })
     .await;
     let connected = connect(server).await.unwrap();
