@@ -35,8 +35,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 /// The longest wait that a server may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// The longest time that a stream is read after its answer. The server should end it, so that the connection can be used again, but
-/// not all do.
+/// The longest time that a stream is read after its answer. The server should end it, so that the connection can be used
+/// again, but not all do.
 const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
