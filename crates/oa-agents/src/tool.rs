@@ -1,6 +1,6 @@
 use oa_client::{AgentOptions, Client, Error, NestedEvent, ParentAgent, Result};
 use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
-use oa_types::{FinishReason, Message, MessageRole};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
 use crate::progress::AgentProgress;
@@ -138,13 +138,11 @@ impl AgentTool {
             }
         }
         let reason = client.finish_reason().unwrap_or(&FinishReason::Unspecified);
-        // The text of an answer that a limit cut off is only in the history. After a normal end, the text before
-        // a call does not stand for an answer without text.
+        // The text of an answer that a limit cut off is only in the history. After a normal end, earlier text does
+        // not stand for an answer that neither says nor calls anything, which is not in the history.
+        let is_silent = reason.is_complete() && client.message().is_some_and(is_empty);
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
-        let last = match reason.is_complete() {
-            true => client.history().last().filter(is_answer),
-            false => client.history().iter().rfind(is_answer),
-        };
+        let last = client.history().iter().rfind(is_answer).filter(|_| !is_silent);
         let text = last.map(Message::text).unwrap_or_default();
         if text.is_empty() {
             return Err(ToolError::new(format!("no answer: the agent ended with {reason}")));
@@ -154,6 +152,12 @@ impl AgentTool {
         }
         Ok(json!({ "text": text, "incomplete": reason.as_str() }))
     }
+}
+
+/// Returns true for an answer without text and calls.
+fn is_empty(answer: &AssistantMessage) -> bool {
+    let is_call = |block: &ContentBlock| matches!(block, ContentBlock::ToolUse(_));
+    answer.text().trim().is_empty() && !answer.content.iter().any(is_call)
 }
 
 impl Tool for AgentTool {

@@ -58,14 +58,16 @@ impl AgentOptions {
 impl Settings {
     pub(crate) fn without_tools(&self) -> Result<Self> {
         let mut settings = self.clone();
-        settings.config.keeps_results = false;
+        (settings.config.keeps_results, settings.config.turn.inline_results) = (false, false);
         settings.config.sources.clear();
         settings.set_tools(Registry::default())?;
         settings.change_chat(|chat| {
             (chat.tool_mode, chat.recognize_calls) = (ToolMode::Native, false);
             let parameters = &mut chat.parameters;
             (parameters.tool_choice, parameters.parallel_tool_calls) = (None, None);
-            parameters.extra_body.shift_remove("tools");
+            for name in ["parallel_tool_calls", "tool_choice", "tools"] {
+                parameters.extra_body.shift_remove(name);
+            }
         })?;
         Ok(settings)
     }
