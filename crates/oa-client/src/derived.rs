@@ -49,7 +49,7 @@ impl AgentOptions {
     ///
     /// # Errors
     ///
-    /// None today.
+    /// As [`Client::set_tools`](crate::Client::set_tools).
     pub fn without_tools(&self) -> Result<Self> {
         self.0.without_tools().map(|settings| Self(Arc::new(settings)))
     }

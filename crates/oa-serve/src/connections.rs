@@ -18,7 +18,7 @@ use crate::limits::ServeLimits;
 /// The delay before accepting again if the system has no room for a connection.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Longer than any time limit that means something.
+/// A time that no limit has to exceed.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// Serves connections until `closing` is true. Then waits for them to end, at most for the time limit of a request.

@@ -180,9 +180,9 @@ impl AgentServer {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for an address that other machines can reach or all [origins](Self::allow_origin), without a
-    /// [token](Self::bearer_token), and for an origin that is none; the errors of the system for an address that it
-    /// cannot resolve or bind.
+    /// `InvalidInput` if other machines can reach the address, or all [origins](Self::allow_origin) are allowed, without
+    /// a [token](Self::bearer_token), and for text that is not an origin. The errors of the system if it cannot resolve
+    /// or bind the address.
     ///
     /// # Cancel safety
     ///
@@ -209,7 +209,7 @@ impl AgentServer {
     ) -> io::Result<()> {
         let addr = listener.local_addr()?;
         let is_local = addr.ip().to_canonical().is_loopback();
-        if let Some(problem) = self.unsafe_at(addr, is_local) {
+        if let Some(problem) = self.problem_at(addr, is_local) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let mut server = self;
@@ -230,8 +230,8 @@ impl AgentServer {
         Ok(())
     }
 
-    /// Returns the setting that makes it unsafe to serve at an address.
-    fn unsafe_at(&self, addr: SocketAddr, is_local: bool) -> Option<String> {
+    /// Returns the reason not to serve at an address: a setting that would be unsafe there, or one that is wrong.
+    fn problem_at(&self, addr: SocketAddr, is_local: bool) -> Option<String> {
         let is_open = !self.access.has_token() && !self.allows_anyone;
         if is_open && !is_local {
             let safe = "set a bearer token, or listen on 127.0.0.1";
