@@ -48,7 +48,13 @@ pub(crate) const ALONE: &[(&str, usize)] = &[("mcp", 20)];
 
 pub(crate) const ROWS: &[Row] = &[
     Row { name: "oa-contain", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
-    Row { name: "oa-redact", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
+    Row {
+        name: "oa-redact",
+        place: Place::Layer(0),
+        ours: &[],
+        external: Some(&["serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 5 }],
+    },
     Row {
         name: "oa-json",
         place: Place::Layer(0),

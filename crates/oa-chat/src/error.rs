@@ -9,7 +9,7 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
 use oa_output::refuses_format;
-use oa_redact::{Secrets, strip_invisible};
+use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
 use oa_types::wire::ServerError;
@@ -251,7 +251,7 @@ impl Error {
     pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
         let Inner { message, code, request_id, cause, .. } = &mut *self.0;
         for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
-            *word = masked(word, secrets);
+            *word = secrets.clean(word);
         }
         // Nothing inside a foreign error can be masked.
         cause.take_if(|cause| shows(&**cause, secrets));
@@ -399,12 +399,6 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
     }
-}
-
-/// Masks the secrets in a text, and removes the characters that a terminal acts on.
-pub(crate) fn masked(text: &str, secrets: &Secrets) -> String {
-    // Twice, because the parts of a key may have been kept apart by such a character.
-    secrets.mask(&strip_invisible(&secrets.mask(text))).into_owned()
 }
 
 /// True if an error or one of its sources shows a secret.

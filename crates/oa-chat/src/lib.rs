@@ -165,7 +165,6 @@ pub use crate::prepared::PreparedOptions;
 pub use crate::provider::{
     DEFAULT_BASE_URL, Provider, base_url_from_environment, model_from_environment,
 };
-pub use crate::quotation::mask_json;
 pub use crate::request::ChatRequest;
 pub use crate::retry::Retry;
 pub use crate::retry_config::{RetryConfig, retry_with_backoff};

@@ -6,7 +6,6 @@ use oa_aggregate::Problem;
 use oa_redact::Secrets;
 use oa_types::ContentBlock;
 use oa_types::wire::ServerError;
-use serde_json::Value;
 
 use crate::error;
 
@@ -59,27 +58,6 @@ fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
     let mut shown = error.clone();
     shown.message = secrets.excerpt(&error.message, error.message_limit());
     (shown.code, shown.kind) = (word(&error.code), word(&error.kind));
-    mask_json(&mut shown.raw, secrets);
+    secrets.clean_json(&mut shown.raw);
     shown
-}
-
-/// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a
-/// terminal acts on.
-pub fn mask_json(value: &mut Value, secrets: &Secrets) {
-    let shown = |text: &str| error::masked(text, secrets);
-    match value {
-        Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),
-        Value::Object(members) => {
-            let named = std::mem::take(members).into_iter();
-            members.extend(named.map(|(name, mut value)| {
-                mask_json(&mut value, secrets);
-                (shown(&name), value)
-            }));
-        }
-        Value::Number(number) if !secrets.spans(&number.to_string()).is_empty() => {
-            *value = Value::from(oa_redact::MASK);
-        }
-        Value::String(text) => *text = shown(text),
-        Value::Bool(_) | Value::Null | Value::Number(_) => {}
-    }
 }

@@ -1,6 +1,5 @@
 //! Probes of tool calls and their results.
 
-use oa_chat::mask_json;
 use oa_tools::check_arguments;
 use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
@@ -174,7 +173,7 @@ fn called(cx: &ProbeContext, observed: &Observed) -> Vec<Called> {
         }
         // Masked before the excerpt is cut, so that no part of a key is shown.
         let mut input = call.input.clone();
-        mask_json(&mut input, cx.target.quotes.secrets());
+        cx.target.quotes.secrets().clean_json(&mut input);
         let checked = check_arguments(&spec.parameters, input);
         checked.err().map(|error| cx.target.quotes.quote(&error.to_string()))
     };

@@ -3,6 +3,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
+use serde_json::Value;
+
 use crate::base64;
 use crate::escape::{self, Escape};
 use crate::header;
@@ -97,6 +99,32 @@ impl Secrets {
         }
         masked.push_str(&text[from..]);
         Cow::Owned(masked)
+    }
+
+    /// Masks the secrets in a text, and removes [invisible](crate::strip_invisible) characters.
+    #[must_use]
+    pub fn clean(&self, text: &str) -> String {
+        // Twice, because the parts of a key may have been kept apart by such a character.
+        self.mask(&strip_invisible(&self.mask(text))).into_owned()
+    }
+
+    /// [Cleans](Self::clean) all texts in a JSON value, member names included, and masks numbers that contain a secret.
+    pub fn clean_json(&self, value: &mut Value) {
+        match value {
+            Value::Array(list) => list.iter_mut().for_each(|value| self.clean_json(value)),
+            Value::Object(members) => {
+                let named = std::mem::take(members).into_iter();
+                members.extend(named.map(|(name, mut value)| {
+                    self.clean_json(&mut value);
+                    (self.clean(&name), value)
+                }));
+            }
+            Value::Number(number) if !self.spans(&number.to_string()).is_empty() => {
+                *value = Value::from(MASK);
+            }
+            Value::String(text) => *text = self.clean(text),
+            Value::Bool(_) | Value::Null | Value::Number(_) => {}
+        }
     }
 
     /// Makes an excerpt: masks the secrets, removes [invisible](crate::strip_invisible) characters, folds the text onto one

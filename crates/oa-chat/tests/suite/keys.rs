@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use oa_chat::{ChatRequest, Endpoint, EndpointBuilder, Error, ErrorKind, Target, mask_json};
+use oa_chat::{ChatRequest, Endpoint, EndpointBuilder, Error, ErrorKind, Target};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_transport::{RequestBody, Timeouts};
 use oa_types::Message;
@@ -92,7 +92,7 @@ fn parts_of_a_key_are_not_joined() {
     let endpoint = Endpoint::builder().base_url("http://host/v1").api_key(KEY).build().unwrap();
     for place in 1..KEY.len() {
         let mut value = json!({ "header": format!("{}\r{}", &KEY[..place], &KEY[place..]) });
-        mask_json(&mut value, endpoint.secrets());
+        endpoint.secrets().clean_json(&mut value);
         assert!(!value.to_string().contains(KEY), "{value}");
     }
 }
