@@ -18,7 +18,7 @@ use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Timeouts, Watch};
 use oa_types::{AssistantMessage, ContentBlock, Usage};
 
-use self::beginning::Beginning;
+use self::beginning::{Beginning, Callback};
 use crate::answer_outcome::AnswerOutcome;
 use crate::body::{AnyBody, BoxError};
 use crate::closing::Closing;
@@ -71,9 +71,8 @@ struct Arriving {
     beginning: Beginning<AnswerStream>,
     /// The time that the whole answer took, once it has ended.
     whole: Option<Duration>,
-    on_end: Option<OnEnd>,
-    /// The retry that replaces this answer.
-    again: Option<BoxFuture<Result<AnswerStream>>>,
+    /// The answer that replaces this one; `None` if it comes too late.
+    again: Option<BoxFuture<Option<Result<AnswerStream>>>>,
     /// Bytes of text and of thinking returned so far.
     text: usize,
     thinking: usize,
@@ -84,9 +83,6 @@ struct Arriving {
     /// The final message of an answer made from deltas, once it has arrived.
     ending: Option<Ending>,
 }
-
-/// A callback for the outcome of an answer.
-type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
 
 /// The result of an answer that has ended.
 #[derive(Debug)]
@@ -172,7 +168,6 @@ impl AnswerStream {
             watch,
             beginning: Beginning::default(),
             whole: None,
-            on_end: None,
             again: None,
             text: 0,
             thinking: 0,
@@ -251,51 +246,29 @@ impl AnswerStream {
     /// Sets a replacement in case the answer breaks before any of it was returned, even if the server reports the
     /// error inside the answer. `ask_again` gets the error, and either retries or returns an error.
     ///
-    /// If several are set, the first is called first, and the next if that fails too.
+    /// If several are set, the first is called first, and the next if that fails too. Callbacks set before this one are
+    /// for the answer that broke; those set later stay for the replacement.
     pub fn on_early_end<F>(&mut self, ask_again: F)
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
     {
-        self.0.beginning.early_end = Some(match self.0.beginning.early_end.take() {
-            None => Box::new(ask_again),
-            Some(first) => Box::new(move |error| match first(error) {
-                Ok(again) => Ok(Box::pin(async move {
-                    match again.await {
-                        Ok(mut answer) => {
-                            // The replacement may break early, too.
-                            answer.on_early_end(ask_again);
-                            Ok(answer)
-                        }
-                        Err(error) => ask_again(error)?.await,
-                    }
-                })),
-                Err(error) => ask_again(error),
-            }),
-        });
+        if self.0.beginning.first_token.is_none() {
+            self.0.beginning.callbacks.push(Callback::EarlyEnd(Box::new(ask_again)));
+        }
     }
 
     /// Sets a callback that is called when the first piece of the answer is returned. From then on the answer is not
-    /// replaced. If it breaks before, the callback is dropped without being called. Several are called in order.
+    /// replaced. If it breaks before, the callback is dropped without being called, or kept for a
+    /// [replacement](Self::on_early_end). Several are called in order.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
-        self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
-            None => Box::new(on_begin),
-            Some(first) => Box::new(move || {
-                first();
-                on_begin();
-            }),
-        });
+        self.0.beginning.callbacks.push(Callback::Begin(Box::new(on_begin)));
     }
 
     /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it breaks,
-    /// and when it is dropped early. Several callbacks are called in the order in which they were set.
+    /// and when it is dropped early; if an inner service [replaces](Self::on_early_end) the answer, for the
+    /// replacement. Several callbacks are called in the order in which they were set.
     pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
-        self.0.on_end = Some(match self.0.on_end.take() {
-            None => Box::new(on_end),
-            Some(first) => Box::new(move |outcome| {
-                first(outcome);
-                on_end(outcome);
-            }),
-        });
+        self.0.beginning.callbacks.push(Callback::End(Box::new(on_end)));
     }
 
     /// Polls until `pick` returns a value for a delta; `None` at the end of the answer. Then call
@@ -313,15 +286,21 @@ impl AnswerStream {
             if let Some(again) = &mut this.again {
                 // What was parsed of an answer is not delivered once it is being replaced.
                 match ready!(again.as_mut().poll(cx)) {
-                    Ok(mut answer) => {
+                    Some(Ok(mut answer)) => {
                         // The new answer inherits what was not reported yet, and the retry to give back.
                         answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
-                        let credited = this.beginning.credited.take();
+                        let left = std::mem::take(&mut this.beginning);
                         let beginning = &mut answer.0.beginning;
-                        beginning.credited = beginning.credited.take().or(credited);
+                        beginning.callbacks.extend(left.callbacks);
+                        beginning.credited = beginning.credited.take().or(left.credited);
                         *self = answer;
                     }
-                    Err(error) => this.stop(Some(error)),
+                    Some(Err(error)) => this.replace(error),
+                    None => {
+                        let received = this.pipeline.received();
+                        let late = Error::timed_out(TimeoutKind::Total, &this.watch, received);
+                        this.stop(Some(late));
+                    }
                 }
                 continue;
             }
@@ -385,6 +364,9 @@ impl AnswerStream {
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
+        if self.0.again.is_some() {
+            return Vec::new();
+        }
         if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }
@@ -404,6 +386,9 @@ impl AnswerStream {
     #[must_use]
     pub fn arrived(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
+        if self.0.again.is_some() {
+            return Vec::new();
+        }
         self.0.next_scanned(&mut |_| None::<()>);
         if let Some(mut scan) = self.0.scan.take() {
             scan.finish(true);
@@ -474,21 +459,26 @@ impl Arriving {
         let held_back = held_back.map(|error| Error::pipeline(error, self.pipeline.received()));
         // An error that the server reported takes precedence over the way its connection ended.
         let failure = self.reported().or(failure).or(held_back);
-        // Gone since the first delta was returned, if one was: see `Beginning::note`.
-        let Some(early_end) = self.beginning.early_end.take() else { return self.stop(failure) };
-        let Some(error) = failure.or_else(|| self.missing()) else { return self.stop(None) };
-        let error = error.masked(secrets_of(self.destination.as_ref()));
-        self.tell_end(None, Some(&error), false);
-        match early_end(error) {
-            Ok(again) => {
-                let late =
-                    Error::timed_out(TimeoutKind::Total, &self.watch, self.pipeline.received());
-                let again = self.watch.within_total(again);
-                self.again = Some(Box::pin(async { again.await.unwrap_or(Err(late)) }));
-                (self.body, self.beginning.on_begin) = (None, None);
-            }
-            Err(error) => self.stop(Some(error)),
+        match failure.or_else(|| self.missing()) {
+            Some(error) => self.replace(error.masked(secrets_of(self.destination.as_ref()))),
+            None => self.stop(None),
         }
+    }
+
+    /// Asks one service after the other for a replacement, or ends reading. An answer that has begun has none to ask.
+    fn replace(&mut self, mut error: Error) {
+        (self.again, self.body) = (None, None);
+        while let Some((inner, early_end)) = self.beginning.take_replacement() {
+            self.tell(inner, None, Some(&error), false);
+            match early_end(error) {
+                Ok(again) => {
+                    self.again = Some(Box::pin(self.watch.within_total(again)));
+                    return;
+                }
+                Err(next) => error = next,
+            }
+        }
+        self.stop(Some(error));
     }
 
     /// Ends reading.

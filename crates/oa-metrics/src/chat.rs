@@ -31,8 +31,8 @@ const NAME: usize = 200;
 /// A chat service that records each of its requests once: when its answer ends, fails or is dropped.
 ///
 /// [`Metrics::endpoint`](crate::Metrics::endpoint) and the layer [`Metrics`](crate::Metrics) create it. An agent's
-/// retries wrap it, so each attempt is recorded as a separate request. Around a service that retries, a request ends
-/// with the first attempt whose answer breaks.
+/// retries wrap it, so each attempt is recorded as a separate request. Around a service that retries or fails over, all
+/// attempts are one request, with the outcome of the last.
 #[derive(Clone)]
 pub struct MeteredChat<S> {
     service: S,

@@ -1,10 +1,12 @@
 //! Callbacks and state that depend on whether an answer has begun.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oa_transport::Watch;
 
+use crate::answer_outcome::AnswerOutcome;
 use crate::error::{Error, Result};
 use crate::retry_budget::RetryBudget;
 use crate::service::BoxFuture;
@@ -13,18 +15,24 @@ use crate::service::BoxFuture;
 pub(crate) struct Beginning<A> {
     /// The time to the first token.
     pub(crate) first_token: Option<Duration>,
-    /// Retries if the answer breaks before that.
-    pub(crate) early_end: Option<EarlyEnd<A>>,
-    pub(crate) on_begin: Option<OnBegin>,
+    /// Those of all services around the answer, innermost first. One of them may replace the answer: those inside of
+    /// it are done then, and those outside never see that it broke, so theirs move to the replacement.
+    pub(crate) callbacks: Vec<Callback<A>>,
     /// The budget to which the retry is returned.
     pub(crate) credited: Option<Arc<RetryBudget>>,
 }
 
-/// Retries, or returns the error.
-pub(crate) type EarlyEnd<A> = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<A>>> + Send>;
+pub(crate) enum Callback<A> {
+    Begin(Box<dyn FnOnce() + Send>),
+    End(OnEnd),
+    EarlyEnd(EarlyEnd<A>),
+}
 
-/// A callback for the beginning of an answer.
-pub(crate) type OnBegin = Box<dyn FnOnce() + Send>;
+/// A callback for the outcome of an answer.
+pub(crate) type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
+
+/// Replaces an answer, or returns the error.
+pub(crate) type EarlyEnd<A> = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<A>>> + Send>;
 
 impl<A> Beginning<A> {
     /// Records that output is returned: from now on the answer is not replaced.
@@ -32,10 +40,13 @@ impl<A> Beginning<A> {
     pub(crate) fn note(&mut self, watch: &Watch) {
         if self.first_token.is_none() {
             self.first_token = Some(watch.elapsed());
-            self.early_end = None;
             self.give_back();
-            if let Some(on_begin) = self.on_begin.take() {
-                on_begin();
+            for callback in mem::take(&mut self.callbacks) {
+                match callback {
+                    Callback::Begin(on_begin) => on_begin(),
+                    Callback::End(_) => self.callbacks.push(callback),
+                    Callback::EarlyEnd(_) => {}
+                }
             }
         }
     }
@@ -46,10 +57,19 @@ impl<A> Beginning<A> {
             budget.give_back();
         }
     }
+
+    /// Takes the callbacks of the innermost service that may replace the answer, and of those inside of it.
+    pub(crate) fn take_replacement(&mut self) -> Option<(Vec<Callback<A>>, EarlyEnd<A>)> {
+        let is_early_end = |callback: &Callback<A>| matches!(callback, Callback::EarlyEnd(_));
+        let outer = self.callbacks.split_off(self.callbacks.iter().position(is_early_end)? + 1);
+        let mut inner = mem::replace(&mut self.callbacks, outer);
+        let Some(Callback::EarlyEnd(early_end)) = inner.pop() else { return None };
+        Some((inner, early_end))
+    }
 }
 
 impl<A> Default for Beginning<A> {
     fn default() -> Self {
-        Self { first_token: None, early_end: None, on_begin: None, credited: None }
+        Self { first_token: None, callbacks: Vec::new(), credited: None }
     }
 }

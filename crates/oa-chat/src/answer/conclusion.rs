@@ -6,7 +6,8 @@ use std::time::Duration;
 use oa_aggregate::AggregatedAnswer;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
-use super::{Arriving, Concluded};
+use super::beginning::Callback;
+use super::{AnswerStream, Arriving, Concluded};
 use crate::answer_outcome::AnswerOutcome;
 use crate::closing::Closing;
 use crate::destination::secrets_of;
@@ -49,9 +50,7 @@ impl Arriving {
             usage.generation_time = Some(whole.saturating_sub(first_token));
         }
         quotation::broken_calls(&mut message.content, secrets);
-        if self.on_end.is_some() {
-            self.tell_end(Some(&message), failure.as_ref(), false);
-        }
+        self.tell_end(Some(&message), failure.as_ref(), false);
         Concluded { message, failure, closing }
     }
 
@@ -104,15 +103,29 @@ impl Arriving {
         Some(usage)
     }
 
-    /// Reports the outcome once: of a message, or of the part that arrived.
-    #[cold]
+    /// Reports the outcome to every callback that is left: of a message, or of the part that arrived.
     pub(super) fn tell_end(
         &mut self,
         message: Option<&AssistantMessage>,
         error: Option<&Error>,
         interrupted: bool,
     ) {
-        let Some(on_end) = self.on_end.take() else { return };
+        let callbacks = std::mem::take(&mut self.beginning.callbacks);
+        self.tell(callbacks, message, error, interrupted);
+    }
+
+    /// Reports the outcome to these callbacks.
+    #[cold]
+    pub(super) fn tell(
+        &self,
+        callbacks: Vec<Callback<AnswerStream>>,
+        message: Option<&AssistantMessage>,
+        error: Option<&Error>,
+        interrupted: bool,
+    ) {
+        if callbacks.is_empty() {
+            return;
+        }
         let aggregator = self.pipeline.aggregator();
         let usage = message.map_or_else(|| self.usage(), |message| message.usage);
         let reason =
@@ -120,22 +133,25 @@ impl Arriving {
         let model = message.and_then(|message| message.model.as_deref());
         let server = self.destination.as_ref();
         let requested = server.zip(self.options.as_ref()).map(|(at, options)| options.model_at(at));
-        on_end(&AnswerOutcome {
+        let outcome = AnswerOutcome {
             model: model.or(requested).unwrap_or_default(),
             server: server.map(|server| server.base_url.as_str()).unwrap_or_default(),
             usage,
             finish_reason: reason,
             error,
             interrupted,
-        });
+        };
+        for callback in callbacks {
+            if let Callback::End(on_end) = callback {
+                on_end(&outcome);
+            }
+        }
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        if self.on_end.is_some() {
-            self.tell_end(None, None, true);
-        }
+        self.tell_end(None, None, true);
     }
 }
 

@@ -157,6 +157,71 @@ async fn calls_in_text_and_native_calls_differ_in_id() {
     assert_ne!(one, two);
 }
 
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// An answer inside of a layer that replaces it, with one layer inside of that and one outside.
+async fn layered(log: &Log, first: Reply, second: Reply) -> Result<AnswerStream> {
+    let tell = |answer: &mut AnswerStream, layer: &'static str| {
+        let (begun, ended) = (Arc::clone(log), Arc::clone(log));
+        let note = move |log: &Log, what: String| {
+            log.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{layer} {what}"));
+        };
+        answer.on_begin(move || note(&begun, "begins".to_owned()));
+        answer.on_end(move |outcome| {
+            let error = outcome.error.and_then(Error::status);
+            let what =
+                if outcome.interrupted { "interrupted" } else { outcome.finish_reason.as_str() };
+            note(&ended, error.map_or_else(|| what.to_owned(), |status| status.to_string()));
+        });
+    };
+    let mut answer = ask(first, request()).await?;
+    tell(&mut answer, "inner");
+    answer.on_early_end(|_| Ok(Box::pin(ask(second, request()))));
+    tell(&mut answer, "outer");
+    Ok(answer)
+}
+
+/// Whoever replaces an answer hides that it broke from the services around it.
+#[tokio::test(start_paused = true)]
+async fn outer_callbacks_follow_the_replacement() {
+    let broken = || Reply::sse(format!("data: {ERROR}\n\n"));
+    let whole = || Reply::sse(word("Hello") + &stop());
+    let slow = || whole().delay_head(Duration::from_secs(1));
+    let lines = |log: &Log| log.lock().unwrap().join(", ");
+    for (first, second, told) in [
+        (whole(), broken(), "inner begins, outer begins, inner stop, outer stop"),
+        (broken(), whole(), "inner unspecified, outer begins, outer stop"),
+        (broken(), Reply::error(503, "down"), "inner unspecified, outer 503"),
+        (broken(), broken(), "inner unspecified, outer unspecified"),
+    ] {
+        let log = Log::default();
+        let _ = layered(&log, first, second).await.unwrap().message().await;
+        assert_eq!(lines(&log), told);
+    }
+    let log = Log::default();
+    let mut answer = layered(&log, broken(), slow()).await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(500), answer.next_delta()).await.is_err());
+    assert!(answer.arrived().is_empty());
+    assert_eq!(lines(&log), "inner unspecified, outer interrupted");
+}
+
+/// An answer that is being replaced has delivered nothing, and nothing of it has arrived.
+#[tokio::test(start_paused = true)]
+async fn interrupted_replacements_return_no_call() {
+    let function = json!({ "name": "rm", "arguments": "{}" });
+    let call = json!({ "index": 0, "id": "a", "type": "function", "function": function });
+    let call = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+    let broken = format!("data: {call}\n\ndata: {ERROR}\n\n{DONE}");
+    for end in [AnswerStream::handed_out, AnswerStream::arrived] {
+        let broken = Reply::sse(broken.clone()).cut(Cut::Whole);
+        let slow = Reply::text("Late.").delay_head(Duration::from_secs(1));
+        let mut answer = layered(&Log::default(), broken, slow).await.unwrap();
+        let read = tokio::time::timeout(Duration::from_millis(500), answer.next_delta());
+        assert!(read.await.is_err());
+        assert_eq!(end(answer), []);
+    }
+}
+
 /// The outcome of an answer of which one delta is read, and that then ends like this.
 async fn usage_after(end: impl FnOnce(AnswerStream)) -> Option<Usage> {
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });

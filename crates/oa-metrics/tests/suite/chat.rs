@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oa_chat::{AnswerDelta, AnswerStream, ChatRequest, Error, RetryConfig};
+use oa_chat::{AnswerDelta, AnswerStream, AnyChat, ChatRequest, Error, Retry, RetryConfig};
 use oa_client::AgentOptions;
 use oa_types::Message;
 use tower::{Layer, Service, ServiceBuilder, service_fn};
@@ -59,6 +59,23 @@ async fn each_retry_is_a_request() {
     // A server that failed has not answered, by whatever name.
     assert!(!durations[0].contains("gen_ai.response.model"), "{lines:#?}");
     assert!(!durations[1].contains("error.type") && durations[1].contains("} 1 x"), "{lines:#?}");
+}
+
+/// Around a service that retries, all attempts are one request.
+#[tokio::test(start_paused = true)]
+async fn hidden_retries_are_one_request() {
+    let lab = Lab::new();
+    let server = server(Script::new().reply(answer("No.").close_after(0)).reply(answer("Yes.")));
+    let retry = Retry::new(AnyChat::new(endpoint(&server)), RetryConfig::default());
+    let mut service = lab.metrics.layer(retry);
+    let request = ChatRequest::new("qwen3:8b", vec![Message::user("Is it?")]);
+    assert_eq!(service.call(request).await.unwrap().message().await.unwrap().text(), "Yes.");
+    assert_eq!(server.requests().len(), 2);
+    let lines = lab.lines();
+    let durations: Vec<_> = lines.iter().filter(|line| line.starts_with(DURATION)).collect();
+    let [line] = durations[..] else { panic!("{lines:#?}") };
+    assert!(!line.contains("error.type") && line.contains("} 1 x"), "{line}");
+    assert!(lines.iter().any(|line| line.starts_with(FIRST_CHUNK)), "{lines:#?}");
 }
 
 /// An answer that breaks in the middle has the time of its first part, and none of its tokens are guessed.

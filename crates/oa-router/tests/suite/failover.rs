@@ -220,6 +220,25 @@ async fn routers_can_be_nested() {
     assert!(last.starts_with("no server answered (2 of 2 tried): a failed"), "{last}");
 }
 
+/// A failover inside of a server is not a failure of that server.
+#[tokio::test(start_paused = true)]
+async fn inner_failover_is_a_success_outside() {
+    let (a, b, cloud) = (down(Reply::text("Lost.").close_after(0)), saying("B"), saying("Cloud"));
+    let pool = over([&a, &b]).build().unwrap();
+    let router = Router::builder()
+        .endpoint(Server::service("pool", pool.clone()))
+        .endpoint(endpoint(&cloud))
+        .build()
+        .unwrap();
+    for _ in 0..5 {
+        assert_eq!(ask(&router).await.unwrap(), "B");
+    }
+    assert_eq!(counts([&a, &b, &cloud]), [3, 5, 0]);
+    let (inner, outer) = (pool.status(), router.status());
+    assert_eq!((inner[0].failed, inner[1].answered), (3, 5));
+    assert_eq!((outer[0].failed, outer[0].answered), (0, 5));
+}
+
 #[tokio::test(start_paused = true)]
 async fn tower_layers_wrap_one_server() {
     let (a, b) = (down(Reply::silence()), saying("B"));
