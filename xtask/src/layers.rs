@@ -47,6 +47,13 @@ pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
 pub(crate) const ALONE: &[(&str, usize)] = &[("mcp", 20)];
 
 pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "oa-access",
+        place: Place::Layer(0),
+        ours: &[],
+        external: Some(&["http", "subtle"]),
+        limits: &[Limit { features: Features::Default, most: 4 }],
+    },
     Row { name: "oa-contain", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
     Row {
         name: "oa-redact",
@@ -232,6 +239,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-mcp",
         place: Place::Layer(3),
         ours: &[
+            "oa-access",
             "oa-contain",
             "oa-executor",
             "oa-hooks",
@@ -334,6 +342,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-serve",
         place: Place::Layer(5),
         ours: &[
+            "oa-access",
             "oa-client",
             "oa-events",
             "oa-executor",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use oa_access::Access;
 use oa_client::{AgentOptions, Client};
 use oa_session::SessionStore;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use crate::connections;
 use crate::conversations::{Conversations, now};
 use crate::front_state::FrontState;
-use crate::guard::{self, Access, BodyLimit};
+use crate::guard::{self, BodyLimit};
 use crate::limits::ServeLimits;
 use crate::served::Served;
 use crate::{ag_ui, ai_sdk, native, openai, page};
@@ -40,6 +41,8 @@ pub struct AgentServer {
     store: Option<Arc<dyn SessionStore>>,
     limits: ServeLimits,
     access: Access,
+    /// An allowed origin that no browser sends.
+    wrong_origin: Option<String>,
     context_window: Option<u64>,
     housekeeping: Option<String>,
     allows_anyone: bool,
@@ -53,7 +56,8 @@ impl AgentServer {
             name: "agent".to_owned(),
             store: None,
             limits: ServeLimits::default(),
-            access: Access::default(),
+            access: Access::new(),
+            wrong_origin: None,
             context_window: None,
             housekeeping: None,
             allows_anyone: false,
@@ -79,7 +83,7 @@ impl AgentServer {
     ///
     /// Loading the page requires no token, because the page holds no data; its requests do.
     pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
-        self.access.set_token(token.into());
+        self.access.set_token(token);
         self
     }
 
@@ -89,7 +93,10 @@ impl AgentServer {
     /// A server on a loopback address also accepts requests for the host of an allowed origin, as a reverse proxy on the
     /// same machine sends them. Text that is not an origin allows nothing, and [`serve`](Self::serve) reports it.
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
-        self.access.allow_origin(origin.into());
+        let origin = origin.into();
+        if !self.access.allow_origin(&origin) {
+            self.wrong_origin = Some(origin);
+        }
         self
     }
 
@@ -143,7 +150,7 @@ impl AgentServer {
             housekeeping,
             created: now() / 1_000,
         };
-        let cors = access.cors();
+        let cors = guard::cors(&access);
         let access = Arc::new(access);
         // The last layer runs first: access and content type are checked before any of the body is read.
         let guarded = |routes: Router<Served>| {
@@ -243,7 +250,7 @@ impl AgentServer {
                 "any page in a browser on this machine could use the agent: {safe}"
             ));
         }
-        let wrong = self.access.wrong_origin()?;
+        let wrong = self.wrong_origin.as_deref()?;
         Some(format!("`{wrong}` is not an origin such as https://app.example.com"))
     }
 }

@@ -1,6 +1,7 @@
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
+use oa_access::{Denial, has_token, is_loopback, requested_host, single, without_port};
 use oa_transport::ApiKey;
 
 use crate::tool_server::http::refusal::Refusal;
@@ -10,8 +11,6 @@ use oa_mcp_data::client::{Mirrors, VERSIONS};
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// The loopback names.
-const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
 /// Checks requests before their body is read, without I/O.
 ///
@@ -35,39 +34,30 @@ impl Guard {
     /// Checks a request's host, origin and token.
     pub(crate) fn admit(&self, parts: &Parts) -> Result<(), Refusal> {
         let forbidden = |why: &'static str| Refusal::new(StatusCode::FORBIDDEN, why);
-        let host = match text(&parts.headers, HOST) {
-            Some(host) => Some(host),
-            // HTTP/2 has it in the URI.
-            None => parts.uri.authority().map(http::uri::Authority::as_str),
-        };
-        if !host.is_some_and(|host| self.knows(host)) {
+        if !requested_host(parts).is_some_and(|host| self.knows(host)) {
             return Err(forbidden("the host is not allowed"));
         }
         if parts.headers.contains_key(ORIGIN) {
-            let origin = text(&parts.headers, ORIGIN).and_then(|origin| origin.split_once("://"));
+            let origin = single(&parts.headers, ORIGIN).and_then(|origin| origin.split_once("://"));
             if !origin.is_some_and(|(_, host)| self.knows(host)) {
                 return Err(forbidden("the origin is not allowed"));
             }
         }
-        let Some(key) = &self.bearer else { return Ok(()) };
-        let given = text(&parts.headers, AUTHORIZATION).and_then(|value| {
-            let (scheme, given) = value.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| given.trim_start())
-        });
-        if given.is_some_and(|given| is_same(given.as_bytes(), key.expose().as_bytes())) {
-            return Ok(());
+        match &self.bearer {
+            Some(key) if !has_token(&parts.headers, key.expose()) => {
+                Err(Refusal::new(StatusCode::UNAUTHORIZED, Denial::Token.reason()))
+            }
+            _ => Ok(()),
         }
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong"))
     }
 
     fn knows(&self, host: &str) -> bool {
-        let host = without_port(host).to_ascii_lowercase();
-        LOOPBACK.contains(&&*host) || self.hosts.contains(&host)
+        is_loopback(host) || self.hosts.contains(&without_port(host).to_ascii_lowercase())
     }
 }
 
 pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<(), Refusal> {
-    let of = text(headers, CONTENT_TYPE).unwrap_or_default();
+    let of = single(headers, CONTENT_TYPE).unwrap_or_default();
     if !of.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
         let why = "the content type must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -76,7 +66,7 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
         let why = "the client must accept application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
-    let length = text(headers, CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    let length = single(headers, CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if length.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length <= most_bytes))
         || !headers.contains_key(CONTENT_LENGTH)
     {
@@ -92,7 +82,7 @@ pub(crate) fn is_stateless(headers: &HeaderMap) -> bool {
 
 /// Returns the headers that repeat parts of the body.
 pub(crate) fn mirrors(headers: &HeaderMap) -> Mirrors {
-    let of = |name| text(headers, name).map(|value| value.trim().to_owned());
+    let of = |name| single(headers, name).map(|value| value.trim().to_owned());
     let mut mirrors = Mirrors::default();
     (mirrors.version, mirrors.method, mirrors.name) = (of(VERSION), of(METHOD), of(NAME));
     mirrors
@@ -108,7 +98,7 @@ pub(crate) fn check_stream(headers: &HeaderMap) -> Result<(), Refusal> {
 
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_known = |value: &str| VERSIONS.contains(&value);
-    if !headers.contains_key(&VERSION) || text(headers, VERSION).is_some_and(is_known) {
+    if !headers.contains_key(&VERSION) || single(headers, VERSION).is_some_and(is_known) {
         return Ok(());
     }
     let why = format!("the version of the protocol must be one of {}", VERSIONS.join(", "));
@@ -131,31 +121,6 @@ fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
                 || of.strip_suffix("/*").is_some_and(|of| of.eq_ignore_ascii_case(family))
         })
     })
-}
-
-/// Returns the value of a header that occurs exactly once.
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    // Of a header that occurs twice, a proxy in front may have checked the other value.
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?;
-    if values.next().is_some() {
-        return None;
-    }
-    value.to_str().ok()
-}
-
-fn without_port(host: &str) -> &str {
-    // The colons of an IPv6 address are within brackets.
-    match host.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => host,
-    }
-}
-
-/// Compares in constant time, which does not reveal where the values differ.
-fn is_same(given: &[u8], key: &[u8]) -> bool {
-    let differences = given.iter().zip(key).fold(0, |seen, (one, other)| seen | (one ^ other));
-    given.len() == key.len() && differences == 0
 }
 
 #[cfg(test)]

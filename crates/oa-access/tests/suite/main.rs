@@ -1,0 +1,107 @@
+//! The rules by which requests are accepted.
+
+mod laws;
+
+use http::Request;
+use http::request::Parts;
+use oa_access::{Access, Denial};
+
+fn request(method: &str, headers: &[(&str, &str)]) -> Parts {
+    let mut request = Request::builder().method(method).uri("/runs");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).expect("the headers are valid").into_parts().0
+}
+
+fn local() -> Access {
+    let mut access = Access::new();
+    access.only_local_hosts();
+    access
+}
+
+#[test]
+fn only_local_names_are_accepted() {
+    let from = |host| local().check(&request("GET", &[("host", host)]));
+    for host in [
+        "localhost",
+        "LOCALHOST:80",
+        "a.localhost",
+        "127.0.0.1:8000",
+        "127.9.9.9",
+        "[::1]",
+        "[::1]:1",
+    ] {
+        assert_eq!(from(host), Ok(()), "{host}");
+    }
+    for host in [
+        "",
+        "a.example",
+        "localhost.a.example",
+        "127.0.0.1.a:80",
+        "::1",
+        "[::1]x",
+        "localhost:x",
+        "0.0.0.0",
+    ] {
+        assert_eq!(from(host), Err(Denial::Host), "{host}");
+    }
+    assert_eq!(local().check(&request("GET", &[])), Err(Denial::Host));
+    let twice = [("host", "localhost"), ("host", "a.example")];
+    assert_eq!(local().check(&request("GET", &twice)), Err(Denial::Host));
+}
+
+/// Requests of HTTP/2 have the host in their URI.
+#[test]
+fn authority_of_the_uri_is_the_host() {
+    let uri = |uri| Request::get(uri).body(()).expect("the URI is valid").into_parts().0;
+    assert_eq!(local().check(&uri("http://localhost:8080/runs")), Ok(()));
+    assert_eq!(local().check(&uri("http://a.example/runs")), Err(Denial::Host));
+}
+
+#[test]
+fn allowed_origins_are_names_of_the_server() {
+    let mut access = local();
+    assert!(access.allow_origin("https://App.example/"));
+    assert_eq!(access.check(&request("GET", &[("host", "app.example")])), Ok(()));
+    assert_eq!(access.check(&request("GET", &[("host", "b.example")])), Err(Denial::Host));
+}
+
+#[test]
+fn foreign_origins_may_only_read() {
+    let from = |method, origin| {
+        let mut access = Access::new();
+        access.allow_origin("https://app.example");
+        access.check(&request(method, &[("host", "localhost:80"), ("origin", origin)]))
+    };
+    for origin in ["http://localhost:80", "https://localhost:80", "https://app.example"] {
+        assert_eq!(from("POST", origin), Ok(()), "{origin}");
+    }
+    for origin in ["https://a.example", "null", "", "localhost:80", "http://localhost", "://"] {
+        assert_eq!(from("POST", origin), Err(Denial::Origin), "{origin}");
+        assert_eq!(from("DELETE", origin), Err(Denial::Origin), "{origin}");
+        assert_eq!(from("GET", origin), Ok(()), "{origin}");
+    }
+    let twice = [("host", "a"), ("origin", "http://a"), ("origin", "http://b")];
+    assert_eq!(Access::new().check(&request("POST", &twice)), Err(Denial::Origin));
+    let mut open = Access::new();
+    assert!(open.allow_origin("*") && open.allows_any_origin());
+    assert_eq!(open.check(&request("POST", &twice)), Ok(()));
+}
+
+#[test]
+fn bearer_token_must_match_exactly() {
+    let mut access = Access::new();
+    access.set_token("sk-0123456789");
+    let with = |value| access.check(&request("GET", &[("authorization", value)]));
+    for value in ["Bearer sk-0123456789", "bearer  sk-0123456789 "] {
+        assert_eq!(with(value), Ok(()), "{value}");
+    }
+    for value in ["Bearer sk-012345678", "Bearer sk-01234567890", "Basic sk-0123456789", "x", ""] {
+        assert_eq!(with(value), Err(Denial::Token), "{value}");
+    }
+    assert_eq!(access.check(&request("OPTIONS", &[])), Err(Denial::Token));
+    let twice = [("authorization", "Bearer sk-0123456789"), ("authorization", "Bearer x")];
+    assert_eq!(access.check(&request("GET", &twice)), Err(Denial::Token));
+    assert!(!format!("{access:?}").contains("sk-"), "{access:?}");
+}
