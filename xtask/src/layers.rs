@@ -339,13 +339,22 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-event-log",
+        place: Place::Layer(4),
+        ours: &["oa-events", "oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-serve",
         place: Place::Layer(5),
         ours: &[
             "oa-access",
             "oa-client",
+            "oa-event-log",
             "oa-events",
             "oa-executor",
+            "oa-hooks",
             "oa-session",
             "oa-sse",
             "oa-tools",

@@ -4,18 +4,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oa_client::SteerHandle;
+use oa_event_log::{
+    CallAnswer, ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall,
+    WaitingKind,
+};
 use oa_events::AgentEvent;
 use oa_types::Usage;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
-use crate::front_session::FrontMark;
+use crate::front_session::{BeginFront, Front};
 use crate::limits::ServeLimits;
-use crate::log::{
-    CallAnswer, ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall,
-    WaitingKind,
-};
 use crate::seat::Seat;
 use crate::sub_agents::{SubAgent, SubAgents};
 
@@ -57,24 +57,6 @@ struct State {
     used_at: Instant,
 }
 
-/// The identifiers of a run for the front end that requested it.
-#[derive(Clone, Debug)]
-pub(crate) struct Front {
-    /// The id of the assistant message.
-    pub(crate) message_id: String,
-    /// Calls that the user denied before the run.
-    pub(crate) denied: Vec<String>,
-    /// The number of the run's first event.
-    pub(crate) first: u64,
-}
-
-impl Front {
-    /// Returns the front of a run of another process.
-    fn of_mark(mark: FrontMark) -> Self {
-        Self { message_id: mark.message_id, denied: Vec::new(), first: 0 }
-    }
-}
-
 /// The arguments of [`Conversation::begin`].
 #[derive(Debug)]
 pub(crate) struct Begin {
@@ -84,8 +66,7 @@ pub(crate) struct Begin {
     pub(crate) now: u64,
     /// The event that announces the prompt to viewers.
     pub(crate) prompt: Option<ConversationEvent>,
-    /// For a front end, the id of the message that the run continues, and the calls that the user denied.
-    pub(crate) front: Option<(Option<String>, Vec<String>)>,
+    pub(crate) front: Option<BeginFront>,
 }
 
 /// The handles that stop and steer a run in progress.
@@ -143,7 +124,7 @@ pub(crate) struct Status {
 #[derive(Debug)]
 struct Steered {
     text: String,
-    is_listed: bool,
+    is_by_front: bool,
 }
 
 impl State {
@@ -235,12 +216,9 @@ impl Conversation {
         }
         let (stop, stopped) = watch::channel(false);
         state.run = Some(Running { stop, steer });
-        state.front = front.map(|(continued, denied)| Front {
-            message_id: continued.unwrap_or_else(|| format!("msg-{id}")),
-            denied,
-            // The prompt, if any, is pushed below: it is the first event.
-            first: state.log.next(),
-        });
+        // The prompt, if any, is pushed below: it is the first event.
+        let first = state.log.next();
+        state.front = front.map(|front| front.begun(id, first));
         if let Some(prompt) = prompt {
             state.log.push(id, prompt);
         }
@@ -268,19 +246,18 @@ impl Conversation {
             ));
         };
         run.steer.steer(&*text)?;
-        state.steering.push(Steered { text, is_listed: true });
+        state.steering.push(Steered { text, is_by_front: false });
         Ok(())
     }
 
-    /// Records the prompt of a front end that is steered after the results of calls. It has been announced as a prompt,
-    /// so it is not listed.
+    /// Records the prompt of a front end that is steered after the results of calls.
     pub(crate) fn steered_by_front(&self, text: String) {
-        self.state().steering.push(Steered { text, is_listed: false });
+        self.state().steering.push(Steered { text, is_by_front: true });
     }
 
     /// Returns true if a front end's prompt with this text waits to be read.
     pub(crate) fn is_steered_by_front(&self, text: &str) -> bool {
-        self.state().steering.iter().any(|steered| !steered.is_listed && steered.text == text)
+        self.state().steering.iter().any(|steered| steered.is_by_front && steered.text == text)
     }
 
     /// Forgets steered messages that the model has not read, because the agent that held them is replaced.
@@ -359,18 +336,19 @@ impl Conversation {
             usage: state.usage,
             waiting: state.waiting.clone(),
             agents: state.agents.clone(),
-            steering: state
-                .steering
-                .iter()
-                .filter(|steered| steered.is_listed)
-                .map(|steered| steered.text.clone())
-                .collect(),
+            steering: state.steering.iter().map(|steered| steered.text.clone()).collect(),
         }
     }
 
     /// Returns true if this call of the last turn was answered.
     pub(crate) fn is_answered(&self, call_id: &str) -> bool {
         self.state().is_answered(call_id)
+    }
+
+    /// Returns true if the run in progress continues with the answer to this call.
+    pub(crate) fn is_taken(&self, call_id: &str) -> bool {
+        let state = self.state();
+        state.run.is_some() && state.is_answered(call_id)
     }
 
     /// Returns the number of the last run.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
+use oa_event_log::{CallAnswer, ConversationEvent, WaitingKind};
 use oa_session::{
     ErrorKind, List, MemoryStore, NewSession, SavedSession, SessionId, SessionInfo, SessionPage,
     SessionStore, Timestamp,
@@ -18,12 +19,8 @@ use crate::conversation::{Begin, Conversation, Permit, running};
 use crate::error::Refusal;
 use crate::front_session::{answer_members, with_claims, without_claim};
 use crate::limits::ServeLimits;
-use crate::log::{CallAnswer, ConversationEvent, WaitingKind};
 use crate::run::{Phase, Policy, Start, drive};
 use crate::seat::{Seat, give};
-
-/// The longest title made from a prompt, in characters.
-const TITLE: usize = 80;
 
 /// The conversations of a server, with their runs and their store.
 ///
@@ -164,16 +161,9 @@ impl Conversations {
     }
 
     /// Creates the session of a new conversation, unless it has one or is not stored.
-    pub(crate) async fn save_from_now_on(
-        &self,
-        seat: &mut Seat,
-        prompt: Option<&Message>,
-    ) -> Result<(), Refusal> {
+    pub(crate) async fn save_from_now_on(&self, seat: &mut Seat) -> Result<(), Refusal> {
         let (None, Some(id)) = (&seat.saved, &seat.id) else { return Ok(()) };
-        let mut new = NewSession::new(id.clone(), Timestamp::now());
-        if let Some(title) = prompt.and_then(title) {
-            new = new.with_title(title);
-        }
+        let new = NewSession::new(id.clone(), Timestamp::now());
         let saved = SavedSession::open_or_create(Arc::clone(&self.0.store), new).await?;
         self.created(&saved.session().info.id).await;
         seat.saved = Some(saved);
@@ -294,13 +284,6 @@ impl Conversations {
         let seat = Arc::clone(&conversation.seat);
         let mut seat = seat.try_lock_owned().map_err(|_| running())?;
         self.refresh(&conversation, &mut seat).await?;
-        if let Some(saved) = &seat.saved
-            && saved.session().info.title().is_none()
-            && let Some(title) = title(&prompt)
-        {
-            // A failure is ignored: a conversation works without a title.
-            let _ = self.set_title(id, &title).await;
-        }
         let event = prompt_event(&prompt);
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
     }
@@ -510,17 +493,6 @@ fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<
         open.remove(&id);
     }
     Ok(())
-}
-
-/// Returns a title for a conversation that starts with this prompt.
-fn title(prompt: &Message) -> Option<String> {
-    let text = prompt.text();
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    let mut title: String = line.chars().take(TITLE).collect();
-    if title.len() < line.len() {
-        title.push('…');
-    }
-    Some(title)
 }
 
 #[cfg(test)]

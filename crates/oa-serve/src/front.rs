@@ -1,13 +1,13 @@
 //! A turn requested by a front end that keeps the history itself and sends all of it.
 
 use oa_client::Client;
+use oa_event_log::CallAnswer;
 use oa_tools::{FnTool, tool};
 use oa_types::{Message, TextBlock, ToolResultBlock};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
 use crate::error::Refusal;
-use crate::log::CallAnswer;
 use crate::seat::give;
 
 /// A request for a turn, in the form that all protocols share.
@@ -64,6 +64,13 @@ const UNKNOWN: &str =
 const NO_RESULT: &str = "no result was given";
 
 impl Answers {
+    /// Returns the calls that the front end has answered.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &str> {
+        let approvals = self.approvals.iter().filter_map(|answer| answer.id.split_once('-'));
+        let results = self.results.iter().map(|result| &*result.call_id);
+        approvals.map(|(_, call)| call).chain(results)
+    }
+
     /// Returns the answered calls that have been waiting since the end of run `run`.
     pub(crate) fn concern(&self, client: &Client, run: u64) -> Vec<String> {
         let is_decided = |call: &str| {

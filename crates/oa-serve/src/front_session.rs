@@ -1,14 +1,14 @@
-//! Conversations of front ends in the store: their ids, their last run, and the stored history.
+//! Conversations of front ends in the store: their ids, and what is stored beside their messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
+use oa_event_log::CallAnswer;
 use oa_session::{Pending, Session, SessionId, SessionInfo};
-use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::log::CallAnswer;
 use crate::sub_agents::SubAgent;
 
 /// The member of a session's metadata that holds a [`FrontMark`].
@@ -20,6 +20,10 @@ const ANSWERS: &str = "answers";
 const CLAIMED: &str = "claimed";
 /// The member of a session's metadata that holds its sub-agents.
 const AGENTS: &str = "agents";
+/// The member of a session's metadata that holds the hashes of answers that hooks have refused.
+const REFUSED: &str = "refused";
+/// The number of refused answers whose hashes are kept.
+const MOST_REFUSED: usize = 64;
 
 /// A protocol in which the front end names its conversations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,8 +42,7 @@ pub(crate) fn session_id(protocol: FrontProtocol, name: &str) -> Option<SessionI
     // The `=` keeps hashed ids apart from plain ones, which have a hyphen at this place.
     plain.or_else(|| {
         // The name is too long for the store or has characters that it does not accept.
-        let hash = Sha256::digest(name.as_bytes());
-        let hash: String = hash.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(&Sha256::digest(name.as_bytes())[..24]);
         SessionId::new(format!("{prefix}={hash}")).ok()
     })
 }
@@ -54,6 +57,58 @@ pub(crate) struct FrontMark {
 impl FrontMark {
     pub(crate) fn of(info: &SessionInfo) -> Option<Self> {
         serde_json::from_value(info.metadata.get(FRONT)?.clone()).ok()
+    }
+}
+
+/// The identifiers of a run for the front end that requested it.
+#[derive(Clone, Debug)]
+pub(crate) struct Front {
+    /// The id of the assistant message.
+    pub(crate) message_id: String,
+    /// True if the run continues a message that an earlier run has begun.
+    pub(crate) is_continued: bool,
+    /// The tools that the front end runs.
+    pub(crate) external: Arc<HashSet<String>>,
+    /// Calls that the user denied before the run.
+    pub(crate) denied: Vec<String>,
+    /// The number of the run's first event.
+    pub(crate) first: u64,
+}
+
+impl Front {
+    /// Returns the front of a run of another process.
+    pub(crate) fn of_mark(mark: FrontMark) -> Self {
+        Self {
+            message_id: mark.message_id,
+            is_continued: false,
+            external: Arc::default(),
+            denied: Vec::new(),
+            first: 0,
+        }
+    }
+}
+
+/// A run for a front end.
+#[derive(Debug)]
+pub(crate) struct BeginFront {
+    /// The id of the message that the run continues.
+    pub(crate) continues: Option<String>,
+    /// The calls that the user denied.
+    pub(crate) denied: Vec<String>,
+    /// The tools that the front end runs.
+    pub(crate) external: HashSet<String>,
+}
+
+impl BeginFront {
+    /// Returns the front of the run with this number, whose first event has the number `first`.
+    pub(crate) fn begun(self, run: u64, first: u64) -> Front {
+        Front {
+            is_continued: self.continues.is_some(),
+            message_id: self.continues.unwrap_or_else(|| format!("msg-{run}")),
+            external: Arc::new(self.external),
+            denied: self.denied,
+            first,
+        }
     }
 }
 
@@ -135,55 +190,27 @@ pub(crate) fn stored_agents(info: &SessionInfo) -> Vec<SubAgent> {
     agents.and_then(|agents| serde_json::from_value(agents).ok()).unwrap_or_default()
 }
 
-/// Returns the history that a front end has sent, with equivalent messages at its start replaced by the stored ones.
-/// Stored messages have parts that the front end lacks, such as thinking, images from tools, and changes by hooks.
-pub(crate) fn with_kept(kept: &[Message], sent: &[Message]) -> Vec<Message> {
-    // Only a common beginning is kept: after the first difference, the front end has changed or removed
-    // messages, and what it sends is what the user sees.
-    let same = kept.iter().zip(sent).take_while(|(kept, sent)| tells_the_same(kept, sent)).count();
-    kept[..same].iter().chain(&sent[same..]).cloned().collect()
+/// Returns the hashes of the answers that hooks have refused.
+pub(crate) fn refused_answers(info: &SessionInfo) -> Vec<String> {
+    let refused = info.metadata.get(REFUSED).cloned();
+    refused.and_then(|refused| serde_json::from_value(refused).ok()).unwrap_or_default()
 }
 
-/// Returns true if `sent` may be the stored message as a front end sends it back.
-fn tells_the_same(kept: &Message, sent: &Message) -> bool {
-    if kept.role != sent.role {
-        return false;
-    }
-    match kept.role {
-        // Inputs are not compared: hooks and users may have changed those that are stored.
-        MessageRole::Assistant => kept.text() == sent.text() && calls(kept).eq(calls(sent)),
-        MessageRole::Tool => {
-            let (kept, sent): (Vec<_>, Vec<_>) = (results(kept).collect(), results(sent).collect());
-            kept.len() == sent.len()
-                && kept.iter().zip(&sent).all(|(kept, sent)| is_same_result(kept, sent))
-        }
-        _ => kept.content == sent.content,
-    }
+/// Adds an answer that a hook has refused, and returns the members that store all of them.
+pub(crate) fn refuse_answer(refused: &mut Vec<String>, text: &str) -> Map<String, Value> {
+    refused.push(answer_hash(text));
+    // A front end sends an answer back with the next prompt, so old ones matter least.
+    refused.drain(..refused.len().saturating_sub(MOST_REFUSED));
+    Map::from_iter([(REFUSED.to_owned(), json!(refused))])
 }
 
-fn calls(message: &Message) -> impl Iterator<Item = (&str, &str)> {
-    message.content.iter().filter_map(|block| match block {
-        ContentBlock::ToolUse(call) => Some((&*call.id, &*call.name)),
-        _ => None,
-    })
+/// Returns the hash of an answer's text.
+pub(crate) fn answer_hash(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes())[..12])
 }
 
-fn results(message: &Message) -> impl Iterator<Item = &ToolResultBlock> {
-    message.content.iter().filter_map(|block| match block {
-        ContentBlock::ToolResult(result) => Some(result),
-        _ => None,
-    })
-}
-
-/// Returns true for results of the same call that have equal text or are both errors: front ends show errors with other
-/// text, and not every protocol marks a result as an error.
-fn is_same_result(kept: &ToolResultBlock, sent: &ToolResultBlock) -> bool {
-    let text = |result: &ToolResultBlock| match &result.content {
-        Value::String(text) => text.clone(),
-        content => content.to_string(),
-    };
-    kept.tool_use_id == sent.tool_use_id
-        && (kept.is_error && sent.is_error || text(kept) == text(sent))
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

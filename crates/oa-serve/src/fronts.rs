@@ -1,12 +1,14 @@
 //! Runs for front ends that keep the history themselves.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
+use oa_event_log::{CallAnswer, RunEvent};
 use oa_session::SessionId;
 use oa_tools::{FnTool, Tool};
-use oa_types::MessageRole;
+use oa_types::{MessageRole, ToolUseBlock};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
@@ -14,8 +16,8 @@ use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
 use crate::conversations::{Conversations, Key, now, prompt_event, to_the_end};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
-use crate::front_session::{FrontMark, FrontProtocol, session_id, with_kept};
-use crate::log::{CallAnswer, RunEvent};
+use crate::front_session::{BeginFront, Front, FrontMark, FrontProtocol, session_id};
+use crate::history::{Joined, closed, join};
 use crate::openai::Sampling;
 use crate::run::{Policy, Start, drive};
 use crate::seat::Seat;
@@ -26,6 +28,17 @@ pub(crate) struct FrontRun {
     pub(crate) viewer: Viewer,
     pub(crate) message_id: String,
     pub(crate) denied: Vec<String>,
+    /// The tools that the front end runs.
+    pub(crate) external: Arc<HashSet<String>>,
+    /// True if the run goes on after calls of an earlier one, which may have run tools.
+    pub(crate) goes_on: bool,
+}
+
+impl FrontRun {
+    fn new(viewer: Viewer, front: Front, goes_on: bool) -> Self {
+        let Front { message_id, denied, external, .. } = front;
+        Self { viewer, message_id, denied, external, goes_on }
+    }
 }
 
 /// A request for a run.
@@ -75,6 +88,11 @@ impl Conversations {
         // Concurrent requests take turns, and each stops the run of the one before. One whose client hangs up
         // while it waits does not run.
         let entry = Arc::clone(&conversation.entry).lock_owned().await;
+        // The same answers again, such as from a second tab, must not stop the run that they have continued.
+        let answers = &request.turn.answers;
+        if request.turn.prompt.is_none() && answers.calls().any(|it| conversation.is_taken(it)) {
+            return Err(answered_before());
+        }
         conversation.stop();
         conversation.idle().await;
         let permit = self.permit()?;
@@ -115,8 +133,7 @@ impl Conversations {
             seat.restore(&options)?;
             conversation.forget_steering();
         }
-        self.save_from_now_on(&mut seat, turn.prompt.as_ref()).await?;
-        let prompt = turn.prompt.as_ref().map(prompt_event);
+        self.save_from_now_on(&mut seat).await?;
         // Ids of approvals contain the number of the run that asked. `begin` below gives out the next number.
         let before = conversation.last_run();
         let is_same = match (conversation.front(), &continues) {
@@ -139,6 +156,8 @@ impl Conversations {
         // The viewer comes before the answers, because there may be no place for it; and before the run, which
         // may otherwise stop at once for lack of viewers.
         let mut viewer = conversation.view(From::Next)?;
+        // A prompt that is steered is announced when the model reads it.
+        let mut prompt = None;
         let (start, denied) = if goes_on {
             // A front end repeats the prompt with each answer, until a run reads it.
             if let Some(prompt) = &turn.prompt
@@ -159,7 +178,8 @@ impl Conversations {
             (start, denied)
         } else {
             conversation.forget_steering();
-            rebuild(&mut seat, options, turn, &denied)?
+            prompt = turn.prompt.as_ref().map(prompt_event);
+            rebuild(&mut seat, options, turn, &denied).await?
         };
         if let Some(sampling) = sampling {
             // Not the client's parameters: these may be from the request before.
@@ -167,12 +187,14 @@ impl Conversations {
             seat.client.change_parameters(|parameters| sampling.apply(&own, parameters))?;
         }
         seat.share_state(state);
+        let external = seat.client.options().tools().iter().filter(|tool| tool.is_external());
+        let external = external.map(|tool| tool.name().to_owned()).collect();
         let begin = Begin {
             steer: seat.client.steer_handle(),
             permit,
             now: now(),
             prompt,
-            front: Some((continues, denied)),
+            front: Some(BeginFront { continues, denied, external }),
         };
         let run = conversation.begin(begin)?;
         if let Some((front, _)) = conversation.front() {
@@ -181,7 +203,7 @@ impl Conversations {
             seat.begin(is_stored.then_some(&mark), matches!(start, Start::Nothing));
             viewer.skip_to(front.first);
             tokio::spawn(drive(run, seat, start, policy, self.phase(), ending));
-            return Ok(FrontRun { viewer, message_id: front.message_id, denied: front.denied });
+            return Ok(FrontRun::new(viewer, front, goes_on));
         }
         Err(Refusal::busy("the run was replaced before it began"))
     }
@@ -221,7 +243,8 @@ impl Conversations {
         run
     }
 
-    /// Returns the run in progress, from its beginning, if there is one.
+    /// Returns the run in progress, from its beginning, if there is one. A run that continues a message is left out:
+    /// the client would replace the whole message by its continuation.
     pub(crate) fn view_front(
         &self,
         protocol: FrontProtocol,
@@ -230,10 +253,10 @@ impl Conversations {
         let key = Key::Stored(front_id(protocol, name)?);
         let Some(conversation) = self.known(&key) else { return Ok(None) };
         match conversation.front() {
-            Some((front, true)) => {
+            Some((front, true)) if !front.is_continued => {
                 // If the run ends in between, the log still has its events.
                 let viewer = conversation.view(From::Number(front.first))?;
-                Ok(Some(FrontRun { viewer, message_id: front.message_id, denied: front.denied }))
+                Ok(Some(FrontRun::new(viewer, front, false)))
             }
             _ => Ok(None),
         }
@@ -258,23 +281,30 @@ fn front_id(protocol: FrontProtocol, name: &str) -> Result<SessionId, Refusal> {
 }
 
 /// Replaces the agent by one with the history that the front end sent. Calls in that history never run.
-fn rebuild(
+async fn rebuild(
     seat: &mut OwnedMutexGuard<Seat>,
     options: AgentOptions,
     turn: FrontTurn,
     denied: &[String],
 ) -> Result<(Start, Vec<String>), Refusal> {
     let FrontTurn { history, prompt, answers } = turn;
+    let kept = seat.client.history();
     if let Some(prompt) = prompt {
         let client = Client::with_history(options, history)?;
-        // Compares the repaired history: the stored one has results, such as "not run", for calls that the
-        // front end may still show as waiting.
-        let history = with_kept(seat.client.history(), client.history());
-        seat.client = Client::with_history(client.options().clone(), history)?;
+        let options = client.options().clone();
+        // Both have results for all calls: the stored ones count, since only the server knows which calls ran.
+        let kept = closed(kept.to_vec());
+        let joined = join(&kept, client.history(), &options, &seat.refused).await?;
+        seat.client = Client::with_history(options, joined.messages)?;
         return Ok((Start::Prompt(prompt), Vec::new()));
     }
     let mut client = Client::resume(options, history)?;
-    let mut history = with_kept(seat.client.history(), client.history());
+    let Joined { messages: mut history, answered } =
+        join(kept, client.history(), client.options(), &seat.refused).await?;
+    let is_answered = |call: &ToolUseBlock| answered.contains(&call.id);
+    if client.pending_approvals().iter().chain(&client.pending_calls()).any(is_answered) {
+        return Err(answered_before());
+    }
     history.extend(answers.results_of_own_tools(&client, denied));
     client = Client::resume(client.options().clone(), history)?;
     let has_open = !client.pending_approvals().is_empty() || !client.pending_calls().is_empty();
@@ -285,6 +315,11 @@ fn rebuild(
     }
     seat.client = client;
     Ok((Start::Continue, denied))
+}
+
+/// Returns the refusal of answers to calls that have been answered: by another viewer, or by the same request.
+fn answered_before() -> Refusal {
+    Refusal::conflict("this call was already answered: reload the conversation")
 }
 
 /// Answers waiting calls of the stored conversation, with the inputs that the user was shown. Returns the denied calls,
@@ -310,14 +345,15 @@ fn go_on(
 }
 
 /// Returns the agent with the tools that the front end runs. They do not replace tools that run on the server, and the
-/// agent's own external tools are kept only if the front end declares them.
+/// agent's own external tools are kept, as the agent declares them, only if the front end declares them, too.
 fn with_tools(agent: &AgentOptions, tools: Vec<FnTool>) -> Result<AgentOptions, Refusal> {
     let now = agent.next_tools();
     let own = now.iter().filter(|tool| !tool.is_external()).cloned();
     let mut all: Vec<Arc<dyn Tool>> = own.collect();
     for tool in tools {
         if all.iter().all(|other| other.name() != tool.name()) {
-            all.push(Arc::new(tool));
+            // The agent's own tool has the category that its rules are about.
+            all.push(now.get(tool.name()).cloned().unwrap_or_else(|| Arc::new(tool)));
         }
     }
     let mut client = Client::new(agent.clone())?;

@@ -5,17 +5,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use oa_client::Client;
+use oa_event_log::{ConversationEvent, RunEvent, RunState};
 use oa_session::{Error, ErrorKind, Follow, FollowProgress, SavedSession, Timestamp};
-use oa_types::Message;
+use oa_types::{Message, MessageRole};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::sleep;
 
 use crate::conversation::Run;
 use crate::encoder::state_change;
-use crate::front_session::{agent_members, remove_agents};
+use crate::front_session::{agent_members, refuse_answer, remove_agents};
 use crate::front_state::FrontState;
-use crate::log::{ConversationEvent, RunEvent, RunState};
+use crate::review::Review;
 use crate::seat::Seat;
 
 /// The first step of a run.
@@ -36,6 +37,9 @@ pub(crate) struct Policy {
     /// True if there is no user to ask: calls that need approval are denied, and the turn continues.
     pub(crate) denies_approvals: bool,
 }
+
+/// The longest title made from a prompt, in characters.
+const TITLE: usize = 80;
 
 /// The number of times that a turn continues after calls were denied for lack of a user to ask. A model that keeps
 /// making such calls has not understood the denial.
@@ -110,19 +114,23 @@ async fn closed(phase: &mut watch::Receiver<Phase>) {
 
 /// Runs a turn. Returns its final event, and true if all of the turn is stored.
 async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunEvent, bool) {
-    let Seat { client, saved, members, state, .. } = seat;
+    if let (Start::Continue, Some(prefix)) = (&start, seat.key_prefix()) {
+        seat.client.set_key_prefix(prefix);
+    }
+    let Seat { client, saved, members, state, refused, .. } = seat;
     // Begins the turn, follows it to its end, and continues it as long as calls were denied for lack of a
     // user. The history is saved at each checkpoint and once more at the end.
-    let mut saving = Saving { run, saved: saved.as_mut(), members, error: None };
+    let is_untitled = saved.as_ref().is_some_and(|saved| saved.session().info.title().is_none());
+    let mut saving = Saving { run, saved: saved.as_mut(), members, is_untitled, error: None };
     let mut outcome = match start {
         Start::Continue => client.continue_turn().await,
         // `follow` saves the answers, and finds no turn in progress.
         Start::Nothing => Ok(()),
         Start::Prompt(prompt) => client.send_message(prompt).await,
     };
-    let mut denials = 0;
+    let (mut denials, mut review) = (0, Review::default());
     while outcome.is_ok() {
-        outcome = follow(run, client, &mut saving, state.as_ref()).await;
+        outcome = follow(run, client, &mut saving, state.as_ref(), &mut review).await;
         let asks = policy.denies_approvals && outcome.is_ok() && denials < MOST_DENIALS;
         // At the limit, the run ends with calls that still wait for approval.
         if !asks || !deny_all(client) {
@@ -130,6 +138,12 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
         }
         denials += 1;
         outcome = client.continue_turn().await;
+    }
+    if outcome.as_ref().is_err_and(|error| error.kind() == oa_client::ErrorKind::Blocked) {
+        review.refuse();
+    }
+    for answer in review.take_refused() {
+        saving.members.extend(refuse_answer(refused, &answer));
     }
     if let Some(agents) = run.conversation.agents_to_store() {
         saving.members.extend(agent_members(&agents));
@@ -161,7 +175,11 @@ async fn follow(
     client: &mut Client,
     saving: &mut Saving<'_>,
     state: Option<&FrontState>,
+    review: &mut Review,
 ) -> Result<(), oa_client::Error> {
+    let publish = |events: Vec<_>| {
+        events.into_iter().for_each(|event| run.publish(ConversationEvent::Agent(event)));
+    };
     // Save the prompt before the first answer.
     saving.save(client.history()).await;
     loop {
@@ -173,9 +191,12 @@ async fn follow(
                 if let (Some(state), Some(change)) = (state, state_change(&event)) {
                     state.merge(change);
                 }
-                run.publish(ConversationEvent::Agent(event));
+                publish(review.follow(event, client));
             }
-            FollowProgress::Over => return Ok(()),
+            FollowProgress::Over => {
+                publish(review.rest(client.history()));
+                return Ok(());
+            }
         }
     }
 }
@@ -198,6 +219,8 @@ struct Saving<'a> {
     saved: Option<&'a mut SavedSession>,
     /// Metadata members that must be stored before the history, because they identify its approval requests.
     members: &'a mut Map<String, Value>,
+    /// True until the conversation has a title.
+    is_untitled: bool,
     /// The error of the last attempt. The run continues, and the next attempt saves everything.
     error: Option<Error>,
 }
@@ -208,6 +231,13 @@ impl Saving<'_> {
             // Held until `is_stored`: a reader of the store sees the history and its last event change
             // together.
             let _saving = self.run.conversation.saving.write().await;
+            // The prompt in history is the one that the hooks have accepted.
+            if self.is_untitled
+                && let Some(title) = title(history)
+            {
+                self.members.insert("title".to_owned(), title.into());
+                self.is_untitled = false;
+            }
             if !self.members.is_empty() {
                 let (store, id) = (saved.store(), &saved.session().info.id);
                 let set = |members| store.set_metadata(id, members, Timestamp::now());
@@ -231,4 +261,15 @@ impl Saving<'_> {
             }
         }
     }
+}
+
+/// Returns a title for a conversation: the first line of its first prompt.
+fn title(history: &[Message]) -> Option<String> {
+    let prompt = history.iter().find(|message| message.role == MessageRole::User)?.text();
+    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title: String = line.chars().take(TITLE).collect();
+    if title.len() < line.len() {
+        title.push('…');
+    }
+    Some(title)
 }

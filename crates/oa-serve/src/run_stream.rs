@@ -1,7 +1,9 @@
 //! The encoding of a run for front ends: the part that their protocols share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use oa_event_log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
@@ -9,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::conversation::View;
 use crate::encoder::{CallResult, Encoder, activity, notice, state_change};
-use crate::log::{ConversationEvent, RunEvent, RunState};
 use crate::sub_agents::{SubAgent, SubAgents};
 
 /// A kind of text.
@@ -56,6 +57,11 @@ pub(crate) trait RunWriter: Send + 'static {
 
     fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {}
 
+    /// A call of a front end's tool that the front end must not run: it waits for approval, or was refused.
+    fn barred_call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {
+        self.call(call, out);
+    }
+
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {}
 
     /// The tool of a call starts.
@@ -94,6 +100,11 @@ pub(crate) struct RunStream<W> {
     open: Option<Kind>,
     /// The calls of this answer, by index.
     calls: HashMap<usize, String>,
+    /// The tools that the front end runs.
+    external: Arc<HashSet<String>>,
+    /// Calls of these tools that hooks and permissions have not decided on: a front end may run a call as soon as it has
+    /// the input.
+    undecided: Vec<ToolUseBlock>,
     agents: SubAgents,
 }
 
@@ -107,7 +118,14 @@ enum Stage {
 impl<W: RunWriter> RunStream<W> {
     pub(crate) fn new(writer: W) -> Self {
         let (calls, agents) = (HashMap::new(), SubAgents::default());
-        Self { writer, stage: Stage::Before, open: None, calls, agents }
+        let (external, undecided) = (Arc::default(), Vec::new());
+        Self { writer, stage: Stage::Before, open: None, calls, external, undecided, agents }
+    }
+
+    /// Sets the tools that the front end runs.
+    pub(crate) fn external(mut self, names: Arc<HashSet<String>>) -> Self {
+        self.external = names;
+        self
     }
 
     fn follow(&mut self, event: AgentEvent, out: &mut Vec<u8>) {
@@ -126,17 +144,26 @@ impl<W: RunWriter> RunStream<W> {
             AgentEvent::Block(ContentBlock::Thinking(block)) => {
                 self.text(Kind::Reasoning, &block.thinking, out);
             }
+            AgentEvent::Block(ContentBlock::ToolUse(call))
+                if self.external.contains(&*call.name) =>
+            {
+                self.undecided.push(call);
+            }
             AgentEvent::Block(ContentBlock::ToolUse(call)) => self.writer.call(call, out),
             AgentEvent::Block(ContentBlock::ToolUseError(error)) => {
+                self.refused(error.id.as_deref().unwrap_or_default(), out);
                 self.writer.broken_call(error, out);
             }
             AgentEvent::Block(ContentBlock::ToolResult(block)) => {
-                self.writer.result(&CallResult::of_block(&block), out);
+                self.result(&CallResult::of_block(&block), out);
             }
             AgentEvent::ToolUseDelta(delta) => {
                 // Only the first fragment has the id and the name; later ones have the index of the call.
                 if let (Some(id), Some(name)) = (&delta.id, &delta.name) {
-                    self.calls.insert(delta.call, id.clone());
+                    // A hook may change the arguments before the front end runs the call.
+                    if !self.external.contains(&**name) {
+                        self.calls.insert(delta.call, id.clone());
+                    }
                     self.writer.call_begins(id, name, out);
                 }
                 if let Some(id) = self.calls.get(&delta.call)
@@ -161,7 +188,7 @@ impl<W: RunWriter> RunStream<W> {
                 self.writer.call_runs(&call.tool_name, out);
             }
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
-                self.writer.result(&CallResult::of_execution(&result), out);
+                self.result(&CallResult::of_execution(&result), out);
             }
             ref event @ AgentEvent::Tool(ref tool) => match (state_change(event), tool) {
                 (Some(members), _) => self.writer.state(members, out),
@@ -178,6 +205,32 @@ impl<W: RunWriter> RunStream<W> {
                 if let Some((kind, message)) = notice(&event) {
                     self.writer.notice(kind, &message, out);
                 }
+            }
+        }
+    }
+
+    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
+        self.refused(result.call_id, out);
+        self.writer.result(result, out);
+    }
+
+    /// Sends a call of a front end's tool that was not allowed, ahead of its error.
+    fn refused(&mut self, id: &str, out: &mut Vec<u8>) {
+        if let Some(place) = self.undecided.iter().position(|call| call.id == id) {
+            self.writer.barred_call(self.undecided.remove(place), out);
+        }
+    }
+
+    /// Sends the calls whose decision the end of the run tells, with the inputs that would run.
+    fn decided(&mut self, waiting: &[WaitingCall], out: &mut Vec<u8>) {
+        for mut call in self.undecided.drain(..) {
+            let waits = waiting.iter().find(|waiting| waiting.call_id == call.id);
+            if let Some(waiting) = waits {
+                call.input.clone_from(&waiting.input);
+            }
+            match waits.map(|waiting| waiting.kind) {
+                Some(WaitingKind::Result) => self.writer.call(call, out),
+                _ => self.writer.barred_call(call, out),
             }
         }
     }
@@ -213,6 +266,7 @@ impl<W: RunWriter> RunStream<W> {
             }
             (RunState::Ended, _) => {
                 self.close(out);
+                self.decided(&run.waiting, out);
                 self.writer.end(run, out);
                 self.stage = Stage::Over;
             }

@@ -1,16 +1,17 @@
 //! The agent of a conversation and its stored session.
 
 use oa_client::{AgentOptions, Client};
+use oa_event_log::{CallAnswer, WaitingCall, WaitingKind};
 use oa_session::{SavedSession, SessionId};
+use oa_types::{Message, MessageRole};
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 use crate::front_session::{
-    EarlyAnswer, FrontMark, claimed_by_others, early_answers, has_members, run_members,
-    stored_agents,
+    EarlyAnswer, FrontMark, claimed_by_others, early_answers, has_members, refused_answers,
+    run_members, stored_agents,
 };
 use crate::front_state::FrontState;
-use crate::log::{CallAnswer, WaitingCall, WaitingKind};
 use crate::sub_agents::SubAgent;
 
 /// The maximum size in bytes of the answers stored while other calls wait.
@@ -26,6 +27,8 @@ pub(crate) struct Seat {
     pub(crate) saved: Option<SavedSession>,
     /// Answers to calls while others of the turn still wait.
     pub(crate) early: Vec<EarlyAnswer>,
+    /// The hashes of answers that hooks have refused.
+    pub(crate) refused: Vec<String>,
     /// Metadata members that must be stored before the history.
     pub(crate) members: Map<String, Value>,
     /// True if the metadata has members that the next run must replace.
@@ -44,6 +47,7 @@ impl Seat {
             id,
             saved: None,
             early: Vec::new(),
+            refused: Vec::new(),
             members: Map::new(),
             has_members: false,
             state: None,
@@ -55,7 +59,6 @@ impl Seat {
     pub(crate) fn stored(agent: &AgentOptions, saved: SavedSession) -> Result<Self, Refusal> {
         let client = Client::new(agent.clone())?;
         let mut seat = Self::new(client, Some(saved.session().info.id.clone()));
-        seat.has_members = has_members(&saved.session().info);
         seat.saved = Some(saved);
         seat.restore(agent)?;
         Ok(seat)
@@ -67,12 +70,23 @@ impl Seat {
         let Some(saved) = &self.saved else { return Ok(()) };
         let mut client = Client::resume(agent.clone(), saved.session().conversation())?;
         self.early = early_answers(&saved.session().info);
+        self.refused = refused_answers(&saved.session().info);
         // `resume` has opened all calls without a result, including those that were decided on before.
         // Answers that no longer fit are dropped: their calls wait again.
         self.early.retain(|early| give(&mut client, &early.call_id, &early.answer).is_ok());
         self.client = client;
+        self.has_members |= has_members(&saved.session().info);
         self.is_restored = true;
         Ok(())
+    }
+
+    /// Returns the prefix that gives the calls of the last answer the same idempotency keys in every process. The same
+    /// question asked again, by another run of a front end, has another one.
+    pub(crate) fn key_prefix(&self) -> Option<String> {
+        let (id, run) = (self.id.as_ref()?, self.mark().map_or(0, |mark| mark.run));
+        let is_answer = |message: &Message| message.role == MessageRole::Assistant;
+        let place = self.client.history().iter().rposition(is_answer)?;
+        Some(format!("{id}@{run}.{place}"))
     }
 
     /// Returns the front end's run recorded in the stored session.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use oa_event_log::{RunEvent, WaitingCall, WaitingKind};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock, ToolUseError, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::encoder::{CallResult, approval_id, data};
 use crate::front_state::merge;
-use crate::log::{RunEvent, WaitingCall, WaitingKind};
 use crate::run_stream::{Kind, RunWriter};
 use crate::sub_agents::SubAgent;
 
@@ -35,6 +35,8 @@ pub(crate) struct RunEvents {
 /// The state of a call as sent to the front end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Call {
+    /// Without arguments so far.
+    Begun,
     Open,
     Closed,
     Answered,
@@ -62,11 +64,11 @@ impl RunEvents {
     }
 
     /// Starts a call as a part of its answer's message, unless it has been started.
-    fn start_call(&mut self, id: &str, name: &str, input: Option<&Value>, out: &mut Vec<u8>) {
+    fn start_call(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
         if self.calls.contains_key(id) {
             return;
         }
-        self.calls.insert(id.to_owned(), Call::Open);
+        self.calls.insert(id.to_owned(), Call::Begun);
         // The client joins text and calls of an answer in one message only if the calls name the text as
         // their parent. Without a text, they share a new id; otherwise each call would become a message.
         let message = match &self.message {
@@ -83,14 +85,10 @@ impl RunEvents {
             }),
             out,
         );
-        if let Some(input) = input {
-            let input = input.to_string();
-            data(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": input}), out);
-        }
     }
 
     fn end_call(&mut self, id: &str, out: &mut Vec<u8>) {
-        if let Some(call @ Call::Open) = self.calls.get_mut(id) {
+        if let Some(call @ (Call::Begun | Call::Open)) = self.calls.get_mut(id) {
             *call = Call::Closed;
             data(&json!({"type": "TOOL_CALL_END", "toolCallId": id}), out);
         }
@@ -154,24 +152,28 @@ impl RunWriter for RunEvents {
     }
 
     fn call_begins(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
-        self.start_call(id, name, None, out);
+        self.start_call(id, name, out);
     }
 
     fn arguments(&mut self, id: &str, piece: &str, out: &mut Vec<u8>) {
-        if self.calls.get(id) == Some(&Call::Open) {
+        if let Some(call @ (Call::Begun | Call::Open)) = self.calls.get_mut(id) {
+            *call = Call::Open;
             data(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": piece}), out);
         }
     }
 
     fn call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {
-        self.start_call(&call.id, &call.name, Some(&call.input), out);
+        self.start_call(&call.id, &call.name, out);
+        if self.calls.get(&call.id) == Some(&Call::Begun) {
+            self.arguments(&call.id, &call.input.to_string(), out);
+        }
         self.end_call(&call.id, out);
     }
 
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
         // The error of a complete call comes with its result.
         if let Some(id) = error.id {
-            self.start_call(&id, error.name.as_deref().unwrap_or("unknown"), None, out);
+            self.start_call(&id, error.name.as_deref().unwrap_or("unknown"), out);
             self.end_call(&id, out);
         }
     }
@@ -237,7 +239,7 @@ impl RunWriter for RunEvents {
         let mut open: Vec<_> = self
             .calls
             .iter()
-            .filter(|(_, call)| **call == Call::Open)
+            .filter(|(_, call)| matches!(call, Call::Begun | Call::Open))
             .map(|(id, _)| id.clone())
             .collect();
         // A map has no order, and equal events must give equal bytes.

@@ -1,7 +1,11 @@
 //! AG-UI requests: converts a run input to a history.
 
+use std::collections::HashSet;
+
 use oa_tools::FnTool;
-use oa_types::{ContentBlock, ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock};
+use oa_types::{
+    ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -121,12 +125,17 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     if let Some(context) = context(&body.context) {
         turn.history.push(context);
     }
+    let answered = body.messages.iter().filter_map(|message| message.tool_call_id.as_deref());
+    let answered: HashSet<_> = answered.collect();
     for message in &body.messages {
-        push(message, limits, &mut turn)?;
+        push(message, &answered, limits, &mut turn)?;
     }
-    // The prompt is the last message of the history, if that is the user's.
-    if turn.history.last().is_some_and(|last| last.role == oa_types::MessageRole::User) {
-        turn.prompt = turn.history.pop();
+    // The prompt is the last message of the history, if that is the user's. Instructions may follow it.
+    let is_said = |message: &Message| message.role != MessageRole::System;
+    if let Some(last) = turn.history.iter().rposition(is_said)
+        && turn.history[last].role == MessageRole::User
+    {
+        turn.prompt = Some(turn.history.remove(last));
         turn.answers.results.clear();
     }
     if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
@@ -159,7 +168,13 @@ fn context(items: &[ContextItem]) -> Option<Message> {
     (!lines.is_empty()).then(|| Message::system(lines.join("\n")))
 }
 
-fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> Result<(), Refusal> {
+/// Appends a message to the history. `answered` are the calls that have a result.
+fn push(
+    message: &FrontMessage,
+    answered: &HashSet<&str>,
+    limits: &ServeLimits,
+    turn: &mut FrontTurn,
+) -> Result<(), Refusal> {
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || message.tool_calls.len() > limits.parts
     {
@@ -170,7 +185,7 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
         "user" => {
             let content = content(&message.content);
             if content.is_empty() {
-                return Err(Refusal::bad_request("a user message has no content"));
+                return Ok(());
             }
             // Only results after the last user or assistant message answer calls that may still wait.
             turn.answers = Answers::default();
@@ -183,13 +198,14 @@ fn push(message: &FrontMessage, limits: &ServeLimits, turn: &mut FrontTurn) -> R
         }
         "assistant" => {
             let mut blocks = content(&message.content);
-            blocks.extend(message.tool_calls.iter().map(|call| {
-                // The arguments of a truncated call are not an object.
-                let input = serde_json::from_str(&call.function.arguments)
-                    .ok()
-                    .filter(Value::is_object)
-                    .unwrap_or_else(|| json!({}));
-                ContentBlock::from(ToolUseBlock::new(&*call.id, &*call.function.name, input))
+            blocks.extend(message.tool_calls.iter().filter_map(|call| {
+                // The arguments of a truncated call are not an object. Without a result, the answer was stopped in
+                // the middle of the call, which is nowhere else.
+                let input = serde_json::from_str(&call.function.arguments).ok();
+                let is_over = answered.contains(&*call.id);
+                let input =
+                    input.filter(Value::is_object).or_else(|| is_over.then(|| json!({})))?;
+                Some(ToolUseBlock::new(&*call.id, &*call.function.name, input).into())
             }));
             if !blocks.is_empty() {
                 turn.answers = Answers::default();

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use oa_event_log::{RunEvent, WaitingKind};
 use oa_sse::Frame;
 use oa_types::{FinishReason, Outcome, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
 use crate::ai_sdk::keys::without_forbidden_keys;
 use crate::encoder::{CallResult, approval_id, data};
-use crate::log::{RunEvent, WaitingKind};
 use crate::run_stream::{Kind, RunWriter};
 use crate::sub_agents::SubAgent;
 
@@ -120,6 +120,19 @@ impl RunWriter for MessageWriter {
         self.input(&call.id, &call.name, call.input, out);
     }
 
+    /// Sends the input as if the model still wrote it: for a complete input, the client calls `onToolCall`.
+    fn barred_call(&mut self, call: ToolUseBlock, out: &mut Vec<u8>) {
+        if self.calls.get(&call.id).is_some_and(|sent| sent.is_done) {
+            return;
+        }
+        if !self.calls.contains_key(&call.id) {
+            self.call_begins(&call.id, &call.name, out);
+        }
+        let shown = without_forbidden_keys(call.input.clone()).to_string();
+        self.arguments(&call.id, &shown, out);
+        self.calls.entry(call.id).or_default().input = Some(call.input);
+    }
+
     /// Sends a call that cannot run. For a call that was sent complete, the error comes with its result.
     fn broken_call(&mut self, error: ToolUseError, out: &mut Vec<u8>) {
         let ToolUseError { error, raw_data, id: Some(id), name, .. } = error else {
@@ -218,6 +231,9 @@ impl RunWriter for MessageWriter {
         if reason == FinishReason::Interrupted {
             self.end_step(out);
             chunk(json!({"type": "abort", "reason": "stopped"}), out);
+            // Without this reason, another reader's client would start the turn again if its last step has only
+            // completed calls.
+            chunk(json!({"type": "finish", "finishReason": "interrupted"}), out);
         } else {
             if self.has_done_calls && !waits {
                 // `useChat` would resend a message whose last step has only completed calls, in an endless loop.
@@ -245,7 +261,6 @@ fn finish_reason(reason: &FinishReason, waits: bool) -> &'static str {
     match reason {
         _ if waits => "tool-calls",
         FinishReason::ContentFilter | FinishReason::Refusal => "content-filter",
-        FinishReason::Interrupted => "interrupted",
         reason if reason.is_length() => "length",
         reason if reason.is_complete() => "stop",
         _ => "other",

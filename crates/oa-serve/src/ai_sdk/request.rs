@@ -169,6 +169,10 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
             content.push(ContentBlock::Thinking(ThinkingBlock::new(text)));
         } else if let Some((name, call_id)) = tool_part(part) {
             let state = part["state"].as_str().unwrap_or_default();
+            // The answer was stopped in the middle of the call, which is nowhere else.
+            if state == "input-streaming" {
+                continue;
+            }
             // The arguments of a truncated call are not an object.
             let input = if part["input"].is_object() { part["input"].clone() } else { json!({}) };
             content.push(ToolUseBlock::new(call_id, name, input).into());

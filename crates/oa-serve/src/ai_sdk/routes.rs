@@ -78,6 +78,7 @@ async fn stop(
 
 fn stream(served: &Served, run: FrontRun) -> Response {
     let encoder = RunStream::new(MessageWriter::new(run.message_id, run.denied));
+    let encoder = encoder.external(run.external);
     let mut response = event_stream(served, run.viewer, encoder);
     let version = HeaderValue::from_static("v1");
     response.headers_mut().insert(STREAM_VERSION, version);

@@ -1,12 +1,12 @@
 //! Events of a conversation as frames of an event stream.
 
+use oa_event_log::{CallAnswer, ConversationEvent};
 use oa_sse::Frame;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::conversation::View;
 use crate::encoder::Encoder;
-use crate::log::{CallAnswer, ConversationEvent};
 
 /// The native encoding: each event has its id, and its type determines the form of its data. The stream continues
 /// across runs.

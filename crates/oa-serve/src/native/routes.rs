@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use oa_event_log::CallAnswer;
 use oa_session::{Cursor, List, SessionId, Timestamp};
 use oa_types::{ContentBlock, ImageBlock, Message, TextBlock};
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use super::events::EventFrames;
 use crate::conversation::From;
 use crate::error::Refusal;
-use crate::log::CallAnswer;
 use crate::served::Served;
 use crate::stream::event_stream;
 

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use oa_event_log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
 use oa_events::{AgentEvent, TurnText};
 use oa_executor::ToolEvent;
 use oa_sse::Frame;
@@ -10,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::View;
 use crate::encoder::data;
-use crate::log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
 use crate::run_stream::{Kind, RunWriter};
 
 /// The members that all chunks of a completion share.
@@ -21,6 +21,9 @@ pub(crate) struct Head {
     pub(crate) created: u64,
 }
 
+/// The error of a completion that was stopped while its client waited for it, such as by the server's shutdown.
+const STOPPED: &str = "the answer was stopped before its end";
+
 /// A run as chunks of a completion. The agent's own calls do not appear in it: a client would try to answer them.
 #[derive(Debug)]
 pub(crate) struct Chunks {
@@ -29,6 +32,8 @@ pub(crate) struct Chunks {
     includes_usage: bool,
     usage: Usage,
     joined: Joined,
+    /// The text of the answer that a hook may still refuse; `None` if there is no such hook.
+    held: Option<Vec<(Kind, String)>>,
 }
 
 /// Joins the texts of the rounds. A completion has no other way to show where a round ends.
@@ -46,9 +51,18 @@ impl Joined {
 }
 
 impl Chunks {
-    pub(crate) fn new(head: Head, includes_usage: bool) -> Self {
+    /// Creates a writer. If hooks review answers, each one is sent once it is accepted: a client keeps what it has read,
+    /// and sends it back with the next prompt.
+    pub(crate) fn new(head: Head, includes_usage: bool, reviews_answers: bool) -> Self {
         let (id, usage, joined) = (String::new(), Usage::default(), Joined::default());
-        Self { head, id, includes_usage, usage, joined }
+        Self { head, id, includes_usage, usage, joined, held: reviews_answers.then(Vec::new) }
+    }
+
+    fn release(&mut self, out: &mut Vec<u8>) {
+        if let Some(held) = self.held.take() {
+            held.iter().for_each(|(kind, text)| self.text(*kind, text, out));
+            self.held = Some(Vec::new());
+        }
     }
 
     fn chunk(&self, delta: Value, finish_reason: Option<&str>, out: &mut Vec<u8>) {
@@ -77,6 +91,10 @@ impl RunWriter for Chunks {
     }
 
     fn text(&mut self, kind: Kind, text: &str, out: &mut Vec<u8>) {
+        if let Some(held) = &mut self.held {
+            held.push((kind, text.to_owned()));
+            return;
+        }
         let (name, joined) = match kind {
             Kind::Reasoning => ("reasoning_content", &mut self.joined.reasoning),
             Kind::Text => ("content", &mut self.joined.content),
@@ -85,8 +103,15 @@ impl RunWriter for Chunks {
         self.chunk(json!({name: format!("{before}{text}")}), None, out);
     }
 
-    fn answer_starts(&mut self, _: &mut Vec<u8>) {
+    fn answer_starts(&mut self, out: &mut Vec<u8>) {
+        self.release(out);
         self.joined.begin_answer();
+    }
+
+    fn notice(&mut self, kind: &'static str, _: &str, _: &mut Vec<u8>) {
+        if let (Some(held), "answer_retry") = (&mut self.held, kind) {
+            held.clear();
+        }
     }
 
     fn answer_ends(&mut self, answer: &AssistantMessage, _: &mut Vec<u8>) {
@@ -109,6 +134,11 @@ impl RunWriter for Chunks {
     }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
+        let reason = run.finish_reason.unwrap_or_default();
+        if reason == FinishReason::Interrupted {
+            return self.fail(STOPPED, out);
+        }
+        self.release(out);
         // Whole calls at the end, because only the end of the run says which of them the client must answer.
         let calls: Vec<_> = client_calls(&run.waiting)
             .enumerate()
@@ -121,7 +151,6 @@ impl RunWriter for Chunks {
         if has_calls {
             self.chunk(json!({"tool_calls": calls}), None, out);
         }
-        let reason = run.finish_reason.unwrap_or_default();
         self.chunk(json!({}), Some(finish_reason(&reason, has_calls)), out);
         if self.includes_usage {
             self.send(json!([]), Some(usage(&self.usage)), out);
@@ -159,7 +188,8 @@ pub(crate) struct Failure {
 }
 
 impl Whole {
-    pub(crate) fn new(head: Head) -> Self {
+    /// Creates a completion. `has_run_tools` is true if it goes on after tools have run.
+    pub(crate) fn new(head: Head, has_run_tools: bool) -> Self {
         Self {
             head,
             id: String::new(),
@@ -167,7 +197,7 @@ impl Whole {
             reasoning: String::new(),
             joined: Joined::default(),
             usage: Usage::default(),
-            has_run_tools: false,
+            has_run_tools,
         }
     }
 
@@ -190,6 +220,9 @@ impl Whole {
                 RunState::Failed => {
                     let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
                     Some(Err(self.failure(message, run.status)))
+                }
+                RunState::Ended if run.finish_reason == Some(FinishReason::Interrupted) => {
+                    Some(Err(self.failure(STOPPED.to_owned(), Some(503))))
                 }
                 RunState::Ended => Some(Ok(self.completion(&run))),
             },
@@ -274,6 +307,8 @@ fn finish_reason(reason: &FinishReason, has_calls: bool) -> &'static str {
     match reason {
         _ if has_calls => "tool_calls",
         FinishReason::ContentFilter | FinishReason::Refusal => "content_filter",
+        // The model's server gave no reason, so the answer may be incomplete.
+        FinishReason::Unspecified => "length",
         reason if reason.is_length() || reason.is_limit() => "length",
         _ => "stop",
     }

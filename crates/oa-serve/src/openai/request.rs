@@ -154,10 +154,7 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
         }
         "user" => {
             let content = user_content(&message.content);
-            if content.is_empty() {
-                return Err(Refusal::bad_request("a user message has no content"));
-            }
-            Some(Message::user_with_blocks(content))
+            (!content.is_empty()).then(|| Message::user_with_blocks(content))
         }
         "assistant" => {
             let text = without_thinking(&text(&message.content));

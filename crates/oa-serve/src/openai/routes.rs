@@ -125,6 +125,8 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
     let conversations = &served.conversations;
     let completion = request::read(&body, conversations.limits(), conversations.hasher())?;
     let agent = find(&served, &completion.model)?;
+    let reviews_answers =
+        agent.as_ref().unwrap_or_else(|| conversations.agent()).hooks().has_answer();
     // A closed connection stops the run, and there is no user to ask.
     let policy = Policy { unread: Duration::ZERO, denies_approvals: true };
     let request = FrontRequest {
@@ -140,10 +142,11 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
     let run = conversations.run_completion(completion.asked, completion.answered, request).await?;
     let head = Head { model: completion.model, created: now() / 1_000 };
     if completion.is_stream {
-        let encoder = RunStream::new(Chunks::new(head, completion.includes_usage));
+        let encoder = RunStream::new(Chunks::new(head, completion.includes_usage, reviews_answers));
         return Ok(event_stream(&served, run.viewer, encoder));
     }
-    match whole(run, Whole::new(head)).await {
+    let writer = Whole::new(head, run.goes_on);
+    match whole(run, writer).await {
         Ok(completion) => Ok(Json(completion).into_response()),
         Err(failure) => Err(CompletionError::Failed(failure)),
     }

@@ -5,7 +5,7 @@ import { element } from "./element.js";
 const SHOWN = 20000;
 
 /** Invisible characters, some of which change the direction of the text around them. */
-const HIDDEN = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
+const HIDDEN = /[\p{Cf}\p{DI}\p{Zl}\p{Zp}\u007f-\u009f\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
 /** Those that change direction. The others are left in strings, where they join emoji and letters. */
 const TURNING = /\p{Bidi_Control}/gu;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oa_event_log::{ConversationEvent, EventId, RunEvent, RunState, WaitingCall, WaitingKind};
 use oa_events::{AgentEvent, NestedEvent, ToolUseDelta};
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolResultBlock,
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::conversation::View;
 use crate::encoder::Encoder;
-use crate::log::{ConversationEvent, EventId, RunEvent, RunState, WaitingCall, WaitingKind};
 
 const RUN: u64 = 7;
 

@@ -6,6 +6,15 @@ import { parse } from "../../src/page/inline.js";
 import { Markdown } from "../../src/page/markdown.js";
 import { EventParser } from "../../src/page/sse.js";
 import { highlight } from "../../src/page/syntax.js";
+import { visible } from "../../src/page/value.js";
+
+test("a person sees every character of an input", () => {
+  for (const hidden of ["200b", "3164", "115f", "ffa0", "034f", "fe0f", "2800", "00a0", "3000", "2028"]) {
+    assert.equal(visible(`notes.txt${String.fromCharCode(parseInt(hidden, 16))}`), `notes.txt\\u${hidden}`);
+  }
+  assert.equal(visible("a\u{e0100}"), "a\\udb40\\udd00");
+  assert.equal(visible("two words, öäü 👋"), "two words, öäü 👋");
+});
 
 /** Builds a tree, and counts what is asked of it. */
 class Tree {

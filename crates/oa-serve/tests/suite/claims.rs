@@ -102,3 +102,28 @@ async fn lost_claim_can_be_repeated() {
     assert!(status.is_client_error(), "{status}");
     assert_eq!((first.conversations.running(), second.conversations.running()), (1, 0));
 }
+
+/// Answers are stored for the calls of one turn. A later call may have the same id.
+#[tokio::test]
+async fn early_answers_go_with_their_turn() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = || App::new(|server| server.store(Arc::clone(&store)));
+    let (first, second) = (app(), app());
+    let path = first.create().await;
+    let mut events = first.view(&path, None).await;
+    first.prompt(&path, "[both]").await;
+    events.run().await;
+    let (_, known) = second.get(&path).await;
+    let call = |place: usize| known["waiting"][place]["call_id"].as_str().expect("a call waits");
+    let approve = format!("{path}/calls/{}/approve", call(0));
+    assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    let id = path.rsplit('/').next().expect("an id");
+    let id = SessionId::new(id).unwrap_or_else(|error| panic!("{error}"));
+    let answers = async || store.load(&id).await.map(|it| it.info.metadata.contains_key("answers"));
+    assert!(answers().await.is_ok_and(|has_answers| has_answers));
+    let mut events = second.view(&path, None).await;
+    let result = format!("{path}/calls/{}/result", call(1));
+    assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
+    events.run().await;
+    assert!(answers().await.is_ok_and(|has_answers| !has_answers));
+}

@@ -30,8 +30,10 @@ fn user(text: &str) -> Value {
 /// A question of the AI SDK as its front end sends the answer back; its input is another one.
 fn chat_answer(frames: &[Value], prompt: &str, is_approved: bool) -> Value {
     let asked = one(frames, "tool-approval-request");
+    let call = one(frames, "tool-input-available");
     let part = json!({
-        "type": "tool-delete_file", "toolCallId": asked["toolCallId"], "state": "approval-responded",
+        "type": format!("tool-{}", call["toolName"].as_str().unwrap_or_default()),
+        "toolCallId": asked["toolCallId"], "state": "approval-responded",
         "input": {"path": "/etc/passwd"},
         "approval": {"id": asked["approvalId"], "approved": is_approved, "reason": "keep it"},
     });
@@ -73,10 +75,64 @@ async fn chat_approval_outlives_a_restart() {
         of(&run, "text-delta").filter_map(|delta| delta["delta"].as_str()).collect();
     assert!(words.contains("notes.txt"), "{words}");
 
-    // The same answer counts once, also for a third server.
+    // The same answer counts once, also for a third server, and changes nothing.
+    let before = stored(&*store(), "chat-c1").await;
     let app = App::new(|server| server.store(store()));
-    let again = app.frames("/api/chat", &answer).await;
-    assert_eq!(of(&again, "tool-output-available").count(), 0, "{again:?}");
+    assert_eq!(app.post("/api/chat", answer).await.0, StatusCode::CONFLICT);
+    assert_eq!(stored(&*store(), "chat-c1").await, before);
+}
+
+/// Such as from a second tab, also with the other answer, or because the page has answered it.
+#[tokio::test]
+async fn second_answer_changes_nothing() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let path = "/api/conversations/chat-c1";
+    let call = one(&asked, "tool-approval-request")["toolCallId"].as_str().expect("an id");
+    let mut events = app.view(path, None).await;
+    events.run().await;
+    let approve = format!("{path}/calls/{call}/approve");
+    assert_eq!(app.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    events.run().await;
+    let before = stored(&*store, "chat-c1").await;
+    for is_approved in [true, false] {
+        let answer = chat_answer(&asked, "[delete]", is_approved);
+        assert_eq!(app.post("/api/chat", answer).await.0, StatusCode::CONFLICT);
+    }
+    assert_eq!(stored(&*store, "chat-c1").await, before);
+}
+
+/// It does not stop the run that the first one continues.
+#[tokio::test(start_paused = true)]
+async fn second_answer_does_not_stop_the_run() {
+    let app = App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server);
+    let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[wait]")]})).await;
+    let answer = chat_answer(&asked, "[wait]", true);
+    let (first, second) =
+        tokio::join!(app.frames("/api/chat", &answer), app.post("/api/chat", answer.clone()));
+    assert_eq!(second.0, StatusCode::CONFLICT);
+    assert_eq!(one(&first, "tool-output-available")["output"], "done");
+}
+
+/// The server knows that the call was not run, whatever the front end makes of it.
+#[tokio::test]
+async fn prompt_after_a_question_says_not_run() {
+    let app = App::new(|server| server);
+    let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
+    let part = json!({
+        "type": "tool-delete_file", "toolCallId": one(&asked, "tool-approval-request")["toolCallId"],
+        "state": "approval-requested", "input": {"path": "notes.txt"},
+    });
+    let parts = json!([{"type": "step-start"}, part]);
+    let messages = json!([
+        user("[delete]"), {"id": "a", "role": "assistant", "parts": parts}, user("[body]"),
+    ]);
+    let run = app.frames("/api/chat", &json!({"id": "c1", "messages": messages})).await;
+    let words: String =
+        of(&run, "text-delta").filter_map(|delta| delta["delta"].as_str()).collect();
+    assert!(words.contains("not run: the user moved on without it"), "{words}");
+    assert!(!words.contains("may or may not have run"), "{words}");
 }
 
 /// Of two servers with one store, the one that is asked first runs the call.

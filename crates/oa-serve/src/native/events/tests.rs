@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use oa_client::{AgentOptions, Client};
+use oa_event_log::{EventId, RunEvent, RunState, WaitingCall, WaitingKind};
 use oa_sse::Parser;
 use oa_testkit::MemoryServer;
 use oa_types::{FinishReason, ToolUseBlock, Usage};
@@ -11,7 +12,6 @@ use tokio::sync::watch;
 use super::*;
 use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
 use crate::limits::ServeLimits;
-use crate::log::{EventId, RunEvent, RunState, WaitingCall, WaitingKind};
 use crate::seat::Seat;
 use crate::tests::sample_turn::{everything, turn};
 

@@ -1,9 +1,9 @@
+use oa_event_log::EventId;
 use oa_types::TextBlock;
 use proptest::prelude::*;
 
 use super::*;
 use crate::encoder::Encoder;
-use crate::log::EventId;
 use crate::run_stream::RunStream;
 use crate::tests::sample_turn::{encode, everything, lines, turn};
 
@@ -37,28 +37,36 @@ fn collected(events: &[ConversationEvent]) -> String {
     text
 }
 
+/// In chunks, too, if the agent has a hook that may refuse them.
 #[test]
-fn whole_completions_omit_refused_answers() {
+fn completions_omit_refused_answers() {
     let agent = |event| ConversationEvent::Agent(event);
     let block = |text: &str| agent(AgentEvent::Block(ContentBlock::Text(TextBlock::new(text))));
-    let mut whole = Whole::new(head());
+    let mut whole = Whole::new(head(), false);
+    let run = |state| ConversationEvent::Run(RunEvent { run: 7, state, ..RunEvent::default() });
     let events = [
+        run(RunState::Started),
         agent(AgentEvent::AnswerStart),
         block("The key is 1234."),
         agent(AgentEvent::AnswerRetry("it contains a key".to_owned())),
         agent(AgentEvent::AnswerStart),
         block("It is secret."),
     ];
-    for (number, event) in (1..).zip(events) {
+    for (number, event) in (1..).zip(events.clone()) {
         assert!(whole.read(View::Event(EventId { run: 7, number }, event)).is_none());
     }
     assert_eq!(whole.content, "It is secret.");
+
+    let mut chunks = RunStream::new(Chunks::new(head(), false, true));
+    let chunks = encode(&mut chunks, events.into_iter().chain([run(RunState::Ended)]));
+    let delta = |chunk: &Value| chunk["choices"][0]["delta"]["content"].as_str().map(str::to_owned);
+    assert_eq!(chunks.iter().filter_map(delta).collect::<String>(), "It is secret.");
 }
 
 #[test]
 fn every_event_is_encoded() {
     insta::assert_snapshot!(lines(&encode(
-        &mut RunStream::new(Chunks::new(head(), true)),
+        &mut RunStream::new(Chunks::new(head(), true, false)),
         everything()
     )));
 }
@@ -67,7 +75,7 @@ proptest! {
     /// Chunks have one id, one finish reason and the text of the turn; a whole completion says the same.
     #[test]
     fn client_accepts_each_turn(events in turn()) {
-        let mut chunks = RunStream::new(Chunks::new(head(), false));
+        let mut chunks = RunStream::new(Chunks::new(head(), false, false));
         let mut sent = encode(&mut chunks, events.clone());
         prop_assert!(chunks.is_over());
         let last = sent.pop().expect("a turn has an end");
@@ -82,7 +90,7 @@ proptest! {
         let text: String = deltas.filter_map(|delta| delta["content"].as_str()).collect();
         prop_assert_eq!(text, joined(&events));
 
-        let mut whole = Whole::new(head());
+        let mut whole = Whole::new(head(), false);
         let mut outcome = None;
         for (number, event) in (1..).zip(events.clone()) {
             outcome = outcome.or(whole.read(View::Event(EventId { run: 7, number }, event)));

@@ -1,13 +1,11 @@
-//! A bounded log of numbered events, from which any number of readers read at their own pace.
+//! The log.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::str::FromStr;
 
 use oa_events::AgentEvent;
-use oa_types::{ContentBlock, FinishReason, ToolUseBlock, Usage, json_size};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use oa_types::{ContentBlock, json_size};
+
+use crate::event::{ConversationEvent, EventId};
 
 /// The longest text that is kept as one entry, in bytes, so that no reader gets more at once.
 const LONGEST_TEXT: usize = 32 << 10;
@@ -16,122 +14,12 @@ const NEAR: usize = 32;
 /// Bytes that an entry takes in addition to its content.
 const OVERHEAD: usize = 256;
 
-/// The id of an event in a conversation: its run and its number.
-///
-/// Numbers continue across runs. Runs are numbered by their start time, so an id is never reused, not even by a later
-/// process.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct EventId {
-    pub(crate) run: u64,
-    pub(crate) number: u64,
-}
-
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.run, self.number)
-    }
-}
-
-impl FromStr for EventId {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (run, number) = text.trim().split_once('-').ok_or(())?;
-        Ok(Self { run: run.parse().map_err(drop)?, number: number.parse().map_err(drop)? })
-    }
-}
-
-/// An event of a conversation, as sent to its viewers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ConversationEvent {
-    /// An event of the turn.
-    Agent(AgentEvent),
-    /// A viewer answered a waiting call.
-    Answered { call_id: String, answer: CallAnswer },
-    /// A viewer sent a prompt.
-    Prompt { text: String, images: Vec<String> },
-    /// A run began or ended.
-    Run(RunEvent),
-}
-
-/// An answer to a waiting call.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "answer", rename_all = "snake_case")]
-pub(crate) enum CallAnswer {
-    Approved {
-        /// The input to run, if the user changed it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<Value>,
-    },
-    Denied {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    Result {
-        content: Value,
-        #[serde(default)]
-        is_error: bool,
-    },
-}
-
-/// The start or the end of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct RunEvent {
-    pub(crate) run: u64,
-    pub(crate) state: RunState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) finish_reason: Option<FinishReason>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<Usage>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) waiting: Vec<WaitingCall>,
-    /// The error status of the model's server, for protocols that forward it.
-    #[serde(skip)]
-    pub(crate) status: Option<u16>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum RunState {
-    Ended,
-    Failed,
-    #[default]
-    Started,
-}
-
-/// A call that waits for an approval or for its result.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct WaitingCall {
-    pub(crate) call_id: String,
-    pub(crate) name: String,
-    pub(crate) input: Value,
-    pub(crate) kind: WaitingKind,
-    /// The purpose of the tool, from its description.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) prompt: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum WaitingKind {
-    Approval,
-    Result,
-}
-
-impl WaitingCall {
-    pub(crate) fn new(call: ToolUseBlock, kind: WaitingKind) -> Self {
-        Self { call_id: call.id, name: call.name, input: call.input, kind, prompt: None }
-    }
-}
-
 /// A bounded log of a conversation's events, oldest first.
 ///
 /// Pieces of the same text are kept as one entry, so a long answer takes little more than its text. A reader that falls
 /// behind gets fewer, longer pieces. Nothing is lost until the log is full; then the oldest entries are dropped.
 #[derive(Debug)]
-pub(crate) struct EventLog {
+pub struct EventLog {
     entries: VecDeque<Entry>,
     /// The number of the next event.
     next: u64,
@@ -159,10 +47,11 @@ struct Entry {
 /// The result of reading the log.
 #[derive(Debug, PartialEq)]
 #[expect(
+    clippy::exhaustive_enums,
     clippy::large_enum_variant,
-    reason = "there is one at a time, and it is nearly always an event"
+    reason = "readers handle every case; there is one at a time, and it is nearly always an event"
 )]
-pub(crate) enum Next {
+pub enum Next {
     /// An event, or several pieces of text as one event with the id of the last.
     Event(EventId, ConversationEvent),
     /// Events before this number were dropped.
@@ -172,7 +61,9 @@ pub(crate) enum Next {
 }
 
 impl EventLog {
-    pub(crate) fn new(most_bytes: usize, most_entries: usize) -> Self {
+    /// Creates a log that holds about `most_bytes` of events, at most `most_entries` of them, and always the newest.
+    #[must_use]
+    pub fn new(most_bytes: usize, most_entries: usize) -> Self {
         Self {
             entries: VecDeque::new(),
             next: 1,
@@ -184,7 +75,7 @@ impl EventLog {
     }
 
     /// Adds an event, and drops the oldest ones if there are too many.
-    pub(crate) fn push(&mut self, run: u64, event: ConversationEvent) -> EventId {
+    pub fn push(&mut self, run: u64, event: ConversationEvent) -> EventId {
         let number = self.next;
         self.next += 1;
         let grown = self.entries.back_mut().and_then(|last| last.join(run, &event));
@@ -205,14 +96,15 @@ impl EventLog {
     }
 
     /// Drops all events before a run. The stored conversation contains them.
-    pub(crate) fn drop_before(&mut self, run: u64) {
+    pub fn drop_before(&mut self, run: u64) {
         while self.entries.front().is_some_and(|entry| entry.run < run) {
             self.drop_first();
         }
     }
 
     /// Returns the event with this number; [`Next::Gap`] if it was dropped.
-    pub(crate) fn read(&self, from: u64) -> Next {
+    #[must_use]
+    pub fn read(&self, from: u64) -> Next {
         if from >= self.next {
             return Next::Nothing;
         }
@@ -230,7 +122,8 @@ impl EventLog {
     }
 
     /// Returns the number after an event that a reader has seen; `None` if the log does not know the event.
-    pub(crate) fn after(&self, seen: EventId) -> Option<u64> {
+    #[must_use]
+    pub fn after(&self, seen: EventId) -> Option<u64> {
         // A reader that has seen everything up to the last dropped event misses nothing.
         if self.dropped == Some(seen) {
             return Some(seen.number + 1);
@@ -241,17 +134,20 @@ impl EventLog {
     }
 
     /// Returns the number of the next event.
-    pub(crate) fn next(&self) -> u64 {
+    #[must_use]
+    pub fn next(&self) -> u64 {
         self.next
     }
 
     /// Returns the number of the oldest event.
-    pub(crate) fn first(&self) -> u64 {
+    #[must_use]
+    pub fn first(&self) -> u64 {
         self.entries.front().map_or(self.next, |entry| entry.first)
     }
 
     /// Returns the id of the newest event.
-    pub(crate) fn last(&self) -> Option<EventId> {
+    #[must_use]
+    pub fn last(&self) -> Option<EventId> {
         let last = self.entries.back()?;
         Some(EventId { run: last.run, number: last.last() })
     }

@@ -1,0 +1,21 @@
+//! A bounded log of a conversation's events, which any number of readers read at their own pace.
+//!
+//! [`EventLog::push`] numbers a [`ConversationEvent`]; [`EventLog::read`] returns the one with a number, or says that it
+//! was dropped. Runs are numbered by their start time and events across runs, so an [`EventId`] names an event for good:
+//! a reader that comes back continues [after](EventLog::after) the last one that it has seen.
+//!
+//! # When to use this crate directly
+//!
+//! To show an agent's conversations over your own transport. `oa-serve` shows them over HTTP.
+
+mod event;
+mod log;
+
+pub use event::{
+    CallAnswer, ConversationEvent, EventId, RunEvent, RunState, WaitingCall, WaitingKind,
+};
+pub use log::{EventLog, Next};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
