@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -18,10 +19,11 @@ fn every_event_is_encoded() {
 
 proptest! {
     /// The client's verifier finds nothing: what is opened is closed, ids of messages are used once, a call has one
-    /// result, and nothing follows the end.
+    /// result, and nothing follows the end. Calls of its own tools come with all of their arguments.
     #[test]
-    fn client_accepts_each_turn(events in turn()) {
-        let mut run = run(Value::Null);
+    fn client_accepts_each_turn(events in turn(), is_external in any::<bool>()) {
+        let external = is_external.then(|| "add".to_owned());
+        let mut run = run(Value::Null).external(Arc::new(external.into_iter().collect()));
         let mut sent = encode(&mut run, events.clone());
         prop_assert!(run.is_over());
         let last = sent.pop().expect("a turn has an end");
@@ -51,7 +53,11 @@ proptest! {
                 "TOOL_CALL_START" => {
                     prop_assert!(calls.insert(call) && open.insert(call));
                 }
-                "TOOL_CALL_ARGS" => prop_assert!(open.contains(call)),
+                "TOOL_CALL_ARGS" => {
+                    prop_assert!(open.contains(call));
+                    let all = json!({"a": 1}).to_string();
+                    prop_assert!(!is_external || event["delta"] == all);
+                }
                 "TOOL_CALL_END" => prop_assert!(open.remove(call)),
                 "TOOL_CALL_RESULT" => {
                     prop_assert!(messages.insert(message) && results.insert(call));

@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -19,10 +20,11 @@ fn every_event_is_encoded() {
 
 proptest! {
     /// A front end never sees a part that stays open, an output without its call or a second one, or anything behind the
-    /// end.
+    /// end. A tool of its own gets only calls that wait for its result.
     #[test]
-    fn client_accepts_each_turn(events in turn()) {
-        let mut stream = stream();
+    fn client_accepts_each_turn(events in turn(), is_external in any::<bool>()) {
+        let external = is_external.then(|| "add".to_owned());
+        let mut stream = stream().external(Arc::new(external.into_iter().collect()));
         let mut chunks = encode(&mut stream, events.clone());
         prop_assert!(stream.is_over());
         let last = chunks.pop().expect("a turn has an end");
@@ -32,7 +34,7 @@ proptest! {
 
         let (mut open, mut seen, mut outputs, mut inputs) =
             (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
-        let mut text = String::new();
+        let (mut text, mut begun, mut shown) = (String::new(), HashSet::new(), HashSet::new());
         for chunk in &chunks[1..] {
             let kind = chunk["type"].as_str().expect("each chunk has a type");
             let id = chunk["id"].as_str().unwrap_or_default();
@@ -54,17 +56,26 @@ proptest! {
                 }
                 "tool-input-error" => prop_assert!(outputs.insert(call)),
                 "tool-output-available" | "tool-output-error" | "tool-output-denied" => {
-                    prop_assert!(inputs.contains(call) && outputs.insert(call));
+                    let has_input = if is_external { shown.contains(call) } else { inputs.contains(call) };
+                    prop_assert!(has_input && outputs.insert(call));
+                }
+                "tool-approval-request" if is_external => {
+                    prop_assert!(shown.contains(call) && !inputs.contains(call));
                 }
                 "tool-approval-request" => prop_assert!(inputs.contains(call)),
+                "tool-input-start" => prop_assert!(begun.insert(call)),
+                "tool-input-delta" => {
+                    prop_assert!(begun.contains(call));
+                    shown.insert(call);
+                }
                 "start-step" | "finish-step" => prop_assert!(open.is_empty()),
-                "tool-input-start" | "tool-input-delta" | "finish" | "abort" => {}
-                "data-agent" => prop_assert!(inputs.contains(id)),
+                "finish" | "abort" => {}
+                "data-agent" => prop_assert!(is_external || inputs.contains(id)),
                 "data-agent-event" => prop_assert_eq!(&chunk["transient"], true),
                 other => prop_assert!(false, "{}", other),
             }
         }
-        prop_assert!(open.is_empty());
+        prop_assert!(open.is_empty() && (!is_external || inputs.is_disjoint(&outputs)));
         prop_assert_eq!(text, text_of(&events));
         let steps = |word| chunks.iter().filter(|chunk| chunk["type"] == word).count();
         prop_assert!(failed || steps("start-step") == steps("finish-step"));
