@@ -25,6 +25,7 @@ mod sessions;
 mod splitter;
 
 pub use content::{failure, tool_result};
+pub(crate) use envelope::header_text;
 pub use envelope::{
     Envelope, LEVELS, Mirrors, Origin, STATELESS, VERSIONS, add_meta, complete, enclose,
     level_place, of_subscription,
@@ -32,8 +33,8 @@ pub use envelope::{
 pub use journal::{Journal, News};
 pub use limits::ServerLimits;
 pub use message::{
-    INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer, answer_with, error,
-    excerpt, is_progress_token, memory_of, notice, read, unavailable,
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer,
+    answer_with, error, excerpt, is_progress_token, memory_of, notice, read, unavailable,
 };
 pub use sessions::{ClientSessions, Full};
 pub use splitter::{InputLine, LineSplitter};

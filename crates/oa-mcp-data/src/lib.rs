@@ -1,7 +1,8 @@
 //! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
 //! connection.
 //!
-//! - Tools: [`tool_name`], [`Schema`], [`Pins`] and their [`Approval`], and their results ([`read_result`]).
+//! - Tools: [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and their results
+//!   ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
@@ -30,6 +31,7 @@
 pub mod client;
 
 mod approval;
+mod mirrored;
 mod name;
 mod pins;
 mod repair;
@@ -68,6 +70,7 @@ pub use crate::host::{
 };
 pub use crate::json::{Unreadable, read_json};
 pub use crate::message::{read_block, read_message};
+pub use crate::mirrored::MirroredArguments;
 pub use crate::name::tool_name;
 pub use crate::notice::{read_level, read_progress};
 pub use crate::pages::Pages;

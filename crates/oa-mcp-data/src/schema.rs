@@ -1,5 +1,6 @@
 use serde_json::{Map, Value};
 
+use crate::mirrored::MARK;
 use crate::repair::{modern_bounds, repaired, resolve};
 use crate::subschemas::{below, visit_below};
 
@@ -14,7 +15,7 @@ const WORK: usize = 4_096;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// The server's schema without `$schema`, `$id` and `$comment`, and without parts that model servers reject and
+    /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers reject and
     /// that would fail every request of the agent: unknown types, bounds that contradict each other or are above 1,000,
     /// all but simple patterns, and values that are not schemas. References lead to definitions of the root schema.
     #[default]
@@ -88,7 +89,7 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("its schema nests more than {DEPTH} levels"));
     };
-    for keyword in ["$schema", "$id", "$comment"] {
+    for keyword in ["$schema", "$id", "$comment", MARK] {
         keywords.shift_remove(keyword);
     }
     modern_bounds(keywords);

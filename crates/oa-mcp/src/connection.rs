@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
     Approval, CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds,
     UnconfirmedTool,
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::description::Description;
+use crate::description::{Description, Origin};
 use crate::error::{Error, ErrorKind};
 use crate::ignored::{Ignored, Ignoring};
 use crate::limits::Limits;
@@ -307,6 +308,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Returns true if arguments are repeated in headers.
+    pub(crate) fn mirrors(&self, session: &Session) -> bool {
+        session.hello.is_stateless() && !self.server.is_program()
+    }
+
+    /// Returns the headers that repeat the arguments of a call; `None` if the tool is not offered.
+    fn headers(&self, method: &str, params: &Value) -> Option<Vec<(String, String)>> {
+        let name = params.get("name").filter(|_| method == "tools/call")?.as_str()?;
+        let tools = self.tools();
+        let tool = tools.iter().find(|tool| tool.of == Origin::Server && tool.raw_name == name)?;
+        Some(tool.mirrored.headers(&params["arguments"]))
+    }
+
     /// Sends a request, and repeats it once if the server did not accept it. Returns the session that was used.
     async fn exchange(
         &self,
@@ -315,10 +329,27 @@ impl Connection {
         cx: Option<&ToolContext>,
         timer: &mut Timer,
     ) -> Result<(Arc<Session>, CallReply), Error> {
-        let mut is_first = true;
+        let (mut is_first, mut may_list) = (true, true);
         loop {
             let session = self.session().await?;
-            let answer = session.request(method, params.clone(), cx.cloned(), timer).await;
+            let headers = self.headers(method, params);
+            let said = headers.clone().unwrap_or_default();
+            let answer = session.request(method, params.clone(), said, cx.cloned(), timer).await;
+            if let Err(error) = &answer
+                && error.code() == Some(HEADER_MISMATCH)
+                && may_list
+                && self.mirrors(&session)
+            {
+                // The server did not run the call: the tool now has other headers than when it was listed.
+                may_list = false;
+                if let Ok(tools) = self.list(&session).await {
+                    self.offer(tools);
+                }
+                let now = self.headers(method, params);
+                if now.is_some() && now != headers {
+                    continue;
+                }
+            }
             match &answer {
                 // The request never reached the server.
                 Err(error) if error.is_untaken() && is_first => {

@@ -1,4 +1,4 @@
-use oa_mcp_data::{Schema, cut, tool_name};
+use oa_mcp_data::{MirroredArguments, Schema, cut, tool_name};
 use serde_json::{Value, json};
 
 use crate::limits::Limits;
@@ -13,6 +13,8 @@ pub(crate) struct Description {
     pub(crate) description: String,
     pub(crate) offered: Value,
     pub(crate) checked: Value,
+    /// The arguments that are repeated in headers.
+    pub(crate) mirrored: MirroredArguments,
     pub(crate) category: &'static str,
     /// A failed call may be repeated: the trusted server calls the tool idempotent.
     pub(crate) may_repeat: bool,
@@ -27,8 +29,13 @@ pub(crate) enum Origin {
 }
 
 impl Description {
-    /// Reads a tool of a list. Returns `None` if it is filtered out; an error says why it cannot be offered.
-    pub(crate) fn read(tool: &Value, server: &McpServer) -> Result<Option<Self>, String> {
+    /// Reads a tool of a list. Returns `None` if it is filtered out; an error says why it cannot be offered. `mirrors` is
+    /// true if arguments are repeated in headers.
+    pub(crate) fn read(
+        tool: &Value,
+        server: &McpServer,
+        mirrors: bool,
+    ) -> Result<Option<Self>, String> {
         let Some(raw_name) =
             tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
         else {
@@ -45,6 +52,9 @@ impl Description {
         let Limits { description_bytes, schema_bytes, .. } = server.limits;
         let schema =
             Schema::read(tool.get("inputSchema"), server.schemas, schema_bytes).map_err(fail)?;
+        // After the schema was read, which bounds it.
+        let mirrored = tool.get("inputSchema").filter(|_| mirrors);
+        let mirrored = mirrored.map(MirroredArguments::read).transpose().map_err(fail)?;
         let said = [tool.get("description"), tool.get("title"), tool.pointer("/annotations/title")];
         let mut said = said.into_iter().flatten().filter_map(Value::as_str);
         let description = said.find(|text| !text.trim().is_empty());
@@ -58,6 +68,7 @@ impl Description {
             description: cut(description.unwrap_or_default(), description_bytes),
             offered: schema.offered,
             checked: schema.checked,
+            mirrored: mirrored.unwrap_or_default(),
             category: if hints("readOnlyHint") { "read" } else { "mcp" },
             may_repeat: hints("idempotentHint"),
             of: Origin::Server,
@@ -72,6 +83,7 @@ impl Description {
             description: format!("{description} of {}", server.name),
             offered: schema.clone(),
             checked: schema,
+            mirrored: MirroredArguments::default(),
             category: "mcp",
             may_repeat: true,
             of,

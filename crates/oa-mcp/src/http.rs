@@ -467,6 +467,13 @@ impl Carrier {
                         value.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
                     value.into_iter().for_each(|value| drop(headers.insert(name.clone(), value)));
                 }
+                for (name, value) in &mirrors.arguments {
+                    if let (Ok(name), Ok(value)) =
+                        (HeaderName::from_str(name), HeaderValue::from_str(value))
+                    {
+                        headers.insert(name, value);
+                    }
+                }
             }
         }
         *request.method_mut() = method;

@@ -104,6 +104,8 @@ impl Beginning {
 pub(crate) struct Call {
     /// The parameters, which bypass `rmcp` because it logs what it sends.
     pub(crate) params: Value,
+    /// The headers that repeat arguments.
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) reply: oneshot::Sender<Result<Value, Error>>,
     /// The context that receives progress.
     pub(crate) cx: Option<ToolContext>,
@@ -277,6 +279,9 @@ impl Link {
         }
         call.token = token;
         request.written = Some(Arc::clone(&call.written));
+        if let Some(mirrors) = &mut request.mirrors {
+            mirrors.arguments = mem::take(&mut call.headers);
+        }
         // Before the message is queued: its answer may come at once.
         state.calls.insert(id, call);
         let sent = self.outgoing.try_send(request);

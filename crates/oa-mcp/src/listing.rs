@@ -22,10 +22,11 @@ impl Connection {
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
                 let mut timer = Timer::new(self.patience());
-                let asked = session.request("tools/list", params, None, &mut timer).await?;
+                let asked =
+                    session.request("tools/list", params, Vec::new(), None, &mut timer).await?;
                 let page = asked.complete().map_err(Error::protocol)?;
                 for tool in pages.take(page, &self.secrets()).map_err(Error::protocol)? {
-                    match Description::read(&tool, server) {
+                    match Description::read(&tool, server, self.mirrors(session)) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;
                             session.link.warn(format!(

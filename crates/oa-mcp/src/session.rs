@@ -113,16 +113,17 @@ impl Session {
 
     /// Sends a request and waits for the JSON of its result, or for the questions that the server returns instead.
     ///
-    /// The timer runs while it waits. Dropping the future asks the server to cancel the request.
+    /// `headers` repeat arguments, if the transport has headers. The timer runs while it waits. Dropping the future asks the server to cancel the request.
     pub(crate) async fn request(
         &self,
         method: &'static str,
         params: Value,
+        headers: Vec<(String, String)>,
         cx: Option<ToolContext>,
         timer: &mut Timer,
     ) -> Result<CallReply, Error> {
         timer.go_on();
-        let answer = self.exchange(method, params, cx, timer).await;
+        let answer = self.exchange(method, params, headers, cx, timer).await;
         timer.pause();
         match answer {
             Ok(result) if self.hello.is_stateless() => {
@@ -136,6 +137,7 @@ impl Session {
         &self,
         method: &'static str,
         params: Value,
+        headers: Vec<(String, String)>,
         cx: Option<ToolContext>,
         timer: &mut Timer,
     ) -> Result<Value, Error> {
@@ -148,6 +150,7 @@ impl Session {
         let (sender, mut questions) = Questions::new(&self.link, cx.clone());
         let ticket = Ticket::new(Call {
             params,
+            headers,
             reply,
             cx,
             questions: sender,

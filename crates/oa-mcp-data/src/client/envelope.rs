@@ -44,6 +44,8 @@ pub struct Mirrors {
     pub method: Option<String>,
     /// `Mcp-Name`, plain or in base64.
     pub name: Option<String>,
+    /// The headers of [`MirroredArguments`](crate::MirroredArguments), with their values.
+    pub arguments: Vec<(String, String)>,
 }
 
 /// The transport of a request, as far as it matters for the stateless version.
@@ -131,7 +133,7 @@ impl Envelope {
 }
 
 impl Mirrors {
-    /// Returns the headers for a client to send with a request.
+    /// Returns the headers for a client to send with a request, without those of arguments.
     #[must_use]
     pub fn of(method: &str, params: &Value) -> Self {
         let named = if method == "resources/read" { "uri" } else { "name" };
@@ -141,6 +143,7 @@ impl Mirrors {
             version: Some(STATELESS.to_owned()),
             method: Some(method.to_owned()),
             name: name.map(header_text),
+            arguments: Vec::new(),
         }
     }
 
@@ -222,7 +225,7 @@ pub fn add_meta(mut params: Value, meta: Option<Value>) -> Value {
 }
 
 /// Returns a text as a header value, in base64 if it would not arrive unchanged.
-fn header_text(text: &str) -> String {
+pub(crate) fn header_text(text: &str) -> String {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     // HTTP trims values, and a plain name that looks encoded would be decoded.
     if is_plain && text.trim() == text && !text.starts_with("=?base64?") {
@@ -262,7 +265,7 @@ mod tests {
 
     fn mirrors(version: &str, method: &str, name: &str) -> Mirrors {
         let of = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        Mirrors { version: of(version), method: of(method), name: of(name) }
+        Mirrors { version: of(version), method: of(method), name: of(name), arguments: Vec::new() }
     }
 
     #[test]

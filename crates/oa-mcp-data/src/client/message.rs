@@ -11,7 +11,8 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 /// The error code for invalid parameters.
 pub const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
-pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// The error code for headers that do not match the body.
+pub const HEADER_MISMATCH: i64 = -32020;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The error code for a request that the server cannot serve now.
 const UNAVAILABLE: i64 = -32000;

@@ -24,6 +24,7 @@ fn link(outgoing: mpsc::Sender<Outgoing>) -> Link {
 
 fn call(params: Value) -> Ticket {
     Ticket::new(Call {
+        headers: Vec::new(),
         params,
         reply: oneshot::channel().0,
         cx: None,

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oa_mcp::{ElicitationAnswer, ErrorKind};
-use serde_json::json;
+use oa_tools::ToolContext;
+use serde_json::{Value, json};
 
 use crate::http::{Answer, Asked, connect, event, events, result, serve, status, text};
-use crate::support::{call, eventually, scripted, tool};
+use crate::support::{call, call_with, eventually, scripted, tool};
 
 const META: &str = "io.modelcontextprotocol/";
 
@@ -154,6 +155,95 @@ async fn broken_subscription_is_renewed() {
         let changed = tokio::time::timeout(Duration::from_secs(20), connected.changed()).await;
         assert!(changed.is_ok(), "{lists:?} {streams:?}");
     }
+    connected.close().await;
+}
+
+/// The tool `do` with an argument that is repeated in the header `Mcp-Param-<name>`.
+fn marked(name: &str) -> Value {
+    let what = json!({ "type": "string", "x-mcp-header": name });
+    json!({ "name": "do", "inputSchema": { "type": "object", "properties": { "what": what } } })
+}
+
+#[tokio::test]
+async fn marked_arguments_are_sent_in_headers() {
+    let (server, _) = serve(|asked| match asked.body["method"].as_str() {
+        Some("tools/list") => {
+            let (mut other, mut twice) = (marked("a b"), marked("Other"));
+            (other["name"], twice["name"]) = ("invalid".into(), "twice".into());
+            twice["inputSchema"]["items"] = json!({ "x-mcp-header": "Other" });
+            let tools = json!([marked("What"), other, twice]);
+            Some(result(asked, &json!({ "resultType": "complete", "tools": tools })))
+        }
+        Some("tools/call") => {
+            let header = asked.header("mcp-param-what").unwrap_or("none").to_owned();
+            Some(text(asked, &header))
+        }
+        _ => alone(asked),
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "eu-north").await, Ok(json!("eu-north")));
+    assert_eq!(call(&connected, " eu").await, Ok(json!("=?base64?igv1?=")));
+    let none = call_with(&connected, json!({}), ToolContext::new("c", "s__do")).await;
+    assert_eq!(none, Ok(json!("none")));
+    // The model need not know of it, and a tool whose calls would be refused is left out.
+    assert_eq!(
+        connected.tools()[0].input_schema()["properties"]["what"],
+        json!({ "type": "string" })
+    );
+    assert_eq!(
+        connected.connection("s").unwrap().warnings(),
+        [
+            "the tool invalid is left out: its x-mcp-header is not the name of a header",
+            "the tool twice is left out: its x-mcp-header marks more than properties",
+        ]
+    );
+    connected.close().await;
+}
+
+/// A server refuses a call without the headers that it wants now, before it runs the call.
+#[tokio::test]
+async fn refused_headers_reload_the_list() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let listed = Arc::clone(&lists);
+    let (server, seen) = serve(move |asked| match asked.body["method"].as_str() {
+        Some("tools/list") => {
+            let name = ["Old", "New"][usize::from(listed.fetch_add(1, Ordering::Relaxed) > 0)];
+            let tools = json!([marked(name)]);
+            Some(result(asked, &json!({ "resultType": "complete", "tools": tools })))
+        }
+        Some("tools/call")
+            if asked.what() == "never" || asked.header("mcp-param-new") != Some(asked.what()) =>
+        {
+            let error = json!({ "code": -32020, "message": "headers" });
+            let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+            Some(status("400 Bad Request", "application/json", &body.to_string()))
+        }
+        _ => alone(asked),
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "eu").await, Ok(json!("eu")));
+    assert_eq!((count(&seen, "POST tools/calleu"), lists.load(Ordering::Relaxed)), (2, 2));
+    // With the same marks, the call would be refused again.
+    assert_eq!(call(&connected, "never").await, Err("headers (code -32020)".to_owned()));
+    assert_eq!((count(&seen, "POST tools/callnever"), lists.load(Ordering::Relaxed)), (1, 3));
+    connected.close().await;
+}
+
+/// Earlier versions have no such headers, and no rules about the marks.
+#[tokio::test]
+async fn sessions_have_no_headers_of_arguments() {
+    let (server, _) = serve(|asked| {
+        assert_eq!(asked.header("mcp-param-what"), None);
+        let tools =
+            json!([marked("What"), { "name": "odd", "inputSchema": { "x-mcp-header": 5 } }]);
+        (asked.body["method"] == "tools/list").then(|| result(asked, &json!({ "tools": tools })))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "eu").await, Ok(json!("eu")));
+    assert!(tool(&connected, "s__odd").is_some());
     connected.close().await;
 }
 
