@@ -11,7 +11,7 @@ use oa_mcp_data::client::Mirrors;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::Service;
@@ -19,6 +19,7 @@ use tower::Service;
 use crate::error::{Error, ErrorKind};
 use crate::link::{Kind, Link, OUTGOING, Outgoing};
 
+mod news;
 mod spec;
 
 pub(crate) use spec::{Ask, HttpSpec, header};
@@ -40,8 +41,6 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
-const BROKEN_NEWS: &str =
-    "the server's notification stream broke off: changes to its tools will be missed";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -56,8 +55,9 @@ pub(crate) fn start(
 ) -> Result<JoinHandle<()>, Error> {
     let uri = Uri::from_str(&spec.url).map_err(|_| Error::config("the URL is not valid"))?;
     let key = Mutex::new(spec.bearer.clone());
-    let carrier =
-        Carrier { spec: spec.clone(), uri, link: Arc::clone(link), session: Mutex::default(), key };
+    let (spec, link) = (spec.clone(), Arc::clone(link));
+    let answered = watch::Sender::new(());
+    let carrier = Carrier { spec, uri, link, session: Mutex::default(), key, answered };
     Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
 }
 
@@ -78,6 +78,8 @@ struct Carrier {
     session: Mutex<Option<HeaderValue>>,
     /// The current key: the configured one, or the callback's.
     key: Mutex<Option<ApiKey>>,
+    /// Signals that the server has answered a request.
+    answered: watch::Sender<()>,
 }
 
 impl Carrier {
@@ -145,24 +147,24 @@ impl Carrier {
             written.store(true, std::sync::atomic::Ordering::Release);
         }
         if message.of == Kind::Subscribe {
-            return self.subscribe(&message).await;
+            return self.listen(Some(&message)).await;
         }
         // Aborting this task drops the response, which closes its stream.
         let outcome = self.posted(&message).await;
         drop(posted);
-        if let Err(error) = outcome {
+        match (outcome, message.of) {
+            (Ok(()), Kind::Request(_)) if !message.is_list => drop(self.answered.send_replace(())),
+            (Ok(()), Kind::Initialized) => self.listen(None).await,
             // Only a request has a caller that waits for the error.
-            if let Kind::Request(id) = message.of {
+            (Err(error), Kind::Request(id)) => {
                 if error.is_untaken() {
                     // Other requests of the session get the same status themselves and are repeated, too.
                     self.link.retire();
                 }
                 self.link.fail(id, error);
-            } else if message.of == Kind::Initialized {
-                self.link.end(error);
             }
-        } else if message.of == Kind::Initialized {
-            self.listen().await;
+            (Err(error), Kind::Initialized) => self.link.end(error),
+            _ => {}
         }
     }
 
@@ -340,58 +342,6 @@ impl Carrier {
                 }
             }
         }
-    }
-
-    /// Reads messages that belong to no request, if the server offers such a stream.
-    async fn listen(&self) {
-        let mut was_open = false;
-        for attempt in 0..RESUMPTIONS {
-            if attempt > 0 {
-                tokio::time::sleep(RETRY).await;
-            }
-            let asked = self.ask(Method::GET, RequestBody::empty(), &About::Nothing).await;
-            let response = match asked {
-                Ok(response) if response.status().is_success() && is_stream(&response) => response,
-                // The server has no such stream.
-                Ok(_) if !was_open => return,
-                // Nobody is asked for a key again.
-                Err(error) if error.kind() == ErrorKind::Rejected => break,
-                Ok(_) | Err(_) => continue,
-            };
-            if std::mem::replace(&mut was_open, true) {
-                // Changes in between were not announced.
-                self.link.changes.send_modify(|count| *count += 1);
-            }
-            if let Err(error) = self.stream(None, response.into_body()).await
-                && error.kind() == ErrorKind::Limit
-            {
-                self.link.end(error);
-                return;
-            }
-        }
-        self.link.warn(BROKEN_NEWS.to_owned());
-    }
-
-    /// Sends the request whose response carries change notifications, and sends it again if the response breaks off.
-    async fn subscribe(&self, message: &Outgoing) {
-        for attempt in 0..RESUMPTIONS {
-            if attempt > 0 {
-                tokio::time::sleep(RETRY).await;
-            }
-            let Ok(response) = self.send(message).await else { continue };
-            if !response.status().is_success() || !is_stream(&response) {
-                let (error, _) = self.refused(response).await;
-                self.link.warn(format!("changes to the server's tools will be missed: {error}"));
-                return;
-            }
-            if let Err(error) = self.stream(None, response.into_body()).await
-                && error.kind() == ErrorKind::Limit
-            {
-                self.link.end(error);
-                return;
-            }
-        }
-        self.link.warn(BROKEN_NEWS.to_owned());
     }
 
     /// Sends a request. On status 401, asks for another key once and retries.

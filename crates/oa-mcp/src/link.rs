@@ -133,6 +133,9 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
     pub(crate) of: Kind,
+    /// The list of tools is read, which the connection does by itself.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reopens streams"))]
+    pub(crate) is_list: bool,
     /// The headers that repeat parts of the body, for a stateless server.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
     pub(crate) mirrors: Option<Mirrors>,
@@ -295,9 +298,11 @@ impl Link {
 
     fn encode(&self, json: &Value, of: Kind) -> Outgoing {
         let bytes = json.to_string().into_bytes();
-        let method = json.get("method").and_then(Value::as_str).filter(|_| self.is_stateless());
+        let method = json.get("method").and_then(Value::as_str);
+        let is_list = method == Some("tools/list");
+        let method = method.filter(|_| self.is_stateless());
         let mirrors = method.map(|method| Mirrors::of(method, &json["params"]));
-        Outgoing { bytes, of, mirrors, written: None }
+        Outgoing { bytes, of, is_list, mirrors, written: None }
     }
 
     fn sent(&self, sent: Result<(), mpsc::error::TrySendError<Outgoing>>) -> Result<(), Error> {

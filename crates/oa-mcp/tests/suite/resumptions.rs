@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use oa_tools::{Emission, Progress};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, connect, event, events, serve};
-use crate::support::{call, call_with, eventually, listening};
+use crate::http::{Answer, connect, event, events, result, serve};
+use crate::support::{call, call_with, eventually, listening, tool};
+
+const BROKEN: &str = "the server's notification stream broke off: until the next call, changes to its tools will be missed";
 
 /// A response that ends in the middle of what it has announced, as when a server dies or a proxy gives up.
 fn cut(events: &str) -> Answer {
@@ -165,9 +167,7 @@ async fn broken_notification_stream_is_a_warning() {
             break;
         }
     }
-    let expected =
-        "the server's notification stream broke off: changes to its tools will be missed";
-    assert_eq!(warnings(), [expected]);
+    assert_eq!(warnings(), [BROKEN]);
     assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 3);
     // Calls are not touched by it.
     assert_eq!(call(&connected, "next").await, Ok(json!("next")));
@@ -188,9 +188,7 @@ async fn refused_reopening_is_a_warning() {
     let connected = connect(server).await.unwrap();
     let warnings = || connected.connection("s").unwrap().warnings();
     assert!(eventually(|| !warnings().is_empty()).await);
-    let expected =
-        "the server's notification stream broke off: changes to its tools will be missed";
-    assert_eq!(warnings(), [expected]);
+    assert_eq!(warnings(), [BROKEN]);
     assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 3);
     connected.close().await;
 }
@@ -209,5 +207,32 @@ async fn reopened_stream_reloads_the_list() {
     let connected = connect(server).await.unwrap();
     let lists = || seen.lock().unwrap().iter().filter(|line| *line == "POST tools/list").count();
     assert!(eventually(|| lists() == 2).await);
+    connected.close().await;
+}
+
+/// After three breaks in a row, it is opened again once the server answers a call.
+#[tokio::test]
+async fn broken_stream_returns_after_a_call() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let streams = Arc::clone(&opened);
+    let (server, seen) = serve(move |asked| {
+        if asked.method == "GET" {
+            return Some(match opened.fetch_add(1, Ordering::Relaxed) {
+                0..3 => cut(": hello\n\n"),
+                _ => Answer::Silence(events(": hello\n\n")),
+            });
+        }
+        let name = if opened.load(Ordering::Relaxed) > 3 { "grown" } else { "do" };
+        let tools = json!([{ "name": name, "inputSchema": { "type": "object" } }]);
+        (asked.body["method"] == "tools/list").then(|| result(asked, &json!({ "tools": tools })))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let warnings = || connected.connection("s").unwrap().warnings();
+    assert!(eventually(|| !warnings().is_empty()).await);
+    assert_eq!(streams.load(Ordering::Relaxed), 3, "{seen:?}");
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    assert!(eventually(|| tool(&connected, "s__grown").is_some()).await, "{seen:?}");
+    assert_eq!((streams.load(Ordering::Relaxed), warnings()), (4, vec![BROKEN.to_owned()]));
     connected.close().await;
 }

@@ -158,6 +158,29 @@ async fn broken_subscription_is_renewed() {
     connected.close().await;
 }
 
+/// A proxy in front of a server that is away answers for it. The first call after that brings the subscription back.
+#[tokio::test]
+async fn subscription_returns_after_a_call() {
+    let streams = Arc::new(AtomicUsize::new(0));
+    let opened = Arc::clone(&streams);
+    let (server, seen) = serve(move |asked| match asked.body["method"].as_str() {
+        Some("subscriptions/listen") => Some(match opened.fetch_add(1, Ordering::Relaxed) {
+            0..3 => status("502 Bad Gateway", "text/html", "<html>"),
+            _ => Answer::Silence(events(": hello\n\n")),
+        }),
+        _ => alone(asked),
+    })
+    .await;
+    let connected = connect(server.stateless()).await.unwrap();
+    let warnings = || connected.connection("s").unwrap().warnings();
+    assert!(eventually(|| !warnings().is_empty()).await);
+    assert!(warnings()[0].contains("until the next call"), "{:?}", warnings());
+    assert_eq!(streams.load(Ordering::Relaxed), 3, "{seen:?}");
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    assert!(eventually(|| streams.load(Ordering::Relaxed) == 4).await, "{seen:?}");
+    connected.close().await;
+}
+
 /// The tool `do` with an argument that is repeated in the header `Mcp-Param-<name>`.
 fn marked(name: &str) -> Value {
     let what = json!({ "type": "string", "x-mcp-header": name });
