@@ -12,7 +12,8 @@ const DEPTH: usize = 64;
 /// - alternatives use `anyOf`, not `oneOf`;
 /// - nothing but `$defs` stands beside a `$ref`;
 /// - there is no `default`, no annotation except `description`, no unknown `format`, and no `minimum` or `maximum`
-///   that only repeats the range of an integer type, as `schemars` writes them.
+///   that only repeats the range of an integer type, as `schemars` writes them;
+/// - `exclusiveMinimum` and `exclusiveMaximum` are numbers, not the booleans of draft 4.
 ///
 /// Other ranges, lengths and patterns are kept, although some strict servers reject them. Members keep their order. A
 /// schema that is already strict is unchanged.
@@ -77,7 +78,14 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
             | "title"
             | "writeOnly" => continue,
             "format" if !is_known(value) => continue,
+            // Draft 4 writes `"minimum": 0, "exclusiveMinimum": true`, which later drafts reject.
+            "exclusiveMaximum" | "exclusiveMinimum" if value.is_boolean() => continue,
             "maximum" | "minimum" if only_tells_size(keywords, keyword, value) => continue,
+            "maximum" | "minimum" => {
+                let name = exclusive(keywords, keyword).unwrap_or(keyword);
+                strict.insert(name.to_owned(), value.clone());
+                continue;
+            }
             "$defs" => definitions_of(value, depth)?,
             "items" => rewritten(value, depth)?,
             "anyOf" | "oneOf" => {
@@ -90,8 +98,8 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
                 continue;
             }
             "const" | "description" | "enum" | "exclusiveMaximum" | "exclusiveMinimum"
-            | "format" | "maxItems" | "maxLength" | "maximum" | "minItems" | "minLength"
-            | "minimum" | "multipleOf" | "pattern" | "type" => value.clone(),
+            | "format" | "maxItems" | "maxLength" | "minItems" | "minLength" | "multipleOf"
+            | "pattern" | "type" => value.clone(),
             _ => return None,
         };
         strict.insert(keyword.clone(), value);
@@ -196,6 +204,12 @@ fn is_known(format: &Value) -> bool {
     let known =
         ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"];
     format.as_str().is_some_and(|format| known.contains(&format))
+}
+
+/// Returns the name of a bound that a boolean of draft 4 makes exclusive.
+fn exclusive(keywords: &Map<String, Value>, bound: &str) -> Option<&'static str> {
+    let name = if bound == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
+    (keywords.get(name) == Some(&Value::Bool(true))).then_some(name)
 }
 
 /// True if a bound only repeats the range of an integer type.

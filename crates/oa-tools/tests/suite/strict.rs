@@ -18,6 +18,28 @@ fn becomes(schema: Value, strict: Value) {
 }
 
 #[test]
+fn boolean_bounds_of_draft_4_become_numbers() {
+    let list = |bounds: &Value| json!({ "type": "array", "items": bounds });
+    for (old, new) in [
+        (
+            json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": true }),
+            json!({ "type": "integer", "exclusiveMinimum": 0 }),
+        ),
+        (
+            json!({ "exclusiveMaximum": true, "type": "number", "maximum": 0.5, "minimum": 0 }),
+            json!({ "type": "number", "exclusiveMaximum": 0.5, "minimum": 0 }),
+        ),
+        (
+            json!({ "type": "integer", "minimum": 0, "exclusiveMinimum": false }),
+            json!({ "type": "integer", "minimum": 0 }),
+        ),
+        (json!({ "type": "number", "exclusiveMaximum": true }), json!({ "type": "number" })),
+    ] {
+        becomes(list(&old), list(&new));
+    }
+}
+
+#[test]
 fn optional_members_become_nullable() {
     becomes(
         json!({
