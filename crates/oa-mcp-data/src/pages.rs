@@ -1,3 +1,6 @@
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use oa_redact::Secrets;
 use serde_json::{Value, json};
 
@@ -8,23 +11,28 @@ pub struct Pages {
     limit: usize,
     read: usize,
     next: Option<Value>,
+    /// The hashes of the cursors so far: a cursor may be as long as a message.
+    cursors: HashSet<u64>,
+    is_circle: bool,
 }
 
 impl Pages {
     /// Creates a list whose entries are in `member` of each page, of at most `limit` pages.
     #[must_use]
     pub fn new(member: &'static str, limit: usize) -> Self {
-        Self { member, limit, read: 0, next: Some(json!({})) }
+        let next = Some(json!({}));
+        Self { member, limit, read: 0, next, cursors: HashSet::new(), is_circle: false }
     }
 
-    /// Returns the parameters of the next request; `None` if the list is complete or has too many pages.
+    /// Returns the parameters of the next request; `None` if the list is complete, has too many pages, or repeats a
+    /// cursor.
     pub fn params(&mut self) -> Option<Value> {
         if self.read == self.limit {
             return None;
         }
-        // Counted before it is sent, so a server that repeats its cursor forever ends at the limit.
+        let next = self.next.take()?;
         self.read += 1;
-        self.next.take()
+        Some(next)
     }
 
     /// Takes a page and returns its entries.
@@ -35,6 +43,9 @@ impl Pages {
     pub fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, String> {
         // Servers that write every member end with an empty cursor.
         let cursor = page.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
+        // A repeated cursor would lead to the same pages again and again.
+        self.is_circle = cursor.is_some_and(|cursor| !self.cursors.insert(hash_of(cursor)));
+        let cursor = cursor.filter(|_| !self.is_circle);
         self.next = cursor.map(|cursor| json!({ "cursor": cursor }));
         match page.get_mut(self.member).map(Value::take) {
             Some(Value::Array(entries)) => Ok(entries),
@@ -50,10 +61,21 @@ impl Pages {
     #[must_use]
     pub fn rest(&self) -> Option<String> {
         let (what, read) = (self.member, self.read);
+        if self.is_circle {
+            return Some(format!(
+                "the list of {what} repeats a cursor after {read} pages; the rest is left out"
+            ));
+        }
         self.next
             .is_some()
             .then(|| format!("the list of {what} has more than {read} pages; the rest is left out"))
     }
+}
+
+fn hash_of(cursor: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    cursor.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -81,8 +103,23 @@ mod tests {
         assert_eq!(read(2, server), (vec![json!(1), json!(2)], Some(rest.to_owned())));
         let empty = read(64, |_| json!({ "tools": [0], "nextCursor": "" }));
         assert_eq!(empty, (vec![json!(0)], None));
-        let endless = read(64, |_| json!({ "tools": [0], "nextCursor": "again" }));
-        assert_eq!((endless.0.len(), endless.1.is_some()), (64, true));
+    }
+
+    #[test]
+    fn repeated_cursor_ends_the_list() {
+        let rest = |pages: usize| {
+            Some(format!(
+                "the list of tools repeats a cursor after {pages} pages; the rest is left out"
+            ))
+        };
+        let same = read(64, |_| json!({ "tools": [0], "nextCursor": "again" }));
+        assert_eq!(same, (vec![json!(0); 2], rest(2)));
+        let circle = read(64, |params| match params["cursor"].as_str() {
+            None => json!({ "tools": [1], "nextCursor": "a" }),
+            Some("a") => json!({ "tools": [2], "nextCursor": "b" }),
+            _ => json!({ "tools": [3], "nextCursor": "a" }),
+        });
+        assert_eq!(circle, (vec![json!(1), json!(2), json!(3)], rest(3)));
     }
 
     #[test]

@@ -57,6 +57,8 @@ impl Servers {
         let not_json = |error: serde_json::Error| {
             Error::config(format!("the configuration is not valid JSON (line {})", error.line()))
         };
+        // Some editors on Windows begin a file with a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let config: Value = serde_json::from_str(text).map_err(not_json)?;
         let servers = config.get("mcpServers").or_else(|| config.get("servers"));
         let Some(Value::Object(entries)) = servers else {
@@ -144,6 +146,12 @@ mod tests {
         assert!(
             of(r#"{"type": "sse", "url": "http://localhost"}"#).contains("sse is not supported")
         );
+    }
+
+    #[test]
+    fn byte_order_mark_is_skipped() {
+        let text = "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
+        assert_eq!(Servers::from_json(text, |_| None).unwrap().servers()[0].name(), "a");
     }
 
     #[test]
