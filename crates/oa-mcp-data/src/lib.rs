@@ -55,7 +55,10 @@ mod resource;
 
 mod clock;
 mod cut;
+mod ignored;
+mod limits;
 mod notice;
+mod reopening;
 mod url;
 mod variables;
 
@@ -68,7 +71,9 @@ pub use crate::host::{
     Boxed, Host, HostRefusal, HostRequest, INVALID_PARAMS, INVALID_REQUEST, NO_METHOD, Offers,
     OnElicitation, OnSampling, QuestionLimits, REFUSED, Wanted,
 };
+pub use crate::ignored::{Ignored, Ignoring};
 pub use crate::json::{Unreadable, read_json};
+pub use crate::limits::Limits;
 pub use crate::message::{read_block, read_message};
 pub use crate::mirrored::MirroredArguments;
 pub use crate::name::tool_name;
@@ -76,6 +81,7 @@ pub use crate::notice::{read_level, read_progress};
 pub use crate::pages::Pages;
 pub use crate::pins::{Pins, UnconfirmedTool, tool_hash};
 pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
+pub use crate::reopening::Reopening;
 pub use crate::resource::{Resource, ResourceContent, ResourceData};
 pub use crate::result::read_result;
 pub use crate::root::Root;

@@ -51,8 +51,8 @@ impl MirroredArguments {
         Ok(Self(found))
     }
 
-    /// Returns the headers of a call. Missing arguments and null have none, and neither has a value that does not fit into a
-    /// header, such as a list, a fraction, or a whole number beyond 2^53.
+    /// Returns the headers of a call. Missing arguments and null have none, and neither has a value that does not fit
+    /// into a header, such as a list, a fraction, or a whole number beyond 2^53.
     #[must_use]
     pub fn headers(&self, arguments: &Value) -> Vec<(String, String)> {
         let header = |mirrored: &Mirrored| {

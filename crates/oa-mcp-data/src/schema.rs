@@ -15,9 +15,10 @@ const WORK: usize = 4_096;
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers reject and
-    /// that would fail every request of the agent: unknown types, bounds that contradict each other or are above 1,000,
-    /// all but simple patterns, and values that are not schemas. References lead to definitions of the root schema.
+    /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers
+    /// reject and that would fail every request of the agent: unknown types, bounds that contradict each other or are
+    /// above 1,000, all but simple patterns, and values that are not schemas. References lead to definitions of the root
+    /// schema.
     #[default]
     AsIs,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`

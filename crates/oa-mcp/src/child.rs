@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use crate::error::{Error, ErrorKind};
+use crate::link::Link;
 use crate::listener::OnStderr;
 use crate::stdio_spec::StdioSpec;
 
@@ -32,8 +33,9 @@ const INHERITED_ON_WINDOWS: [&str; 13] = [
     "USERNAME",
     "USERPROFILE",
 ];
-/// The longest line of error output that is passed to the callback in one piece.
-const STDERR_LINE: usize = 8 * 1024;
+/// The longest line of error output that is passed to the callback. The rest of a longer one is left out: a secret at
+/// the place where it is cut would be recognized on neither side.
+const STDERR_LINE: usize = 64 * 1024;
 /// The maximum characters of recent error output in an error.
 const LAST_WORDS: usize = 1_000;
 
@@ -145,26 +147,28 @@ impl LastWords {
     pub(crate) async fn read(
         &self,
         mut from: impl AsyncRead + Unpin,
-        limit: usize,
-        secrets: &Secrets,
+        link: &Link,
         on_stderr: Option<OnStderr>,
     ) {
+        let secrets = link.secrets.get();
         let mut chunk = vec![0; 8 * 1024];
         let mut line = Vec::new();
         let tell = |line: &mut Vec<u8>| {
             if let Some(on_stderr) = &on_stderr {
                 let text = String::from_utf8_lossy(line);
-                on_stderr.call(&oa_redact::printable(&secrets.mask(text.trim_end())));
+                let text = secrets.mask(text.trim_end());
+                link.check(on_stderr.call(&oa_redact::printable(&text)));
             }
             line.clear();
         };
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
             let read = &chunk[..read];
-            self.keep(read, limit);
+            self.keep(read, link.limits.stderr_bytes);
             if on_stderr.is_some() {
                 for part in read.split_inclusive(|byte| *byte == b'\n') {
-                    line.extend_from_slice(part);
-                    if part.ends_with(b"\n") || line.len() >= STDERR_LINE {
+                    let room = STDERR_LINE - line.len();
+                    line.extend_from_slice(&part[..part.len().min(room)]);
+                    if part.ends_with(b"\n") {
                         tell(&mut line);
                     }
                 }
@@ -192,8 +196,7 @@ impl LastWords {
         let tail = &kept.tail[kept.tail.len().saturating_sub(limit)..];
         let mut text = String::from_utf8_lossy(tail);
         if kept.is_cut || tail.len() < kept.tail.len() {
-            // Start after a line break: a secret that was cut in half would not be masked, and secrets have no line
-            // breaks.
+            // Start after a line break: a secret that was cut in half would not be masked, but each of its lines is.
             let start = text.find('\n')?;
             text = text[start..].to_owned().into();
         }

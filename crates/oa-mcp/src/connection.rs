@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
-    Approval, CallReply, Hello, Patience, Pins, Round, RoundError, RoundLimits, Rounds,
-    UnconfirmedTool,
+    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Round, RoundError,
+    RoundLimits, Rounds, UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
@@ -17,8 +17,6 @@ use tokio::time::Instant;
 
 use crate::description::{Description, Origin};
 use crate::error::{Error, ErrorKind};
-use crate::ignored::{Ignored, Ignoring};
-use crate::limits::Limits;
 use crate::secrets::KnownSecrets;
 use crate::server::McpServer;
 use crate::session::{Session, Timer};
@@ -340,7 +338,7 @@ impl Connection {
                 && may_list
                 && self.mirrors(&session)
             {
-                // The server did not run the call: the tool now has other headers than when it was listed.
+                // The server did not run the call: its tool may have other headers than when it was listed.
                 may_list = false;
                 if let Ok(tools) = self.list(&session).await {
                     self.offer(tools);

@@ -1,7 +1,6 @@
-use oa_mcp_data::{MirroredArguments, Schema, cut, tool_name};
+use oa_mcp_data::{Limits, MirroredArguments, Schema, cut, tool_name};
 use serde_json::{Value, json};
 
-use crate::limits::Limits;
 use crate::server::McpServer;
 
 /// A tool as its server describes it.
@@ -29,8 +28,8 @@ pub(crate) enum Origin {
 }
 
 impl Description {
-    /// Reads a tool of a list. Returns `None` if it is filtered out; an error says why it cannot be offered. `mirrors` is
-    /// true if arguments are repeated in headers.
+    /// Reads a tool of a list. Returns `None` if it is filtered out; an error says why it cannot be offered. `mirrors`
+    /// is true if arguments are repeated in headers.
     pub(crate) fn read(
         tool: &Value,
         server: &McpServer,

@@ -7,6 +7,7 @@ use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Response, StatusCode, Uri};
+use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
@@ -18,6 +19,7 @@ use tower::Service;
 
 use crate::error::{Error, ErrorKind};
 use crate::link::{Kind, Link, OUTGOING, Outgoing};
+use crate::listener::panicked;
 
 mod news;
 mod spec;
@@ -361,13 +363,15 @@ impl Carrier {
         let challenge =
             challenge.and_then(|challenge| challenge.to_str().ok()).unwrap_or_default().to_owned();
         drop(response);
-        let Some(key) = (ask.0)(challenge).await else {
-            return Err(Error::new(
-                ErrorKind::Rejected,
-                "the server requires a different key (status 401)",
-            )
-            .with_status(401));
-        };
+        let ask = ask.clone();
+        // Also contains a panic before the callback returns its future.
+        let asking = Contained::new(Box::pin(async move { (ask.0)(challenge).await }));
+        let refused = |why: &str| Error::new(ErrorKind::Rejected, why).with_status(401);
+        let key = asking.await.map_err(|panic| {
+            let why = panicked("on_unauthorized", &panic);
+            refused(&self.link.secrets.get().excerpt(&why, EXCERPT))
+        })?;
+        let key = key.ok_or_else(|| refused("the server requires a different key (status 401)"))?;
         self.link.secrets.add_key(key.expose());
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
         self.sent(method, body, about).await

@@ -79,13 +79,9 @@ mod stdio;
 mod tool_server;
 
 mod error;
-mod ignored;
-mod limits;
 
 pub use crate::connection::Connection;
 pub use crate::error::{Error, ErrorKind};
-pub use crate::ignored::Ignored;
-pub use crate::limits::Limits;
 pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, McpTools, Servers};
 #[cfg(feature = "server")]
@@ -97,8 +93,9 @@ pub use crate::tool_server::live::ToolServerHandle;
 #[cfg(feature = "server")]
 pub use oa_mcp_data::client::ServerLimits;
 pub use oa_mcp_data::{
-    Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Pins, Prompt, PromptArgument,
-    Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm, UnconfirmedTool,
+    Elicitation, ElicitationAnswer, ElicitationMode, FilledPrompt, Ignored, Limits, Pins, Prompt,
+    PromptArgument, Resource, ResourceContent, ResourceData, Sampled, Sampling, SchemaForm,
+    UnconfirmedTool,
 };
 
 /// Compiles the README's example.

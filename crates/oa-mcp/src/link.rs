@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_mcp_data::client::{Mirrors, add_meta};
-use oa_mcp_data::{Hello, Host, HostRequest, read_json, read_level, read_progress};
+use oa_mcp_data::{
+    Hello, Host, HostRequest, Ignoring, Limits, read_json, read_level, read_progress,
+};
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -12,9 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::error::{Error, ErrorKind};
-use crate::ignored::Ignoring;
-use crate::limits::Limits;
-use crate::listener::OnLog;
+use crate::listener::{OnLog, guarded};
 use crate::secrets::KnownSecrets;
 
 mod beginning;
@@ -449,10 +449,8 @@ impl Link {
                         Value::String(text) => text.clone(),
                         data => data.to_string(),
                     };
-                    on_log.call(
-                        read_level(params["level"].as_str()),
-                        &self.secrets.get().excerpt(&text, 2_000),
-                    );
+                    let text = self.secrets.get().excerpt(&text, 2_000);
+                    self.check(on_log.call(read_level(params["level"].as_str()), &text));
                 }
             }
             "notifications/cancelled" => {
@@ -484,7 +482,7 @@ impl Link {
         if let Some(cx) = cx
             && let Some(progress) = read_progress(params, &self.secrets.get())
         {
-            cx.emit_progress(progress);
+            self.check(guarded("for progress", || cx.emit_progress(progress)));
         }
     }
 
@@ -512,6 +510,13 @@ impl Link {
             return Err(Error::limit(message));
         }
         Ok(())
+    }
+
+    /// Adds a warning about the panic of a callback.
+    pub(crate) fn check(&self, called: Result<(), String>) {
+        if let Err(panic) = called {
+            self.warn(self.secrets.get().excerpt(&panic, EXCERPT));
+        }
     }
 
     pub(crate) fn warn(&self, warning: String) {

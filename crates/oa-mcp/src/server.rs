@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_mcp_data::{
-    Elicitation, ElicitationAnswer, Offers, Pins, Root, Sampled, Sampling, SchemaForm,
+    Elicitation, ElicitationAnswer, Limits, Offers, Pins, Root, Sampled, Sampling, SchemaForm,
 };
 use oa_redact::Secrets;
 use oa_tools::{LogLevel, ToolContext, ToolError};
 
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
-use crate::limits::Limits;
 use crate::listener::{OnLog, OnStderr};
 use crate::stdio_spec::StdioSpec;
 
@@ -176,7 +175,8 @@ impl McpServer {
     }
 
     /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` header, and the
-    /// request is retried once with the key that it returns. On `None` the request fails. Ignored for a program.
+    /// request is retried once with the key that it returns. On `None`, or if the callback panics, the request fails.
+    /// Ignored for a program.
     ///
     /// The key is kept for later requests, until a new session begins.
     #[cfg(feature = "http")]
@@ -295,14 +295,16 @@ impl McpServer {
 
     /// Sets a callback for the server's log notifications. It gets the level and the text, cut to 2,000 characters.
     ///
-    /// It runs on the task that reads messages, so it must return quickly.
+    /// It runs on the task that reads messages, so it must return quickly. A panic is contained, and added to
+    /// [`warnings`](crate::Connection::warnings).
     pub fn on_log(mut self, on_log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
         self.on_log = Some(OnLog::new(on_log));
         self
     }
 
-    /// Sets a callback for the program's error output. It gets one line at a time, with secrets masked. Lines longer
-    /// than 8 KiB arrive in pieces. Ignored for a server at a URL.
+    /// Sets a callback for the program's error output. It gets one line at a time, with secrets masked, and cut after
+    /// 64 KiB. A panic is contained, and added to [`warnings`](crate::Connection::warnings). Ignored for a server at a
+    /// URL.
     pub fn on_stderr(mut self, on_stderr: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(OnStderr::new(on_stderr));
         self
@@ -401,6 +403,8 @@ impl McpServer {
                 let mut secrets = Secrets::new();
                 for (_, value) in spec.variables() {
                     secrets.add_key(&value);
+                    // Error output is masked line by line.
+                    value.lines().map(str::trim).for_each(|line| secrets.add_key(line));
                 }
                 secrets
             }

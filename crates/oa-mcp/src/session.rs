@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use oa_mcp_data::{
-    CallClock, CallReply, Expired, Hello, Host, HostRefusal, Patience, QuestionLimits, REFUSED,
+    CallClock, CallReply, Expired, Hello, Host, HostRefusal, Ignoring, Patience, QuestionLimits,
+    REFUSED,
 };
 use oa_tools::ToolContext;
 use rmcp::handler::client::ClientHandler;
@@ -24,7 +25,6 @@ use tokio::time::Instant;
 
 use crate::child::LastWords;
 use crate::error::{Error, ErrorKind};
-use crate::ignored::Ignoring;
 use crate::link::{Call, Link, OUTGOING, Question, Setup, Ticket};
 use crate::secrets::KnownSecrets;
 use crate::server::{McpServer, Target};
@@ -113,7 +113,8 @@ impl Session {
 
     /// Sends a request and waits for the JSON of its result, or for the questions that the server returns instead.
     ///
-    /// `headers` repeat arguments, if the transport has headers. The timer runs while it waits. Dropping the future asks the server to cancel the request.
+    /// `headers` repeat arguments, if the transport has headers. The timer runs while it waits. Dropping the future asks
+    /// the server to cancel the request.
     pub(crate) async fn request(
         &self,
         method: &'static str,

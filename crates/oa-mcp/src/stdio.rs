@@ -35,7 +35,7 @@ pub(crate) fn start(
     let stderr = {
         let (link, words) = (Arc::clone(link), Arc::clone(words));
         tokio::spawn(async move {
-            words.read(stderr, link.limits.stderr_bytes, &link.secrets.get(), on_stderr).await;
+            words.read(stderr, &link, on_stderr).await;
         })
     };
     let writer = tokio::spawn(write(stdin, outgoing, Arc::clone(link)));

@@ -1,48 +1,19 @@
 //! The stream of notifications that belong to no request.
 
-use std::time::Duration;
-
 use http::Method;
+use oa_mcp_data::Reopening;
 use oa_transport::{RequestBody, ResponseBody};
 use tokio::time::Instant;
 
-use super::{About, Carrier, LONGEST_RETRY, RESUMPTIONS, RETRY, is_stream};
+use super::{About, Carrier, is_stream};
 use crate::error::{Error, ErrorKind};
 use crate::link::Outgoing;
 
 const BROKEN: &str = "the server's notification stream broke off: until the next call, changes to its tools will be missed";
 
-/// The waits before a broken stream is opened again.
-#[derive(Default)]
-struct Reopening {
-    /// The number of breaks in a row.
-    breaks: u32,
-}
-
-#[derive(Debug, Eq, PartialEq)]
-enum Wait {
-    Pause(Duration),
-    /// After the pause, until the server has answered a request: it may be away for long.
-    PauseAndAnswer(Duration),
-}
-
-impl Reopening {
-    /// Returns the wait after a break of a stream that was open for this long.
-    fn wait(&mut self, open: Duration) -> Wait {
-        // Many proxies cut a stream that is silent for a minute, again and again.
-        if open >= LONGEST_RETRY {
-            self.breaks = 0;
-        }
-        self.breaks = self.breaks.saturating_add(1);
-        let Some(later) = self.breaks.checked_sub(RESUMPTIONS) else { return Wait::Pause(RETRY) };
-        let factor = 2_u32.checked_shl(later).unwrap_or(u32::MAX);
-        Wait::PauseAndAnswer(RETRY.saturating_mul(factor).min(LONGEST_RETRY))
-    }
-}
-
 impl Carrier {
-    /// Reads notifications for as long as the server offers them: on a `GET` stream, or in the stateless version on the response
-    /// to the request that subscribes to them. A stream that breaks off is opened again.
+    /// Reads notifications for as long as the server offers them: on a `GET` stream, or in the stateless version on the
+    /// response to the request that subscribes to them. A stream that breaks off is opened again.
     pub(super) async fn listen(&self, subscription: Option<&Outgoing>) {
         let mut reopening = Reopening::default();
         let (mut is_first, mut was_open) = (true, false);
@@ -78,14 +49,14 @@ impl Carrier {
             }
             is_first = false;
             let mut answered = self.answered.subscribe();
-            match reopening.wait(since.elapsed()) {
-                Wait::Pause(time) => tokio::time::sleep(time).await,
-                Wait::PauseAndAnswer(time) => {
-                    self.link.warn(BROKEN.to_owned());
-                    tokio::time::sleep(time).await;
-                    // Never an error: the sender is part of `self`.
-                    let _ = answered.changed().await;
-                }
+            let pause = reopening.pause(since.elapsed());
+            if reopening.needs_answer() {
+                self.link.warn(BROKEN.to_owned());
+            }
+            tokio::time::sleep(pause).await;
+            if reopening.needs_answer() {
+                // Never an error: the sender is part of `self`.
+                let _ = answered.changed().await;
             }
         }
     }
@@ -100,30 +71,5 @@ impl Carrier {
 
     fn missed(&self, error: &Error) {
         self.link.warn(format!("changes to the server's tools will be missed: {error}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_until_a_stream_lasts() {
-        let mut reopening = Reopening::default();
-        let mut wait = |open: u64| reopening.wait(Duration::from_secs(open));
-        let pause = Wait::Pause(RETRY);
-        let later = |millis: u64| Wait::PauseAndAnswer(Duration::from_millis(millis));
-        assert_eq!([wait(0), wait(29)], [Wait::Pause(RETRY), Wait::Pause(RETRY)]);
-        for millis in [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000] {
-            assert_eq!(wait(5), later(millis));
-        }
-        for _ in 0..40 {
-            assert_eq!(wait(5), later(30_000));
-        }
-        for _ in 0..10 {
-            assert_eq!(wait(30), pause, "a stream that lasts may break as often as it likes");
-        }
-        assert_eq!(wait(0), pause);
-        assert_eq!(wait(0), later(1_000));
     }
 }

@@ -213,6 +213,10 @@ impl Server {
                 (0..10 * 1_024).for_each(|_| eprintln!("{line}"));
                 say(id, "said it");
             }
+            "to stderr" => {
+                eprint!("{}", arguments["text"].as_str().unwrap_or_default());
+                say(id, "said it");
+            }
             "progress" => {
                 let token = &params["_meta"]["progressToken"];
                 let steps = arguments["steps"].as_u64().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! The faults of a server and their outcomes: the table in the crate's guide page, row by row.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use oa_mcp::{ErrorKind, McpServer, Servers};
@@ -8,7 +8,7 @@ use oa_tools::ToolContext;
 use serde_json::json;
 
 use crate::support::{
-    CANARY, call, call_with, connect, listening, scripted, soak, tool, with_limits,
+    CANARY, call, call_with, connect, eventually, listening, scripted, soak, tool, with_limits,
 };
 
 #[tokio::test]
@@ -304,5 +304,60 @@ async fn child_gets_only_named_variables() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let (cx, _) = listening();
     assert!(!format!("{cx:?} {connected:?}").contains(CANARY));
+    connected.close().await;
+}
+
+/// Secrets are masked in whole lines, and each line of a secret is one.
+#[tokio::test]
+async fn secrets_in_stderr_are_masked_by_line() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let server = scripted("plain")
+        .env("PEM", "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----\n")
+        .on_stderr(move |line| seen.lock().unwrap().push(line.to_owned()));
+    let connected = connect(server).await.unwrap();
+    let (left, right) = ("x".repeat(8 * 1024 - 10), "y".repeat(9 * 1024));
+    let full = "z".repeat(64 * 1024 - 12);
+    let text = format!("{left}{CANARY}{right}\n  MIIEpAIBAAKCAQEA\n{full}{CANARY} and more\nend\n");
+    let input = json!({ "what": "to stderr", "text": text });
+    let said = call_with(&connected, input, ToolContext::new("c", "s__do")).await;
+    assert_eq!(said, Ok(json!("said it")));
+    assert!(eventually(|| lines.lock().unwrap().len() == 4).await);
+    let expected = [
+        format!("{left}****{right}"),
+        "  ****".to_owned(),
+        format!("{full}****"),
+        "end".to_owned(),
+    ];
+    assert!(*lines.lock().unwrap() == expected, "too long to print");
+    connected.close().await;
+}
+
+/// They run on the tasks that read messages, which must go on.
+#[tokio::test]
+async fn panics_of_callbacks_are_warnings() {
+    let server = scripted("plain")
+        .on_log(|_, _| panic!("disk full"))
+        .on_stderr(|line| panic!("no terminal for {line}"));
+    let connected = connect(server).await.unwrap();
+    let cx = ToolContext::new("c", "s__do");
+    let input = json!({ "what": "to stderr", "text": format!("a line with {CANARY}\n") });
+    assert_eq!(call_with(&connected, input, cx.clone()).await, Ok(json!("said it")));
+    assert_eq!(call(&connected, "log").await, Ok(json!("logged")));
+    let cx = cx.with_emitter(Arc::new(|_| panic!("no window")));
+    let input = json!({ "what": "progress", "steps": 2 });
+    assert_eq!(call_with(&connected, input, cx).await, Ok(json!("done")));
+    let warnings = || {
+        let mut warnings = connected.connection("s").unwrap().warnings();
+        warnings.sort();
+        warnings
+    };
+    assert!(eventually(|| warnings().len() == 3).await, "{:?}", warnings());
+    let expected = [
+        "the callback for progress panicked: no window",
+        "the callback on_log panicked: disk full",
+        "the callback on_stderr panicked: no terminal for a line with ****",
+    ];
+    assert_eq!(warnings(), expected);
     connected.close().await;
 }

@@ -36,6 +36,8 @@ impl Asked {
 /// Its answer: the bytes of a response, after which the connection ends or stays silent.
 pub(crate) enum Answer {
     Bytes(String),
+    /// Bytes that are sent only after other tasks had a thousand turns.
+    Late(String),
     Silence(String),
 }
 
@@ -116,7 +118,13 @@ async fn converse(
     let name = asked.body["method"].as_str().unwrap_or_default().to_owned();
     log.lock().ok()?.push(format!("{} {name}{}", asked.method, asked.what()).trim().to_owned());
     let answer = script(&asked).unwrap_or_else(|| well(&asked));
-    let (Answer::Bytes(bytes) | Answer::Silence(bytes)) = &answer;
+    let (Answer::Bytes(bytes) | Answer::Late(bytes) | Answer::Silence(bytes)) = &answer;
+    if let Answer::Late(_) = answer {
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        log.lock().ok()?.push("late".to_owned());
+    }
     stream.write_all(bytes.as_bytes()).await.ok()?;
     if let Answer::Silence(_) = answer {
         // Until the client goes away.
@@ -183,6 +191,40 @@ async fn session_follows_the_protocol() {
         "DELETE",
     ];
     assert_eq!(seen, expected);
+}
+
+/// A server may refuse a request that overtakes the message on another connection.
+#[tokio::test]
+async fn first_request_waits_for_initialized() {
+    let (server, seen) = serve(|asked| {
+        let accepted = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let is_initialized = asked.body["method"] == "notifications/initialized";
+        is_initialized.then(|| Answer::Late(accepted.to_owned()))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.retain(|line| line != "GET");
+    let expected = ["POST initialize", "POST notifications/initialized", "late", "POST tools/list"];
+    assert_eq!(seen, expected);
+    connected.close().await;
+}
+
+#[tokio::test]
+async fn panic_of_the_key_callback_fails_the_call() {
+    async fn no_key(_: String) -> Option<ApiKey> {
+        panic!("no keyring for {CANARY}")
+    }
+    let (server, _) = serve(|asked| {
+        (asked.what() == "locked").then(|| status("401 Unauthorized", "text/plain", ""))
+    })
+    .await;
+    let server = server.bearer(ApiKey::new(CANARY).unwrap()).on_unauthorized(no_key);
+    let connected = connect(server).await.unwrap();
+    let expected = "s: the callback on_unauthorized panicked: no keyring for ****";
+    assert_eq!(call(&connected, "locked").await, Err(expected.to_owned()));
+    assert_eq!(call(&connected, "next").await, Ok(json!("next")));
+    connected.close().await;
 }
 
 #[tokio::test]

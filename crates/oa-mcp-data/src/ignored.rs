@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of a server's output that was ignored, over all its starts. See
-/// [`Connection::ignored`](crate::Connection::ignored).
+/// The counts of a server's output that was ignored, over all its starts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Ignored {
@@ -17,14 +16,20 @@ pub struct Ignored {
 
 /// The counters behind [`Ignored`], which outlive a session.
 #[derive(Debug, Default)]
-pub(crate) struct Ignoring {
-    pub(crate) lines: AtomicU64,
-    pub(crate) answers: AtomicU64,
-    pub(crate) progress: AtomicU64,
+#[non_exhaustive]
+pub struct Ignoring {
+    /// Counts lines and events that are not messages.
+    pub lines: AtomicU64,
+    /// Counts answers that nothing waits for.
+    pub answers: AtomicU64,
+    /// Counts progress for calls that are not running.
+    pub progress: AtomicU64,
 }
 
 impl Ignoring {
-    pub(crate) fn counts(&self) -> Ignored {
+    /// Returns the counts.
+    #[must_use]
+    pub fn counts(&self) -> Ignored {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Ignored {
             lines: count(&self.lines),

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// Bounds on the memory and time that a server can make a program use.
 ///
 /// ```
-/// use oa_mcp::Limits;
+/// use oa_mcp_data::Limits;
 ///
 /// let mut limits = Limits::default();
 /// limits.tools = 1_000;
