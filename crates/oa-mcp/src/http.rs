@@ -155,7 +155,7 @@ impl Carrier {
         let outcome = self.posted(&message).await;
         drop(posted);
         match (outcome, message.of) {
-            (Ok(()), Kind::Request(_)) if !message.is_list => drop(self.answered.send_replace(())),
+            (Ok(()), Kind::Request(_)) if !message.is_list => self.answered.send_replace(()),
             (Ok(()), Kind::Initialized) => self.listen(None).await,
             // Only a request has a caller that waits for the error.
             (Err(error), Kind::Request(id)) => {
