@@ -93,6 +93,55 @@ impl Escape {
     }
 }
 
+/// The halves of surrogate pairs at the ends of a JSON string.
+///
+/// A server that cuts text between two units of UTF-16 leaves one half at the end of a string and the other one at the
+/// start of the next.
+///
+/// ```
+/// use oa_json::Halves;
+///
+/// let (first, second) = (Halves::of(r"Hi \ud83d"), Halves::of(r"\ude42!"));
+/// assert_eq!(first.end.zip(second.start).and_then(Halves::join), Some('🙂'));
+/// assert!(Halves::of(r"a whole \ud83d\ude42").are_none() && Halves::of(r"\\ud83d").are_none());
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Halves {
+    /// The second half of a pair, with which the string begins.
+    pub start: Option<u16>,
+    /// The first half of a pair, with which the string ends.
+    pub end: Option<u16>,
+}
+
+impl Halves {
+    /// Finds the halves in the contents of a JSON string, which must be valid.
+    #[must_use]
+    pub fn of(raw: &str) -> Self {
+        let half = |at: usize| u16::try_from(unit(raw.as_bytes().get(at..)?).ok()?).ok();
+        let start = half(0).filter(|unit| (0xDC00..0xE000).contains(unit));
+        let last = raw.len().saturating_sub(UNIT);
+        // An escaped backslash begins no escape.
+        let slashes =
+            raw.as_bytes()[..last].iter().rev().take_while(|byte| **byte == b'\\').count();
+        let end = half(last).filter(|unit| slashes % 2 == 0 && (0xD800..0xDC00).contains(unit));
+        Self { start, end }
+    }
+
+    /// Returns true if there are none.
+    #[must_use]
+    pub fn are_none(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Returns the character of two halves; `None` if they are not halves.
+    #[must_use]
+    pub fn join((first, second): (u16, u16)) -> Option<char> {
+        let mut read = char::decode_utf16([first, second]);
+        read.next()?.ok().filter(|_| read.next().is_none())
+    }
+}
+
 /// The character of an escape of two bytes.
 #[inline]
 fn short(letter: u8) -> Option<char> {

@@ -11,6 +11,7 @@
 //! | almost valid and truncated | [`repair`](repair()) | closes open values, drops members without a value |
 //!
 //! [`Escape`] decodes escapes and surrogate pairs for all of them, and [`held`] bounds the memory that a value takes.
+//! [`ValueEnd`], [`string_length`] and [`number_length`] find where a value ends, without reading it.
 //!
 //! ```
 //! use oa_json::PartialReader;
@@ -51,17 +52,21 @@ pub mod held;
 mod error;
 mod excerpt;
 mod limits;
+mod scalar;
 mod syntax;
 mod value;
+mod value_end;
 
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::escape::{Escape, EscapeError, unescape, unescape_lossy};
+pub use crate::escape::{Escape, EscapeError, Halves, unescape, unescape_lossy};
 pub use crate::find::{ObjectFinder, find_object};
 pub use crate::lenient::{LenientReader, LenientValue, read_lenient};
 pub use crate::limits::{Limits, MAX_DEPTH};
 pub use crate::partial::PartialReader;
 pub use crate::repair::repair;
+pub use crate::scalar::{Escapes, number_length, string_length};
 pub use crate::value::literal;
+pub use crate::value_end::ValueEnd;
 
 /// Compiles the README's example.
 #[cfg(doctest)]
