@@ -50,12 +50,12 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Converts a server's word. Reasons that only the client produces, such as `interrupted`, become
+    /// Converts a server's word; `"null"` and `"None"` are no reason. Reasons that only the client produces, such as `interrupted`, become
     /// [`Other`](Self::Other).
     #[must_use]
     pub fn from_server(word: &str) -> Self {
         match word {
-            "" => Self::Unspecified,
+            "" | "null" | "None" => Self::Unspecified,
             "content_filter" => Self::ContentFilter,
             "length" => Self::Length,
             "refusal" => Self::Refusal,

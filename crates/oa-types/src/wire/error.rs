@@ -67,7 +67,12 @@ impl ServerError {
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{feff}').trim();
-        match text.parse::<Value>() {
+        // An event stream, in which each line is a field (QUIRKS row 102).
+        let in_event = |line: &str| {
+            let (_, value) = line.split_once(':').filter(|it| ["data", "error"].contains(&it.0))?;
+            value.parse().ok().filter(Value::is_object)
+        };
+        match text.parse::<Value>().or_else(|error| text.lines().find_map(in_event).ok_or(error)) {
             Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {
@@ -150,7 +155,7 @@ impl ServerError {
 
     fn sizes(&self) -> Sizes {
         let inner = innermost(&self.raw);
-        let member = |name: &str| inner.get(name).and_then(Value::as_u64);
+        let member = |name: &str| inner.get(name)?.as_u64().filter(|&size| size > 0);
         match (member("n_prompt_tokens"), member("n_ctx")) {
             (prompt, context @ Some(_)) => Sizes { prompt, context },
             _ if self.is_context_overflow() => Sizes::of(&self.message),

@@ -54,3 +54,11 @@ fn messages_beside_an_error_member_are_shown() {
         assert_eq!((&*error.message, error.code.as_deref()), (message, code), "{body}");
     }
 }
+
+#[test]
+fn a_size_of_zero_is_no_size() {
+    let body = br#"{"error":{"type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":0}}"#;
+    let error = ServerError::from_body(body);
+    assert!(error.is_context_overflow());
+    assert_eq!((error.context_sizes(), error.context_size()), (None, None));
+}
