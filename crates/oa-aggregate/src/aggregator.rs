@@ -1,3 +1,4 @@
+use oa_json::ValueEnd;
 use oa_types::{FinishReason, Usage};
 
 use crate::answer::AggregatedAnswer;
@@ -65,7 +66,8 @@ impl Aggregator {
 
     /// Takes the next payload.
     ///
-    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues.
+    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If each
+    /// line of it is JSON, each is a payload.
     ///
     /// # Errors
     ///
@@ -99,16 +101,16 @@ impl Aggregator {
     #[cold]
     pub fn push_error(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
-        if state.done {
-            return Ok(StreamStatus::Done);
-        }
-        if let Some(error) = state.failed {
-            return Err(error);
+        if state.done || state.failed.is_some() {
+            return self.push(payload);
         }
         let room = state.budget.left();
         let mut chunk = Chunk::default();
         match self.decoder.read_within(payload, room, &mut chunk) {
             Ok(StreamStatus::More) if chunk.is_empty() && !chunk.is_cut => {}
+            Err(_) if has_payload_lines(payload) => {
+                return self.push_lines(payload, Self::push_error);
+            }
             Err(_) => {}
             // Read a second time, which is rare: a chunk, `[DONE]`, or a payload that is cut.
             Ok(_) => return self.push(payload),
@@ -128,17 +130,32 @@ impl Aggregator {
         let mut chunk = Chunk::default();
         match self.decoder.read_within(payload, state.budget.left(), &mut chunk) {
             Ok(StreamStatus::More) => {
-                state.take(&chunk).map(|()| StreamStatus::More).map_err(|error| state.fail(error))
+                let taken = state.take(&chunk);
+                drop(chunk);
+                // Templates are for words that need no others.
+                self.decoder.read_in_full(state.half.is_some());
+                taken.map(|()| StreamStatus::More).map_err(|error| state.fail(error))
             }
             Ok(StreamStatus::Done) => {
                 state.done = true;
                 Ok(StreamStatus::Done)
             }
+            Err(_) if has_payload_lines(payload) => self.push_lines(payload, Self::push),
             Err(unreadable) => state
                 .add_unreadable(&unreadable)
                 .map(|()| StreamStatus::More)
                 .map_err(|error| state.fail(error)),
         }
+    }
+
+    /// Takes the lines of an event as payloads of their own.
+    #[cold]
+    fn push_lines(
+        &mut self,
+        payload: &[u8],
+        push: fn(&mut Self, &[u8]) -> Result<StreamStatus, Error>,
+    ) -> Result<StreamStatus, Error> {
+        lines(payload).try_fold(StreamStatus::More, |_, line| push(self, line))
     }
 
     /// Returns the next change to the answer, or `None` if it needs more input.
@@ -226,4 +243,19 @@ impl Aggregator {
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
+}
+
+fn lines(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    payload.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
+}
+
+/// Returns true if a payload that is not JSON is several payloads, which the server did not separate by blank lines
+/// (QUIRKS row 123). JSON that is spread over several lines is whole only with the last of them.
+#[cold]
+fn has_payload_lines(payload: &[u8]) -> bool {
+    let mut lines = lines(payload);
+    let first = lines.next().unwrap_or_default().trim_ascii();
+    let is_payload = first == b"[DONE]"
+        || first.starts_with(b"{") && ValueEnd::default().find(first) == Some(first.len());
+    is_payload && lines.next().is_some()
 }

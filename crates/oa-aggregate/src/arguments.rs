@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::{fmt, mem};
 
-use oa_json::{Limits, held, repair};
+use oa_json::{Limits, ValueEnd, held, repair};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
@@ -18,7 +18,10 @@ pub(crate) struct Arguments {
     text: String,
     /// The position at which each fragment ends.
     ends: Vec<usize>,
-    shape: Shape,
+    /// Followed, because some servers repeat the name in every fragment, and each time this asks whether the text is whole.
+    end: ValueEnd,
+    /// Set at the end of the value: true if it is JSON.
+    is_json: Option<bool>,
     edges: Trim,
     /// The digest of the value, and the length of the text that it was made of.
     digest: Option<(usize, Option<u64>)>,
@@ -125,7 +128,17 @@ impl Arguments {
 
     /// Returns true if the text so far is one complete JSON value.
     pub(crate) fn is_whole(&mut self) -> bool {
-        self.shape.is_whole(&self.text)
+        const LONGEST_SCALAR: usize = 32;
+        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+        match self.end.find(self.text.as_bytes()) {
+            Some(end) => {
+                // The only time that it is parsed, since nothing leads back from here.
+                self.end.is_last()
+                    && *self.is_json.get_or_insert_with(|| is_json(&self.text[..end]))
+            }
+            // A number or a word is short enough to be parsed each time.
+            None => self.text.len() <= LONGEST_SCALAR && is_json(&self.text),
+        }
     }
 
     /// Returns the text, cut to at most this many bytes.
@@ -268,89 +281,5 @@ fn unwrap(value: Value, room: usize) -> Option<Map<String, Value>> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// Follows the text as it grows, and detects the end of the value in it.
-///
-/// If a server repeats the name in every fragment, this is needed each time; parsing all the text each time would be
-/// quadratic.
-#[derive(Debug, Default)]
-struct Shape {
-    read: usize,
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum State {
-    #[default]
-    Blank,
-    Open,
-    /// One value, valid JSON or not, and white space.
-    Closed(bool),
-    /// A number or a word: short enough to be parsed each time.
-    Scalar,
-    /// A value with more text after it.
-    Never,
-}
-
-impl Shape {
-    fn is_whole(&mut self, text: &str) -> bool {
-        let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        const LONGEST_SCALAR: usize = 32;
-        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-        for &byte in &text.as_bytes()[self.read..] {
-            self.read += 1;
-            match self.state {
-                State::Blank if is_space(byte) => {}
-                State::Blank => {
-                    self.state = State::Open;
-                    match byte {
-                        b'{' | b'[' => self.depth = 1,
-                        b'"' => self.in_string = true,
-                        _ => self.state = State::Scalar,
-                    }
-                }
-                State::Open => {
-                    self.follow(byte);
-                    if self.depth == 0 && !self.in_string {
-                        // The only time that the text is parsed, since nothing leads back from here.
-                        self.state = State::Closed(is_json(&text[..self.read]));
-                    }
-                }
-                State::Closed(_) if is_space(byte) => {}
-                State::Closed(_) => self.state = State::Never,
-                State::Scalar | State::Never => {}
-            }
-        }
-        match self.state {
-            State::Closed(is_json) => is_json,
-            State::Scalar => text.len() <= LONGEST_SCALAR && is_json(text),
-            State::Blank | State::Open | State::Never => false,
-        }
-    }
-
-    fn follow(&mut self, byte: u8) {
-        if self.in_string {
-            match byte {
-                _ if mem::take(&mut self.escaped) => {}
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
-            return;
-        }
-        // Brackets of both kinds count alike: if they do not match, the parser rejects the text at its end.
-        // `depth` is not 0 here, because `is_whole` closes the value when it becomes 0, and a string at the
-        // top is `in_string`.
-        match byte {
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth -= 1,
-            b'"' => self.in_string = true,
-            _ => {}
-        }
     }
 }

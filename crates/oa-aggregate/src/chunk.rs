@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use oa_json::Halves;
 use oa_types::wire::ServerError;
 use oa_types::{PromptProgress, Usage};
 use serde_json::{Map, Value};
@@ -77,6 +78,8 @@ pub struct Choice<'a> {
     pub finish_reason: Option<Cow<'a, str>>,
     /// True if it is a `message`, which has the whole answer, rather than a delta (QUIRKS rows 36 and 117).
     pub is_message: bool,
+    /// The halves of characters at the ends of the text and of the thinking.
+    pub(crate) halves: [Halves; 2],
     /// The first fragment of a tool call; nearly always the only one.
     pub(crate) call: Option<Fragment<'a>>,
     /// Members that few chunks have, boxed to keep the others small.
@@ -210,6 +213,8 @@ pub struct Fragment<'a> {
     pub arguments: Option<Cow<'a, str>>,
     /// True if it is a `function_call`, which has neither id nor index (QUIRKS row 32).
     pub legacy: bool,
+    /// The halves of characters at the ends of the arguments.
+    pub(crate) halves: Halves,
     /// Members that only the server understands, and expects back.
     pub extra: Option<Box<Map<String, Value>>>,
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_json::held;
+use oa_json::{Halves, held};
 use oa_types::Usage;
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::error::UnreadablePayload;
 use crate::failure;
 use crate::json::{Invalid, Read, Reader, Str};
 use crate::prompt_progress;
-use crate::reasoning::{Name, Reasoning, words_of_detail};
+use crate::reasoning::{Name, Reasoning, read_words, words_of_detail};
 use crate::stream_status::StreamStatus;
 use crate::template::slot::{Count, Slot, SlotKind};
 use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
@@ -30,6 +30,8 @@ const ROOM: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Decoder {
     templates: TemplateCache,
+    /// The templates, while payloads must be read in full.
+    unused: Option<TemplateCache>,
     skipped: Vec<Slot>,
     text: String,
     /// Strings without their escapes.
@@ -57,7 +59,19 @@ impl Decoder {
     /// Removes and returns the templates that it was given or has learned.
     #[must_use = "the templates are for the next decoder"]
     pub fn take_templates(&mut self) -> TemplateCache {
+        self.read_in_full(false);
         self.templates.take()
+    }
+
+    /// Stops using the templates, or uses them again. Without them, finding one costs nothing.
+    pub(crate) fn read_in_full(&mut self, in_full: bool) {
+        if in_full {
+            // Those learned meanwhile are of no use, either.
+            let learned = self.templates.take();
+            self.unused.get_or_insert(learned);
+        } else if let Some(unused) = self.unused.take() {
+            self.templates = unused;
+        }
     }
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
@@ -423,6 +437,7 @@ fn read_delta<'a>(
     }
     notes.text = content;
     choice.text = content.map(Str::text).filter(|text| !text.is_empty());
+    choice.halves[0] = content.map(Str::halves).unwrap_or_default();
     Ok(true)
 }
 
@@ -438,35 +453,25 @@ fn part<'a>(
         parts.extend(reader.text()?.map(|text| Part::Text(text.text())));
         return Ok(());
     }
-    let (mut text, mut thinking) = (None, Vec::new());
+    let (mut text, mut thinking, mut is_thought) = (None, String::new(), false);
     let Some(mut members) = reader.object()? else { return Ok(()) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
             "text" => text = reader.text()?.map(Str::text),
-            "thinking" => match reader.peek() {
-                Some(b'[') => {
-                    let Some(mut items) = reader.array()? else { continue };
-                    while reader.item(&mut items)? {
-                        let Some(mut members) = reader.object()? else { continue };
-                        while let Some(name) = reader.member(&mut members)? {
-                            match &*name {
-                                // One copy here, and one among the parts.
-                                "text" if !allowance.hold(6 * size_of::<Part<'_>>()) => {
-                                    reader.skip()?;
-                                }
-                                "text" => thinking.extend(reader.text()?.map(Str::text)),
-                                _ => reader.skip()?,
-                            }
-                        }
-                    }
-                }
-                _ => thinking.extend(reader.text()?.map(Str::text)),
-            },
-            // The type adds nothing to the members: other parts have neither of them.
+            // Parts of other types have neither of these.
+            "thinking" | "summary" => read_words(reader, &mut thinking)?,
+            "type" => {
+                let kind = reader.string_or_absent()?.map_or("", |kind| kind.raw);
+                is_thought = matches!(kind, "reasoning" | "thinking");
+            }
             _ => reader.skip()?,
         }
     }
-    parts.extend(thinking.into_iter().map(Part::Thinking));
+    thinking.extend(text.take_if(|_| is_thought));
+    // Once here, and twice while it grew.
+    if !thinking.is_empty() && allowance.hold(size_of::<Part<'_>>() + 3 * thinking.len()) {
+        parts.push(Part::Thinking(thinking.into()));
+    }
     parts.extend(text.map(Part::Text));
     Ok(())
 }
@@ -515,11 +520,12 @@ fn function<'a>(
                 Some(b'"') => {
                     *target = reader.string_or_absent()?;
                     fragment.arguments = target.map(Str::text).filter(|text| !text.is_empty());
+                    fragment.halves = target.map(Str::halves).unwrap_or_default();
                 }
                 // Any JSON value instead of its text (QUIRKS row 19).
                 _ => {
                     let raw = reader.raw()?.raw;
-                    *target = None;
+                    (*target, fragment.halves) = (None, Halves::default());
                     fragment.arguments =
                         (!matches!(raw, "null" | "[]")).then_some(Cow::Borrowed(raw));
                 }
@@ -547,32 +553,26 @@ fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Op
     };
     let Some(mut members) = reader.object()? else { return Ok(None) };
     while let Some(name) = reader.member(&mut members)? {
-        let (details, count) = match &*name {
-            "prompt_tokens" => (None, Count::Prompt),
-            "completion_tokens" => (None, Count::Completion),
-            "total_tokens" => (None, Count::Total),
-            "prompt_tokens_details" => (Some("cached_tokens"), Count::Cached),
-            "completion_tokens_details" => (Some("reasoning_tokens"), Count::Reasoning),
-            "cached_tokens" => {
-                take(reader, Count::Cached, &mut flat)?;
-                continue;
-            }
-            "reasoning_tokens" => {
-                take(reader, Count::Reasoning, &mut flat)?;
-                continue;
-            }
+        let (details, count, usage) = match &*name {
+            "prompt_tokens" => (None, Count::Prompt, &mut usage),
+            "completion_tokens" => (None, Count::Completion, &mut usage),
+            "total_tokens" => (None, Count::Total, &mut usage),
+            "prompt_tokens_details" => (Some("cached_tokens"), Count::Cached, &mut usage),
+            "completion_tokens_details" => (Some("reasoning_tokens"), Count::Reasoning, &mut usage),
+            "cached_tokens" => (None, Count::Cached, &mut flat),
+            "reasoning_tokens" => (None, Count::Reasoning, &mut flat),
             _ => {
                 reader.skip()?;
                 continue;
             }
         };
         let Some(member) = details else {
-            take(reader, count, &mut usage)?;
+            take(reader, count, usage)?;
             continue;
         };
         let Some(mut members) = reader.object()? else { continue };
         while let Some(name) = reader.member(&mut members)? {
-            if *name == *member { take(reader, count, &mut usage)? } else { reader.skip()? }
+            if *name == *member { take(reader, count, usage)? } else { reader.skip()? }
         }
     }
     // Details take precedence, wherever they are in the object.

@@ -46,21 +46,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, limit } = self;
-        match kind {
-            ErrorKind::AnswerTooLarge => {
-                write!(f, "the answer takes more memory than the limit of {limit} bytes")
-            }
-            ErrorKind::ArgumentsTooLong => {
-                write!(f, "the arguments of a tool call are longer than the limit of {limit} bytes")
-            }
-            ErrorKind::TooManyCalls => {
-                write!(f, "the answer has more tool calls than the limit of {limit}")
-            }
-            ErrorKind::TextTooLong => {
-                write!(f, "the text of the answer is longer than the limit of {limit} bytes")
-            }
-        }
+        let (what, unit) = match self.kind {
+            ErrorKind::AnswerTooLarge => ("the answer takes more memory", " bytes"),
+            ErrorKind::ArgumentsTooLong => ("the arguments of a tool call are longer", " bytes"),
+            ErrorKind::TooManyCalls => ("the answer has more tool calls", ""),
+            ErrorKind::TextTooLong => ("the text of the answer is longer", " bytes"),
+        };
+        write!(f, "{what} than the limit of {}{unit}", self.limit)
     }
 }
 

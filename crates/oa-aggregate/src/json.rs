@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_json::unescape_lossy;
+use oa_json::{Escapes, Halves, number_length, string_length, unescape_lossy};
 
 use crate::template::slot::{Slot, SlotKind};
 
@@ -33,16 +33,6 @@ pub(crate) struct Str<'a> {
     pub(crate) raw: &'a str,
     pub(crate) start: usize,
     escapes: Escapes,
-}
-
-/// The escapes in a string.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Escapes {
-    #[default]
-    None,
-    Some,
-    /// Surrogates, paired or not.
-    Surrogates,
 }
 
 impl<'a> Str<'a> {
@@ -72,6 +62,12 @@ impl<'a> Str<'a> {
     /// Returns true if it has escaped surrogates, which serde_json accepts only in pairs.
     pub(crate) fn has_surrogates(self) -> bool {
         self.escapes == Escapes::Surrogates
+    }
+
+    /// Returns the halves of surrogate pairs at its ends.
+    #[inline]
+    pub(crate) fn halves(self) -> Halves {
+        if self.has_surrogates() { Halves::of(self.raw) } else { Halves::default() }
     }
 
     /// Returns true if `bytes` begin with the same string, up to its closing quote.
@@ -364,105 +360,12 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 }
 
-/// Reads a string from after its opening quote up to the closing one.
+/// Reads a string from after its opening quote up to the closing one; `None` if half a character is at one of its ends.
 #[inline]
 pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
     let (length, escapes) = string_length(bytes)?;
-    Some(Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes })
-}
-
-/// Returns the length of a string up to its closing quote, and its escapes; `None` if it does not end, or has control
-/// characters or an escape that RFC 8259 does not define.
-#[inline]
-fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
-    let at = plain_length(bytes);
-    match bytes.get(at)? {
-        b'"' => Some((at, Escapes::None)),
-        b'\\' => escaped_length(bytes, at),
-        _ => None,
-    }
-}
-
-/// Continues [`string_length`] from the first backslash.
-fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
-    let mut escapes = Escapes::Some;
-    while bytes.get(at)? == &b'\\' {
-        at += match bytes.get(at + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-            b'u' => {
-                let digits = bytes.get(at + 2..at + 6)?;
-                if !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return None;
-                }
-                // `\ud800` to `\udfff`, in either case.
-                if matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', ..]) {
-                    escapes = Escapes::Surrogates;
-                }
-                6
-            }
-            _ => return None,
-        };
-        at += plain_length(bytes.get(at..)?);
-    }
-    (bytes[at] == b'"').then_some((at, escapes))
-}
-
-/// Returns the number of bytes before the first quote, backslash or control character, eight at a time.
-#[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // With this bit flipped, the quote directly follows the control characters.
-        let ends = (below(word ^ each(0x02), 0x21) | below(word ^ each(b'\\'), 1)) & each(0x80);
-        if ends != 0 {
-            return number * 8 + ends.trailing_zeros() as usize / 8;
-        }
-    }
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
-    bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
-}
-
-/// Returns the length of the number at the start of `bytes`, by the grammar of RFC 8259.
-#[inline]
-pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
-    let digits =
-        |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut at = usize::from(bytes.first() == Some(&b'-'));
-    match digits(at) {
-        0 => return None,
-        1 => at += 1,
-        _ if bytes[at] == b'0' => return None,
-        count => at += count,
-    }
-    if bytes.get(at) == Some(&b'.') {
-        let count = digits(at + 1);
-        if count == 0 {
-            return None;
-        }
-        at += 1 + count;
-    }
-    if let Some(b'e' | b'E') = bytes.get(at) {
-        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
-        let count = bytes.get(at + 1 + sign..).map_or(0, |_| digits(at + 1 + sign));
-        if count == 0 {
-            return None;
-        }
-        at += 1 + sign + count;
-    }
-    Some(at)
-}
-
-/// Returns the byte repeated eight times.
-const fn each(byte: u8) -> u64 {
-    u64::from_le_bytes([byte; 8])
-}
-
-/// Sets the high bit of each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
-/// other bits mean nothing.
-#[inline]
-const fn below(word: u64, limit: u8) -> u64 {
-    word.wrapping_sub(each(limit)) & !word
+    let string = Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes };
+    (!string.has_surrogates() || string.halves().are_none()).then_some(string)
 }
 
 #[cfg(test)]

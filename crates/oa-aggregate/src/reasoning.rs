@@ -80,6 +80,7 @@ impl<'a> Reasoning<'a> {
                 Said::String(string) if is_first => {
                     notes.thinking = Some(*string);
                     choice.thinking = Some(string.text());
+                    choice.halves[1] = string.halves();
                 }
                 Said::String(_) => notes.is_ambiguous = true,
                 Said::Structure(words) => {
@@ -119,7 +120,7 @@ fn read_structure<'a>(reader: &mut Reader<'a, '_>) -> Read<Said<'a>> {
 }
 
 /// Appends a string, an object's `text`, or the items of a list.
-fn read_words(reader: &mut Reader<'_, '_>, words: &mut String) -> Read<()> {
+pub(crate) fn read_words(reader: &mut Reader<'_, '_>, words: &mut String) -> Read<()> {
     match reader.peek() {
         Some(b'"') => words.extend(reader.text()?.map(Str::text)),
         Some(b'[') => {

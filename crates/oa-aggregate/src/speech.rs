@@ -91,16 +91,36 @@ impl Speech {
     /// Takes thinking.
     #[inline]
     pub(crate) fn think(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
-        self.flush_text(budget)?;
         if self.thinking.is_settled() {
+            self.flush_text(budget)?;
             return self.blocks.say(Voice::Thinking, words, self.limit, budget);
         }
         self.think_first(words, budget)
     }
 
+    /// Takes thinking beside text. If it is what the thinking already is, the server sends all of it with each text.
+    #[cold]
+    pub(crate) fn think_beside_text(
+        &mut self,
+        words: &str,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        let Self { blocks, thinking, first_thought, .. } = self;
+        if thinking.is_new() && *first_thought > 0 && blocks.thinking() == words {
+            return Ok(());
+        }
+        thinking.is_sure |= thinking.ends_with(words);
+        self.think(words, budget)
+    }
+
     /// Takes thinking that may repeat itself.
     #[inline(never)]
     fn think_first(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
+        // Nothing new does not separate the text around it.
+        if self.thinking.has_all(words) {
+            return Ok(());
+        }
+        self.flush_text(budget)?;
         let Self { blocks, thinking, first_thought, limit, .. } = self;
         let limit = *limit;
         if thinking.is_new() {

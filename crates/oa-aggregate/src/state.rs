@@ -1,5 +1,6 @@
 //! The rules by which an answer grows. Every transition is in this file, or in `message.rs` for whole messages.
 
+mod halves;
 mod message;
 
 use std::mem;
@@ -19,6 +20,7 @@ use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
 use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
 use crate::opaque::Opaque;
 use crate::options::Options;
+use crate::place::Place;
 use crate::quirks::ChoiceIndex;
 use crate::speech::Speech;
 use crate::template::{Content, Matched};
@@ -33,6 +35,8 @@ pub(crate) struct State {
     /// The answer arrives as messages, each of which adds to it.
     messages_add: bool,
     pub(crate) calls: Calls,
+    /// The first half of a character, and the place where the other one may follow.
+    pub(crate) half: Option<(Place, u16)>,
     ids: MadeUpIds,
     pub(crate) finish_reason: FinishReason,
     pub(crate) usage: Option<Usage>,
@@ -60,6 +64,7 @@ impl State {
             thinks_in_blocks: false,
             messages_add: false,
             calls: Calls::default(),
+            half: None,
             ids: MadeUpIds::new(options.id_seed, Vec::new()),
             finish_reason: FinishReason::Unspecified,
             usage: None,
@@ -86,7 +91,7 @@ impl State {
     #[inline]
     pub(crate) fn take_matched(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
         if matched.has_identity() {
-            self.take_identity(matched)?;
+            self.take_identity(matched.id().as_deref(), matched.model().as_deref())?;
         }
         let shape = matched.shape;
         if matched.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
@@ -118,23 +123,16 @@ impl State {
         Ok(())
     }
 
-    /// Takes the id and model from a chunk that matched a template of an earlier answer.
-    #[cold]
-    fn take_identity(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
-        if self.id.is_none() {
-            self.id = self.keep_word(matched.id().as_deref())?;
-        }
-        if self.model.is_none() {
-            self.model = self.keep_word(matched.model().as_deref())?;
+    /// Takes the id and the model, unless they are known.
+    #[inline(never)]
+    fn take_identity(&mut self, id: Option<&str>, model: Option<&str>) -> Result<(), Error> {
+        for (known, word) in [(&mut self.id, id), (&mut self.model, model)] {
+            if let (None, Some(word)) = (&known, word) {
+                self.budget.hold(COPIES * word.len())?;
+                *known = Some(word.to_owned());
+            }
         }
         Ok(())
-    }
-
-    /// Takes a value of which an answer has one.
-    fn keep_word(&mut self, word: Option<&str>) -> Result<Option<String>, Error> {
-        let Some(word) = word else { return Ok(None) };
-        self.budget.hold(COPIES * word.len())?;
-        Ok(Some(word.to_owned()))
     }
 
     /// Takes the content of a chunk: an error first, then each kind of content independently.
@@ -146,12 +144,7 @@ impl State {
             let limit = self.options.limits.held_bytes;
             return Err(Error::new(ErrorKind::AnswerTooLarge, limit));
         }
-        if self.id.is_none() {
-            self.id = self.keep_word(chunk.id.as_deref())?;
-        }
-        if self.model.is_none() {
-            self.model = self.keep_word(chunk.model.as_deref())?;
-        }
+        self.take_identity(chunk.id.as_deref(), chunk.model.as_deref())?;
         if let Some(progress) = &chunk.prompt_progress {
             self.speech.blocks.progress(progress, &mut self.budget)?;
         }
@@ -176,13 +169,21 @@ impl State {
         if let Some(thinking) = &choice.thinking
             && self.is_new(choice)
         {
-            self.speech.think(thinking, &mut self.budget)?;
+            let thinking = self.join(Place::Thinking, thinking, choice.halves[1])?;
+            match &choice.text {
+                _ if thinking.is_empty() => {}
+                None => self.speech.think(&thinking, &mut self.budget)?,
+                Some(_) => self.speech.think_beside_text(&thinking, &mut self.budget)?,
+            }
         }
         if let Some(text) = &choice.text {
-            if choice.is_thought() {
-                self.speech.add_thought(text, &mut self.budget)?;
+            let text = self.join(Place::Text, text, choice.halves[0])?;
+            if text.is_empty() {
+                // Half a character.
+            } else if choice.is_thought() {
+                self.speech.add_thought(&text, &mut self.budget)?;
             } else {
-                self.speech.add_text(text, &mut self.budget)?;
+                self.speech.add_text(&text, &mut self.budget)?;
             }
         }
         if let Some(rare) = &choice.rare {
@@ -192,7 +193,8 @@ impl State {
             self.add_calls(choice)?;
         } else {
             for fragment in choice.calls() {
-                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+                let arguments = self.join_arguments(fragment)?;
+                self.add_fragment(fragment, &arguments)?;
             }
         }
         if let Some(reason) = &choice.finish_reason {
@@ -217,8 +219,13 @@ impl State {
     fn end_choice(&mut self, reason: &str) -> Result<(), Error> {
         // Counted for every copy on its way to the caller.
         let copies = 2 * COPIES;
+        let new = FinishReason::from_server(reason);
+        // `"null"` takes back nothing (QUIRKS row 49).
+        if new == FinishReason::Unspecified {
+            return Ok(());
+        }
         self.budget.hold(copies * reason.len())?;
-        let old = mem::replace(&mut self.finish_reason, FinishReason::from_server(reason));
+        let old = mem::replace(&mut self.finish_reason, new);
         if old != FinishReason::Unspecified {
             self.budget.release(copies * old.as_str().len());
         }
@@ -244,6 +251,9 @@ impl State {
                     self.speech.add_thought(text, &mut self.budget)?;
                 }
                 chunk::Part::Text(text) => self.speech.add_text(text, &mut self.budget)?,
+                chunk::Part::Thinking(thinking) if rare.parts.len() > 1 => {
+                    self.speech.think_beside_text(thinking, &mut self.budget)?;
+                }
                 chunk::Part::Thinking(thinking) => self.speech.think(thinking, &mut self.budget)?,
             }
         }
@@ -420,6 +430,7 @@ impl State {
 
     /// Releases all held-back text.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.flush_half()?;
         self.speech.flush(&mut self.budget)
     }
 

@@ -56,7 +56,7 @@
 //! The full reading decides what a payload means; a template may only give the same result, faster. This holds because
 //!
 //! - a slot begins and ends where a scalar does, and its value is checked by the reader's own functions
-//!   ([`string_at`](crate::json::string_at), [`number_length`](crate::json::number_length));
+//!   ([`string_at`](crate::json::string_at), [`number_length`](oa_json::number_length));
 //! - every relevant value is either a slot whose value is used (text, counts, index, id, model), or compared byte by byte:
 //!   names of members, `null`, `true`, a finish reason, names and ids of calls;
 //! - a payload does not become a template if one place does not decide: a member occurs twice, thinking has two names,
@@ -64,21 +64,6 @@
 //!
 //! Laws in `tests/suite/laws` mutate payloads in every place and check that decoding with templates, whatever they were
 //! learned from, gives the same result as decoding without them; a fuzz target does the same with arbitrary bytes.
-//!
-//! # What it saves
-//!
-//! Instructions from payload to delta, counted by `cargo bench -p oa-aggregate` on x86-64, and by the same benchmark
-//! with the cache switched off:
-//!
-//! | | read in full | with templates |
-//! | --- | --- | --- |
-//! | a text chunk of 250 bytes | 5,000 | 720 |
-//! | the same, `created` differs now and then | 5,000 | 920 |
-//! | the same with usage, 323 bytes | 6,790 | 1,700 |
-//! | a fragment of a call's arguments | 6,320 | 910 |
-//! | a short answer of llama.cpp: role, one word, finish, usage | 24,500 | 10,900 after others, 25,400 alone |
-//!
-//! `serde_json` needs 5,340 to read the same text chunk into the smallest struct with the text.
 //!
 //! # Files
 //!

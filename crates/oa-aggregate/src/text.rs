@@ -32,6 +32,8 @@ pub(crate) struct TextFilter {
     held: String,
     last: usize,
     links: u32,
+    /// The next link of the chain is enough.
+    pub(crate) is_sure: bool,
 }
 
 impl TextFilter {
@@ -53,6 +55,16 @@ impl TextFilter {
     /// Returns true if it looks for a chain, and has taken no delta yet.
     pub(crate) fn is_new(&self) -> bool {
         self.mode == TextMode::Detect && self.seen.is_empty()
+    }
+
+    /// Returns true if deltas repeat the text, and this one adds nothing to it.
+    pub(crate) fn has_all(&self, delta: &str) -> bool {
+        self.mode == TextMode::Cumulative && self.seen.starts_with(delta)
+    }
+
+    /// Returns true if this is the last delta of a chain.
+    pub(crate) fn ends_with(&self, delta: &str) -> bool {
+        self.links > 0 && self.held[self.last..] == *delta
     }
 
     /// From now on, emits each delta as it arrives.
@@ -175,7 +187,7 @@ impl TextFilter {
         out: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         self.links += 1;
-        if !is_sure(self.links, delta) {
+        if !self.is_sure && !is_sure(self.links, delta) {
             self.last = self.held.len();
             self.held.push_str(delta);
             return Ok(());

@@ -101,7 +101,7 @@ impl<'a> Matched<'a> {
                     name: lend(&fragment.name),
                     arguments: some(self.words),
                     legacy: fragment.legacy,
-                    extra: None,
+                    ..Fragment::default()
                 });
             }
         }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use oa_json::number_length;
 use oa_types::Usage;
 
-use crate::json::{Str, number_length, string_at};
+use crate::json::{Str, string_at};
 use crate::template::slot::{Slot, SlotKind, SlotSet};
 
 /// The bytes of a payload that was read in full, and its slots.

@@ -107,6 +107,6 @@ fn without_arguments(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment
         name: own(&call.name),
         arguments: None,
         legacy: call.legacy,
-        extra: None,
+        ..Fragment::default()
     })
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod decoding;
 mod frames;
+mod halves;
 mod held;
 mod ids;
 mod limits;

@@ -4,6 +4,7 @@ mod allocations;
 mod endings;
 mod laws;
 mod linear;
+mod lines;
 mod prompt_progress;
 mod repair;
 mod rules;

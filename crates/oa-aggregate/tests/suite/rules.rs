@@ -80,6 +80,26 @@ fn unknown_finish_reason_is_kept() {
 }
 
 #[test]
+fn null_as_a_word_is_no_finish_reason() {
+    let payload = |text: &str, reason: &str| {
+        format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":"{reason}"}}]}}"#)
+    };
+    let outcome = plain(&[payload("Hi", "null"), payload(".", "None")]);
+    assert_eq!(outcome.answer.finish_reason, FinishReason::Unspecified);
+    let outcome = plain(&[payload("Hi", "null"), payload(".", "length"), payload("", "null")]);
+    assert_eq!(outcome.answer.finish_reason, FinishReason::Length);
+}
+
+#[test]
+fn reasoning_parts_are_thinking() {
+    let outcome = plain(&[delta(
+        r#""content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"Hm. "}]},
+        {"text":"Ah. ","type":"reasoning"},{"type":"thinking","thinking":"So."},{"type":"text","text":"Yes."}]"#,
+    )]);
+    assert_eq!(outcome.blocks(), "thinking \"Hm. Ah. So.\"\ntext \"Yes.\"");
+}
+
+#[test]
 fn servers_cannot_report_an_interrupt() {
     let outcome = plain(&[text("Hi"), finish("interrupted")]);
     assert_eq!(outcome.answer.finish_reason, FinishReason::Other("interrupted".into()));

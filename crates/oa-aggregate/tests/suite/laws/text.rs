@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{run, text};
+use crate::{delta, run, text};
 
 /// The rule's words, with all deltas at hand.
 fn reference(mode: TextMode, deltas: &[String]) -> String {
@@ -121,6 +121,31 @@ proptest! {
         for mode in [TextMode::Detect, TextMode::Cumulative] {
             prop_assert_eq!(joined(mode, &deltas), words.concat());
         }
+    }
+
+    #[test]
+    fn whole_thinking_beside_text_is_said_once(
+        thoughts in vec("[a-z]{1,6} ", 1..8),
+        words in vec("[a-z]{4,6} ", 6..20),
+        cumulative in any::<bool>(),
+        in_parts in any::<bool>(),
+    ) {
+        let mut payloads: Vec<String> = (1..=thoughts.len())
+            .map(|count| delta(&format!(r#""reasoning_content":{:?}"#, thoughts[..count].concat())))
+            .collect();
+        payloads.extend((1..=words.len()).map(|count| {
+            let first = if cumulative { 0 } else { count - 1 };
+            let (said, thought) = (words[first..count].concat(), thoughts.concat());
+            delta(&if in_parts {
+                format!(r#""content":[{{"thinking":{thought:?}}},{{"text":{said:?}}}]"#)
+            } else {
+                format!(r#""reasoning_content":{thought:?},"content":{said:?}"#)
+            })
+        }));
+        let outcome = run(Options::default(), payloads);
+        prop_assert_eq!(outcome.thinking(), thoughts.concat());
+        prop_assert_eq!(outcome.text(), words.concat());
+        prop_assert_eq!(outcome.answer.blocks.len(), 2);
     }
 
     #[test]
