@@ -137,7 +137,6 @@ pub(crate) struct Outgoing {
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reopens streams"))]
     pub(crate) is_list: bool,
     /// The headers that repeat parts of the body, for a stateless server.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
     pub(crate) mirrors: Option<Mirrors>,
     /// Set when the first byte may have been sent.
     pub(crate) written: Option<Arc<AtomicBool>>,
