@@ -373,7 +373,6 @@ impl Agent {
                 (options, output) = (begun.0, Some(begun.1));
             }
             head.prompts += 1;
-            head.turns += 1;
             // Keys of calls derive from the invocation: equal in each attempt, and different in each turn.
             let mut turn = options.turn().with_key_seed(ctx.invocation_id());
             turn.set_history(kept.messages.clone()).map_err(|error| refused(400, &error))?;
@@ -402,6 +401,8 @@ impl Agent {
                 turn.abandon(Vec::new());
             }
             let _ = turn.end_output();
+            // Prompts that failed or were blocked are not counted: the turn has taken them back.
+            head.turns += u64::from(turn.turns());
             // Ends the invocation that waits for an interrupt; otherwise it would wait forever.
             ctx.invocation_handle(watch).signal(SIGNAL).resolve(false);
             let waiting: Vec<Message> = turn.steered().cloned().collect();
@@ -432,8 +433,15 @@ impl Agent {
                 );
             }
             let reason = ended?;
-            let answers = turn.history()[before.len().min(turn.history().len())..].iter();
-            let last = answers.rev().find(|message| message.role == MessageRole::Assistant);
+            let history = turn.history();
+            // In a conversation that was shortened, the last prompt tells where this turn begins.
+            let is_prompt = |message: &Message| message.role == MessageRole::User;
+            let begin = match is_shortened {
+                true => history.iter().rposition(is_prompt).unwrap_or(0),
+                false => before.len().min(history.len()),
+            };
+            let mut answers = history[begin..].iter().rev();
+            let last = answers.find(|message| message.role == MessageRole::Assistant);
             let text = last.map(Message::text).unwrap_or_default();
             let (value, tries) = steps.value(&reason)?;
             Ok(TurnReply { turn: number, reason, text, value, tries, spent: turn.spent() })

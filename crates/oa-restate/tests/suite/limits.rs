@@ -23,9 +23,10 @@ async fn long_calls_start_once() {
 #[tokio::test]
 async fn unreachable_model_fails_the_prompt() {
     let _alone = ALONE.lock().await;
-    let down = json!({ "model": "http://127.0.0.1:1/v1" });
+    // They do not count for `max_turns`.
+    let down = json!({ "model": "http://127.0.0.1:1/v1", "max_turns": 1 });
     let Some(site) = Site::start(1, down).await else { return };
-    for _ in 0..2 {
+    for _ in 0..3 {
         let answer = site.prompt("s", &json!({})).await;
         assert_eq!(answer.status, 502, "{answer:?}");
         assert!(answer.json["message"].as_str().unwrap().contains("connect"), "{answer:?}");
@@ -187,8 +188,11 @@ async fn conversations_are_shortened() {
     let turns =
         keys.iter().filter(|row| row["key"].as_str().is_some_and(|key| key.starts_with("t/")));
     assert!(turns.count() <= 4, "{keys:?}");
-    // The worker with the next prompt reads what was kept.
-    assert_eq!(site.prompt("s", &json!({})).await.status, 200);
+    // The worker with the next prompt reads what was kept, and replies with its answer.
+    let last = site.prompt("s", &json!({ "rounds": [[big]] })).await;
+    let history = site.history("s").await;
+    let text = &history.last().unwrap()["content"][0]["text"];
+    assert_eq!((last.status, &last.json["text"]), (200, text), "{last:?}");
 }
 
 /// A batch is bounded: the number of its prompts, those at once, and what it returns. One that fails is an item.

@@ -44,6 +44,8 @@ struct Config {
     #[serde(default)]
     max_run_ms: Option<u64>,
     #[serde(default)]
+    max_turns: Option<u32>,
+    #[serde(default)]
     wait_ms: Option<u64>,
     /// The rounds of calls of one turn.
     #[serde(default)]
@@ -143,6 +145,9 @@ fn builder(config: &Config) -> AgentOptionsBuilder {
     }
     if let Some(limit) = config.max_run_ms {
         builder = builder.max_run_time(Duration::from_millis(limit));
+    }
+    if let Some(turns) = config.max_turns {
+        builder = builder.max_turns(turns);
     }
     if let Some(context) = config.context {
         let policy = ContextPolicy::new(context).with_overflow(Overflow::DropOldest);
