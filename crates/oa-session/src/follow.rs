@@ -48,7 +48,7 @@ pub enum FollowProgress<E> {
 /// A turn that is saved while it runs, returned by [`SavedSession::follow`].
 ///
 /// It forwards the events of the turn. It saves the conversation before the first event, after each step, and at the
-/// end of the turn, even if calls wait for permission or results (like [`save_waiting`](SavedSession::save_waiting)).
+/// end of the turn, also if the turn fails, and even if calls wait for permission or results (like [`save_waiting`](SavedSession::save_waiting)).
 /// If the program dies, it loses at most one answer of the model, together with the results of its calls and any
 /// answers that hooks refused before it.
 ///
@@ -62,13 +62,14 @@ pub enum FollowProgress<E> {
 ///
 /// Dropping a pending future loses nothing: the next call saves whatever is due and continues. Dropping the handle
 /// leaves the turn in progress: save its end yourself, or follow it again.
-#[derive(Debug)]
 #[must_use = "nothing is saved unless the events are read"]
-pub struct Following<'a, C> {
+pub struct Following<'a, C: Follow> {
     saved: &'a mut SavedSession,
     conversation: &'a mut C,
     /// True if the conversation must be saved before anything else.
     is_due: bool,
+    /// The error that ended the turn, until the conversation is saved.
+    failure: Option<C::Error>,
 }
 
 /// The error of a [`Following`].
@@ -121,7 +122,7 @@ impl SavedSession {
     /// ```
     pub fn follow<'a, C: Follow>(&'a mut self, conversation: &'a mut C) -> Following<'a, C> {
         // The prompt is worth saving, too.
-        Following { saved: self, conversation, is_due: true }
+        Following { saved: self, conversation, is_due: true, failure: None }
     }
 }
 
@@ -130,7 +131,8 @@ impl<C: Follow> Following<'_, C> {
     ///
     /// # Errors
     ///
-    /// `Conversation` with the error that ended the turn; `Store` if the conversation could not be saved.
+    /// `Conversation` with the error that ended the turn; `Store` if the conversation could not be saved. If both fail,
+    /// the next call returns the first.
     ///
     /// # Cancel safety
     ///
@@ -144,15 +146,15 @@ impl<C: Follow> Following<'_, C> {
                 self.is_due = false;
                 saving.map_err(FollowError::Store)?;
             }
+            if let Some(error) = self.failure.take() {
+                return Err(FollowError::Conversation(error));
+            }
             match poll_fn(|cx| self.conversation.poll_progress(cx)).await {
                 Ok(FollowProgress::Checkpoint) => self.is_due = true,
                 Ok(FollowProgress::Event(event)) => return Ok(Some(event)),
                 Ok(FollowProgress::Over) => return Ok(None),
-                Err(error) => {
-                    // A failure may have taken the prompt back.
-                    self.is_due = true;
-                    return Err(FollowError::Conversation(error));
-                }
+                // A failure may have taken the prompt back, so it is saved before it is returned.
+                Err(error) => (self.is_due, self.failure) = (true, Some(error)),
             }
         }
     }
@@ -199,6 +201,16 @@ impl<C: Follow> Following<'_, C> {
     /// Returns the conversation, to interrupt or steer it.
     pub fn get_mut(&mut self) -> &mut C {
         self.conversation
+    }
+}
+
+impl<C: Follow + fmt::Debug> fmt::Debug for Following<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Following")
+            .field("saved", &self.saved)
+            .field("conversation", &self.conversation)
+            .field("is_due", &self.is_due)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The implementation of the commands.
 
+use std::sync::Arc;
+
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Doctor, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
@@ -174,7 +176,7 @@ fn rows<'a>(rows: impl Iterator<Item = (String, &'a str)>) -> Vec<Line> {
 impl Conversation {
     async fn save(&mut self) -> Result<()> {
         if let Some(saved) = &mut self.saved {
-            saved.save_now(self.client.history()).await?;
+            saved.save_waiting_now(self.client.history()).await?;
         }
         Ok(())
     }
@@ -193,8 +195,12 @@ impl Conversation {
                 error.into()
             });
         }
-        let mut saved = SavedSession::open(store, &id).await?;
-        saved.save_now(self.client.history()).await?;
+        let mut saved = SavedSession::open(Arc::clone(&store), &id).await?;
+        if let Err(error) = saved.save_waiting_now(self.client.history()).await {
+            // Without its messages, the name would be taken for nothing.
+            let _ = store.delete(&id).await;
+            return Err(error.into());
+        }
         self.saved = Some(saved);
         Ok(())
     }
@@ -207,7 +213,11 @@ impl Conversation {
             }
             opened => opened?,
         };
-        self.client = client(self.client.options().clone(), Some(&saved))?;
+        let loaded = client(self.client.options().clone(), Some(&saved))?;
+        // What was typed too late for a turn is still sent with the next prompt.
+        for message in std::mem::replace(&mut self.client, loaded).take_steered() {
+            self.client.steer_handle().steer_message(message)?;
+        }
         self.saved = Some(saved);
         Ok(())
     }

@@ -270,12 +270,6 @@ pub(super) async fn drive(
         };
         let _ = tell.send(told).await;
     };
-    if outcome.is_err() {
-        // The failure may have removed the prompt from history.
-        if let Err(error) = saved.save_waiting_now(client.history()).await {
-            let _ = tell.send(TurnUpdate::Unsaved(with_causes(&error))).await;
-        }
-    }
     // The prefix names the revision that was saved last.
     client.set_key_prefix(key_prefix(saved));
     outcome

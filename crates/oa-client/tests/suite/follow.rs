@@ -99,6 +99,24 @@ struct Died {
     history: Vec<Message>,
 }
 
+/// A failed turn takes its prompt back, in the store too, although the caller stops reading at the error.
+#[tokio::test(start_paused = true)]
+async fn failed_turns_are_saved_without_prompts() {
+    let lost = || Reply::text("Lost.").close_after(0);
+    let script = Script::from([Reply::text("Hi.")]).otherwise(Reply::by(move |_| lost()));
+    let server = MemoryServer::new(script);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let mut saved = opened(&store).await;
+    let mut client = Client::new(options(&server, &Runs::default())).unwrap();
+    client.send("One.").await.unwrap();
+    saved.follow(&mut client).finish().await.unwrap();
+    client.send("Two.").await.unwrap();
+    let failed = saved.follow(&mut client).finish().await.unwrap_err();
+    assert!(matches!(failed, FollowError::Conversation(_)), "{failed}");
+    assert_eq!(client.history().len(), 2);
+    assert_eq!(opened(&store).await.session().conversation(), client.history());
+}
+
 async fn killed_after_each_event(store: impl Fn() -> Arc<dyn SessionStore>) {
     for events in 0.. {
         let runs = Runs::default();
