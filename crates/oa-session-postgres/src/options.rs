@@ -11,6 +11,9 @@ use crate::error::invalid;
 /// The longest name of a schema in bytes, PostgreSQL's limit for identifiers.
 const NAME: usize = 63;
 
+/// The largest number of connections, PostgreSQL's limit for `max_connections`.
+const CONNECTIONS: usize = 0x3_ffff;
+
 /// The options of a [`PostgresStore`](crate::PostgresStore): its database and schema, and its connections.
 ///
 /// ```
@@ -99,8 +102,8 @@ impl PostgresOptions {
         self
     }
 
-    /// Sets the maximum number of connections, at least 1; 8 by default. They are opened when needed. Further
-    /// operations wait up to the timeout in [`Limits`].
+    /// Sets the maximum number of connections, from 1 to 262,143; 8 by default. They are opened when needed. Further
+    /// operations wait up to the timeout in [`Limits`]. A larger number is an error when the store is opened.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
@@ -158,6 +161,12 @@ impl PostgresOptions {
             return Err(invalid(format!(
                 "the name of a schema has 1 to {NAME} lowercase letters, digits and _, starts with no digit or pg_: \
                  {excerpt:?}"
+            )));
+        }
+        if self.connections > CONNECTIONS {
+            let most = self.connections;
+            return Err(invalid(format!(
+                "a store has at most {CONNECTIONS} connections, not {most}"
             )));
         }
         Ok(())
@@ -259,6 +268,19 @@ mod tests {
         let options = PostgresOptions::new("postgresql://a:secret@localhost:1/c").unwrap();
         assert!(!format!("{options:?}").contains("secret"), "{options:?}");
         assert_eq!(options.servers(), "localhost:1");
+    }
+
+    #[test]
+    fn numbers_of_connections_are_validated() {
+        let options = || PostgresOptions::new("host=localhost").unwrap();
+        for right in [0, 1, CONNECTIONS] {
+            options().connections(right).check().unwrap();
+        }
+        for wrong in [CONNECTIONS + 1, usize::MAX] {
+            let error = options().connections(wrong).check().unwrap_err();
+            assert_eq!(error.kind(), oa_session::ErrorKind::InvalidInput, "{wrong}");
+            assert!(error.to_string().contains("at most 262143 connections"), "{error}");
+        }
     }
 
     #[test]
