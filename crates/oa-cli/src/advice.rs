@@ -28,11 +28,8 @@ const SERVERS: [(Provider, &str, &str); 4] = [
 pub(crate) fn no_server(provider: Option<Provider>) -> String {
     let is_meant = |(server, ..): &&(Provider, &str, &str)| provider == Some(*server);
     let meant = SERVERS.iter().filter(is_meant).count() > 0;
-    let mut text = String::from(if meant {
-        "Start it and load a model:"
-    } else {
-        "Start one of these and load a model:"
-    });
+    let which = if meant { "it" } else { "one of these" };
+    let mut text = format!("Start {which} and load a model:");
     for (server, page, command) in SERVERS.iter().filter(|row| !meant || is_meant(row)) {
         text.push_str(&format!("\n  {:<12} {page:<28} {command}", server.name()));
     }

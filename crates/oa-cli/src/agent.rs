@@ -188,19 +188,17 @@ pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
     if settings.is_on("stand_in") {
         list.extend(stand_in::tools().into_iter().map(|tool| Arc::new(tool) as _));
     }
+    let mut folders = Vec::new();
     for tools in settings.list("tools") {
         match tools.split_once(':') {
-            Some(("files", folder)) if !folder.is_empty() => {
-                for tool in files::tools(&places::expanded(folder))? {
-                    list.push(Arc::new(tool));
-                }
-            }
+            Some(("files", folder)) if !folder.is_empty() => folders.push(places::expanded(folder)),
             _ => {
                 let why = format!("unknown tools {tools:?}: use files:DIR");
                 return Err(Failure::usage(why));
             }
         }
     }
+    list.extend(files::tools(&folders)?.into_iter().map(|tool| Arc::new(tool) as _));
     #[cfg(feature = "mcp")]
     let mcp = match settings.text("mcp") {
         Some(path) => Some(connect_mcp(path).await?),

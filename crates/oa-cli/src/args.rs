@@ -191,7 +191,7 @@ pub(crate) struct SettingArgs {
     /// The tool calls that run without asking: none (ask), reads, all; plan runs no calls.
     #[arg(long)]
     mode: Option<String>,
-    /// Built-in tools, such as files:DIR; may be repeated.
+    /// Built-in tools, such as files:DIR; several with commas, or by repeating the flag.
     #[arg(long, value_name = "TOOLS")]
     tools: Vec<String>,
     /// A JSON file with mcpServers; adds the tools of these servers.
@@ -209,8 +209,8 @@ pub(crate) struct SettingArgs {
     /// Use a built-in scripted model; no server is needed.
     #[arg(long)]
     stand_in: bool,
-    /// The configuration file; `oa config --path` prints the default.
-    #[arg(long, value_name = "FILE", env = "OPEN_AGENT_CONFIG", value_hint = ValueHint::FilePath)]
+    /// The configuration file, in place of OPEN_AGENT_CONFIG; `oa config --path` prints the default.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
 }
 

@@ -5,16 +5,15 @@ mod prompt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, json, run_batch};
 
 use self::prompt::Prompt;
 use crate::agent::{self, Person};
 use crate::args::BatchArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{shows_progress, tell};
+use crate::output::{BYTE_ORDER_MARK, progress_bar, tell};
 use crate::runtime::{Interrupts, runtime};
 use crate::settings::Settings;
 
@@ -30,6 +29,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let input = &args.input;
     let at_input = |error: io::Error| Failure::usage(error.to_string()).at(input.display());
     let mut file = File::open(input).map_err(at_input)?;
+    check_output(input, &args.output)?;
     // Check every line before sending the first prompt.
     let count = checked(&file, input)?;
     file.rewind().map_err(at_input)?;
@@ -49,7 +49,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let part = beside(&args.output, "part");
     let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
     let mut output = BufWriter::new(File::create(&part).map_err(at_part)?);
-    let bar = progress_bar(count as u64);
+    let bar = progress_bar(count as u64, "{bar:30} {pos}/{len}  {msg}");
     let mut interrupts = Interrupts::new()?;
     loop {
         let next = tokio::select! {
@@ -114,6 +114,20 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// Rejects an output that cannot be written at the end, and one with a file that is the input.
+fn check_output(input: &Path, output: &Path) -> Result<()> {
+    if output.is_dir() {
+        return Err(Failure::usage("this is a folder").at(output.display()));
+    }
+    for path in [output.to_owned(), beside(output, "log"), beside(output, "part")] {
+        if matches!((path.canonicalize(), input.canonicalize()), (Ok(a), Ok(b)) if a == b) {
+            let why = "the input would be overwritten: choose another name for the output";
+            return Err(Failure::usage(why).at(path.display()));
+        }
+    }
+    Ok(())
+}
+
 /// Checks every line, and returns the number of prompts.
 fn checked(file: &File, path: &Path) -> Result<usize> {
     let mut count = 0;
@@ -147,7 +161,10 @@ impl<R: Read> Lines<R> {
         if count as u64 > LONGEST {
             return Err(Failure::usage("longer than 16 MiB"));
         }
-        Prompt::parse(&line).map(Some).map_err(Failure::usage)
+        // Editors on Windows begin a file with a byte order mark.
+        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { "" };
+        let line = line.strip_prefix(mark.as_bytes()).unwrap_or(&line);
+        Prompt::parse(line).map(Some).map_err(Failure::usage)
     }
 }
 
@@ -182,19 +199,6 @@ impl<I: Iterator> Iterator for Counted<I> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }
-}
-
-fn progress_bar(count: u64) -> ProgressBar {
-    if !shows_progress() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(count);
-    // An invalid template would leave the default style, which is sufficient.
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn show(bar: &ProgressBar, progress: &BatchProgress) {

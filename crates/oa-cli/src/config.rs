@@ -18,24 +18,23 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<()> {
     if args.example {
         return Ok(write_line(reference::example().trim_end())?);
     }
-    let path = file(&args.settings);
+    let path = named(&args.settings).or_else(places::config_file);
     if args.path {
         let path = path.ok_or_else(|| Failure::usage("no home folder was found"))?;
         return Ok(write_line(&path.display().to_string())?);
     }
     let settings = settings(&args.settings)?;
-    let exists = path.as_ref().is_some_and(|path| path.exists());
-    let (path, note) = match path {
-        Some(path) if exists => (path.display().to_string(), ""),
-        Some(path) => (path.display().to_string(), " (not found)"),
-        None => ("none: no home folder was found".to_owned(), ""),
-    };
-    let report = format!("configuration file: {path}{note}\n\n{}", settings.report());
+    let path = path.map_or_else(
+        || "none: no home folder was found".to_owned(),
+        |path| format!("{}{}", path.display(), if path.exists() { "" } else { " (not found)" }),
+    );
+    let report = format!("configuration file: {path}\n\n{}", settings.report());
     Ok(write_line(&open_agent::redact::printable(report.trim_end()))?)
 }
 
-fn file(args: &SettingArgs) -> Option<PathBuf> {
-    args.config.clone().or_else(places::config_file)
+/// Returns the path of the flag or the variable.
+fn named(args: &SettingArgs) -> Option<PathBuf> {
+    args.config.clone().or_else(|| environment::path("OPEN_AGENT_CONFIG"))
 }
 
 /// Returns the settings in effect.
@@ -47,12 +46,14 @@ pub(crate) fn settings(args: &SettingArgs) -> Result<Settings> {
 
 /// Reads the configuration file; `None` if there is none at the default path.
 fn read_file(args: &SettingArgs) -> Result<Option<(PathBuf, String)>> {
-    let Some(path) = file(args) else { return Ok(None) };
+    let named = named(args);
+    let is_named = named.is_some();
+    let Some(path) = named.or_else(places::config_file) else { return Ok(None) };
     let fail = |why: String| Failure::usage(why).at(path.display());
     match std::fs::metadata(&path) {
         Ok(file) if file.len() > LARGEST => return Err(fail("larger than 1 MiB".to_owned())),
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound && args.config.is_none() => {
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_named => {
             return Ok(None);
         }
         Err(error) => return Err(fail(error.to_string())),

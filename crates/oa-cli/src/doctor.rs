@@ -1,8 +1,9 @@
 //! `oa doctor`.
 
-use std::time::Duration;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use open_agent::{AgentOptions, Doctor, Probe, Verdict};
 
 #[cfg(not(feature = "serve"))]
@@ -10,7 +11,7 @@ use crate::advice;
 use crate::agent::{self, Person};
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{shows_progress, tell, write_line};
+use crate::output::{progress_bar, tell, write_line};
 use crate::runtime::runtime;
 use crate::settings::Settings;
 #[cfg(feature = "serve")]
@@ -18,7 +19,22 @@ use crate::stand_in;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
+    if let Some(path) = &args.profile {
+        check_writable(path)
+            .map_err(|error| Failure::usage(error.to_string()).at(path.display()))?;
+    }
     runtime()?.block_on(examine(args, settings))
+}
+
+/// Checks, before minutes of probes, that a file can be written. Leaves it as it is.
+fn check_writable(path: &Path) -> io::Result<()> {
+    let exists = fs::symlink_metadata(path).is_ok();
+    // A pipe must be opened only once, and a link may lead to a file that does not exist yet.
+    if exists && !path.is_file() && !path.is_dir() {
+        return Ok(());
+    }
+    OpenOptions::new().append(true).create(true).open(path)?;
+    if exists { Ok(()) } else { fs::remove_file(path) }
 }
 
 /// Returns options that reach the stand-in as a server, so that its answers pass through requests and streams.
@@ -51,15 +67,7 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
         agent::build(settings, Person::Nobody).await?.options
     };
     let mut doctor = Doctor::new(&options)?;
-    let bar = if shows_progress() {
-        ProgressBar::new(Probe::ALL.len() as u64)
-    } else {
-        ProgressBar::hidden()
-    };
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} of {len}  {msg}  {elapsed}") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
+    let bar = progress_bar(Probe::ALL.len() as u64, "{spinner} {pos} of {len}  {msg}  {elapsed}");
     for probe in Probe::ALL {
         bar.set_message(probe.name());
         if doctor.next_finding().await.is_none() {
@@ -69,15 +77,15 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     }
     bar.finish_and_clear();
     let report = doctor.into_report();
-    if let Some(path) = &args.profile {
-        report.profile.write(path)?;
-    }
+    let written = args.profile.as_ref().map(|path| report.profile.write(path));
     let text = if args.json {
         serde_json::to_string_pretty(&report).map_err(|error| Failure::new(error.to_string()))?
     } else {
         open_agent::redact::printable(&report.to_string()).into_owned()
     };
     write_line(&text)?;
+    // The report has been printed even if its profile could not be written.
+    written.transpose()?;
     match report.verdict() {
         Verdict::Fail => Err(Failure::new("some probes failed: see above")),
         _ => Ok(()),

@@ -1,8 +1,16 @@
 //! Environment variables; only this module reads them.
 
+use std::path::PathBuf;
+
 /// Returns a variable, if it is set and valid Unicode.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Returns the path in a variable, unless it is blank.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(name)?;
+    (!path.to_string_lossy().trim().is_empty()).then(|| path.into())
 }
 
 /// Returns true if the user wants no colors: <https://no-color.org>.

@@ -22,24 +22,42 @@ const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 struct Folder(PathBuf);
 
-/// Returns the tools for a folder.
-pub(crate) fn tools(folder: &Path) -> Result<Vec<FnTool>> {
-    let root = folder.canonicalize().and_then(|root| {
-        if root.is_dir() { Ok(root) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+/// Returns the tools for some folders, a set for each: `read_file` for the first, `read_file_2` for the second.
+pub(crate) fn tools(folders: &[PathBuf]) -> Result<Vec<FnTool>> {
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let root = folder.canonicalize().and_then(|root| {
+            if root.is_dir() { Ok(root) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+        });
+        let root = root.map_err(|error| Failure::usage(error.to_string()).at(folder.display()))?;
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    let is_one = roots.len() == 1;
+    let sets = roots.into_iter().enumerate().flat_map(|(place, root)| {
+        let number = if place == 0 { String::new() } else { format!("_{}", place + 1) };
+        let about = if is_one { String::new() } else { format!(" Folder: {}", root.display()) };
+        tools_of(root, &number, &about)
     });
-    let root = root.map_err(|error| Failure::usage(error.to_string()).at(folder.display()))?;
+    Ok(sets.collect())
+}
+
+/// Returns the tools for a folder, with these ends of their names and descriptions.
+fn tools_of(root: PathBuf, number: &str, about: &str) -> [FnTool; 3] {
     let folder = Arc::new(Folder(root));
+    let named = |name: &str, does: &str| tool(format!("{name}{number}"), format!("{does}{about}"));
     let shared = || Arc::clone(&folder);
     let (list, read, find) = (shared(), shared(), shared());
     let text = |args: &Value, name: &str| args[name].as_str().unwrap_or_default().to_owned();
-    Ok(vec![
-        tool("list_files", "List the names in a folder. Names of folders end in /.")
+    [
+        named("list_files", "List the names in a folder. Names of folders end in /.")
             .param("path", "string")
             .describe("path", "A path in the folder, such as src; . is the folder itself")
             .default("path", ".")
             .category("read")
             .build_blocking(move |args| list.list(&text(&args, "path"))),
-        tool("read_file", "Read lines of a text file")
+        named("read_file", "Read lines of a text file.")
             .param("path", "string")
             .param("first_line", "integer")
             .describe("first_line", "The first line to read, from 1")
@@ -49,13 +67,13 @@ pub(crate) fn tools(folder: &Path) -> Result<Vec<FnTool>> {
                 let first = args["first_line"].as_u64().unwrap_or(1);
                 read.read(&text(&args, "path"), first)
             }),
-        tool("find_in_files", "Find lines that contain a text, in all text files below a folder")
+        named("find_in_files", "Find lines that contain a text, in all text files below a folder.")
             .param("text", "string")
             .param("path", "string")
             .default("path", ".")
             .category("read")
             .build_blocking(move |args| find.find(&text(&args, "text"), &text(&args, "path"))),
-    ])
+    ]
 }
 
 impl Folder {
@@ -213,6 +231,30 @@ mod tests {
         fs::write(inner.join("data.bin"), [0, 1, 2]).unwrap();
         let folder = Folder(inner.canonicalize().unwrap());
         (outer, folder)
+    }
+
+    #[test]
+    fn each_folder_has_its_tools() {
+        let (outer, folder) = folder();
+        let names = |folders: &[PathBuf]| -> Vec<String> {
+            let tools = tools(folders).unwrap();
+            tools.iter().map(|tool| open_agent::Tool::name(tool).to_owned()).collect()
+        };
+        let one = ["list_files", "read_file", "find_in_files"];
+        assert_eq!(names(&[folder.0.clone(), folder.0.join("sub/..")]), one);
+        let both = names(&[folder.0.clone(), outer.path().to_owned()]);
+        assert_eq!(both[..3], one);
+        assert_eq!(both[3..], ["list_files_2", "read_file_2", "find_in_files_2"]);
+        // The model must know which is which.
+        for (tool, root) in tools(&[folder.0.clone(), folder.0.join("sub")]).unwrap().iter().zip([
+            &folder.0,
+            &folder.0,
+            &folder.0,
+            &folder.0.join("sub"),
+        ]) {
+            let about = open_agent::Tool::description(tool);
+            assert!(about.ends_with(&format!("Folder: {}", root.display())), "{about}");
+        }
     }
 
     #[test]

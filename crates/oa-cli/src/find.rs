@@ -48,12 +48,7 @@ impl Server {
 
 /// Returns the provider that is set.
 pub(crate) fn provider(settings: &Settings) -> Result<Option<Provider>> {
-    let named = settings.text("provider");
-    named
-        .map(|name| {
-            name.parse().map_err(|error: open_agent::Error| Failure::usage(error.to_string()))
-        })
-        .transpose()
+    Ok(settings.text("provider").map(str::parse).transpose()?)
 }
 
 /// Returns the server that is set, or all that answer at the addresses to try, in their order.

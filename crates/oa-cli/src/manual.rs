@@ -30,8 +30,7 @@ pub(crate) fn run(command: Option<&str>) -> Result<()> {
             Man::new(found.display_name(title).bin_name(usage)).render(&mut page)?;
         }
     }
-    stdout().write_all(&page)?;
-    Ok(())
+    Ok(stdout().write_all(&page)?)
 }
 
 /// Returns the sections on settings.

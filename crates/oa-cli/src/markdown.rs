@@ -8,7 +8,7 @@ use crate::style::{Color, Span, Style, floor};
 
 pub use self::block::{Align, Block};
 
-use self::marker::{Fence, Marker};
+use self::marker::{BLANKS, Fence, Marker};
 
 /// Turns Markdown into [`Block`]s as it arrives.
 ///
@@ -149,7 +149,9 @@ impl State {
             return;
         }
         // A line with `|` within a paragraph belongs to the paragraph.
-        if line.trim_start().starts_with('|') && !matches!(self.chunk, Some(Chunk::Text { .. })) {
+        if line.trim_start_matches(BLANKS).starts_with('|')
+            && !matches!(self.chunk, Some(Chunk::Text { .. }))
+        {
             return self.row(line, base, out);
         }
         let (marker, text) = marker::split(line, self.is_in_list);

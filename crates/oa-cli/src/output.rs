@@ -1,11 +1,16 @@
 //! Standard output and standard error.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
 use open_agent::redact::printable;
 
 use crate::environment;
 use crate::settings::Settings;
+
+/// The character with which editors and shells on Windows begin a text.
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Returns true if output has styles.
 pub(crate) fn has_styles(settings: &Settings, is_terminal: bool) -> bool {
@@ -28,7 +33,16 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr().lock(), "{}", printable(line));
 }
 
-/// Returns true if progress can be shown.
-pub(crate) fn shows_progress() -> bool {
-    stderr().is_terminal()
+/// Returns a bar that shows progress, unless standard error is not a terminal.
+pub(crate) fn progress_bar(length: u64, template: &str) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length);
+    // An invalid template would leave the default style, which is sufficient.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }

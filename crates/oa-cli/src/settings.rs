@@ -109,37 +109,25 @@ impl Settings {
     /// Returns a setting that is text, a choice or a path.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
-        match self.value(key)? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        if let Value::Text(text) = self.value(key)? { Some(text) } else { None }
     }
 
     /// Returns a secret.
     #[must_use]
     pub(crate) fn secret(&self, key: &str) -> Option<&str> {
-        match self.value(key)? {
-            Value::Secret(secret) => Some(secret),
-            _ => None,
-        }
+        if let Value::Secret(secret) = self.value(key)? { Some(secret) } else { None }
     }
 
     /// Returns a setting that is a whole number.
     #[must_use]
     pub fn integer(&self, key: &str) -> Option<u64> {
-        match self.value(key)? {
-            Value::Integer(number) => Some(*number),
-            _ => None,
-        }
+        if let Value::Integer(number) = self.value(key)? { Some(*number) } else { None }
     }
 
     /// Returns a setting that is a number.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<f64> {
-        match self.value(key)? {
-            Value::Number(text) => text.parse().ok(),
-            _ => None,
-        }
+        if let Value::Number(text) = self.value(key)? { text.parse().ok() } else { None }
     }
 
     /// Returns a setting that is a list; empty if it is not set.

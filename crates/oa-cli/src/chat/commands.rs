@@ -106,11 +106,8 @@ async fn run(
         Command::Mcp => conversation.show_mcp(remarks),
         Command::Mode(None) => say(format!("The mode is {}.", conversation.mode)),
         Command::Mode(Some(word)) => {
-            let Some(mode) = conversation.agent.mode.set(&word) else {
-                return Err(Failure::new(format!(
-                    "unknown mode {word}: use ask, reads, all or plan"
-                )));
-            };
+            let why = || Failure::new(format!("unknown mode {word}: use ask, reads, all or plan"));
+            let mode = conversation.agent.mode.set(&word).ok_or_else(why)?;
             conversation.client.set_permission_mode(mode)?;
             say(format!("The mode is {word}."));
             conversation.mode = word;

@@ -23,8 +23,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 
 /// Returns how much of a total is done, in percent. Others report both numbers, so they may have any size.
 pub(crate) fn percent(done: u64, total: u64) -> u64 {
-    let percent = u128::from(done.min(total)) * 100 / u128::from(total.max(1));
-    u64::try_from(percent).unwrap_or(100)
+    u64::try_from(u128::from(done.min(total)) * 100 / u128::from(total.max(1))).unwrap_or(100)
 }
 
 /// Returns a count with its noun, in the plural unless it is 1.
@@ -36,12 +35,6 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
 /// Returns a number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }

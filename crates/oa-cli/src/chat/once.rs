@@ -16,7 +16,7 @@ use super::view::{View, call_text, result_text};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{has_styles, tell};
+use crate::output::{BYTE_ORDER_MARK, has_styles, tell};
 use crate::runtime::Interrupts;
 use crate::settings::Settings;
 
@@ -123,10 +123,11 @@ fn prompt(args: &ChatArgs) -> Result<String> {
         }
         let piped = String::from_utf8(bytes)
             .map_err(|_| Failure::usage("standard input is not valid UTF-8"))?;
+        let piped = piped.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&piped);
         if !prompt.is_empty() && !piped.trim().is_empty() {
             prompt.push_str("\n\n");
         }
-        prompt.push_str(&piped);
+        prompt.push_str(piped);
     }
     if prompt.trim().is_empty() {
         return Err(Failure::usage(

@@ -31,15 +31,7 @@ impl Screen {
     #[must_use]
     pub fn new(width: usize, height: usize, has_styles: bool) -> Self {
         let (width, height) = (width.max(1), height.max(2));
-        Self {
-            width,
-            height,
-            has_styles,
-            cursor: 0,
-            shown: vec![],
-            at: (0, 0),
-            kept: VecDeque::new(),
-        }
+        Self { width, height, has_styles, cursor: 0, shown: vec![], at: (0, 0), kept: [].into() }
     }
 
     /// Returns the number of usable columns. The last one stays free, because terminals wrap after it in different

@@ -1,7 +1,5 @@
 //! The markers at the beginning of lines, which distinguish blocks.
 
-use crate::style::floor;
-
 /// The marker at the beginning of a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Marker {
@@ -31,11 +29,18 @@ impl Marker {
 /// The maximum indent and quote level that are shown, so that the text has room.
 const DEEPEST: usize = 12;
 
+/// The characters of indents and around markers. Other white space is text: Chinese and Japanese paragraphs begin with
+/// ideographic spaces.
+pub(super) const BLANKS: [char; 2] = [' ', '\t'];
+
+/// The columns of indent that begin code, and those between tab stops.
+const CODE: usize = 4;
+
 /// Splits a non-blank line into its marker and its text.
 pub(super) fn split(line: &str, is_in_list: bool) -> (Marker, &str) {
-    let text = line.trim_start();
-    let spaces = line.len() - text.len();
-    let indent = spaces.min(DEEPEST);
+    let text = line.trim_start_matches(BLANKS);
+    let columns = line[..line.len() - text.len()].chars().fold(0, after);
+    let indent = columns.min(DEEPEST);
     if let Some(heading) = heading(text) {
         return heading;
     }
@@ -51,19 +56,32 @@ pub(super) fn split(line: &str, is_in_list: bool) -> (Marker, &str) {
     if let Some((sign, text)) = item(text) {
         return (Marker::Item { indent, sign }, text);
     }
-    if spaces >= 4 && !is_in_list {
-        return (Marker::Code, &line[floor(line, 4)..]);
+    if columns >= CODE && !is_in_list {
+        // A tab never crosses this column, because it is a tab stop.
+        let mut column = 0;
+        let code = line.trim_start_matches(|blank| {
+            let is_indent = column < CODE;
+            column = after(column, blank);
+            is_indent
+        });
+        return (Marker::Code, code);
     }
     (Marker::Plain { indent: if is_in_list { indent } else { 0 } }, text)
+}
+
+/// Returns the column after a space or a tab.
+fn after(column: usize, blank: char) -> usize {
+    if blank == '\t' { (column / CODE + 1) * CODE } else { column + 1 }
 }
 
 fn heading(text: &str) -> Option<(Marker, &str)> {
     let rest = text.trim_start_matches('#');
     let level = text.len() - rest.len();
-    if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+    if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with(BLANKS)) {
         return None;
     }
-    Some((Marker::Heading(level), rest.trim().trim_end_matches('#').trim_end()))
+    let title = rest.trim_matches(BLANKS).trim_end_matches('#').trim_end_matches(BLANKS);
+    Some((Marker::Heading(level), title))
 }
 
 fn item(text: &str) -> Option<(String, &str)> {
@@ -78,12 +96,12 @@ fn item(text: &str) -> Option<(String, &str)> {
         }
         (text[..text.len() - after.len()].to_owned(), after)
     };
-    if !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+    if !(rest.is_empty() || rest.starts_with(BLANKS)) {
         return None;
     }
-    let rest = rest.trim_start();
+    let rest = rest.trim_start_matches(BLANKS);
     let task = |mark: &str, sign: &str| {
-        rest.strip_prefix(mark).map(|rest| (sign.to_owned(), rest.trim_start()))
+        rest.strip_prefix(mark).map(|rest| (sign.to_owned(), rest.trim_start_matches(BLANKS)))
     };
     task("[ ] ", "☐")
         .or_else(|| task("[x] ", "☑"))
@@ -93,18 +111,8 @@ fn item(text: &str) -> Option<(String, &str)> {
 
 /// Returns true if the line is a rule: three or more of `-`, `*` or `_`.
 pub(super) fn is_rule(line: &str) -> bool {
-    let mut marks = line.chars().filter(|c| !c.is_whitespace());
-    let Some(first) = marks.next().filter(|first| matches!(first, '-' | '*' | '_')) else {
-        return false;
-    };
-    let mut count = 1;
-    for mark in marks {
-        if mark != first {
-            return false;
-        }
-        count += 1;
-    }
-    count >= 3
+    let marks = line.replace(BLANKS, "");
+    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| marks.chars().all(|c| c == *mark))
 }
 
 /// A code fence.
@@ -119,7 +127,7 @@ pub(super) struct Fence {
 impl Fence {
     /// Returns the fence that a line opens.
     pub(super) fn opened_by(line: &str) -> Option<Self> {
-        let text = line.trim_start();
+        let text = line.trim_start_matches(BLANKS);
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let rest = text.trim_start_matches(mark);
         let length = text.len() - rest.len();
@@ -133,7 +141,7 @@ impl Fence {
 
     /// Returns true if a line closes the fence.
     pub(super) fn is_closed_by(&self, line: &str) -> bool {
-        let text = line.trim();
+        let text = line.trim_matches(BLANKS);
         text.len() >= self.length && text.chars().all(|c| c == self.mark)
     }
 

@@ -63,6 +63,26 @@ fn a_sample_of_everything() {
 }
 
 #[test]
+fn only_spaces_and_tabs_are_indents() {
+    // Chinese and Japanese paragraphs begin with ideographic spaces.
+    for space in ["\u{3000}", "\u{a0}", "\u{2003}", "\u{202f}"] {
+        let indented = space.repeat(4) + "rain";
+        assert_eq!(check(&indented), [&*indented]);
+        for marker in ["# x", "- x", "> x", "---", "1. x", "```", "|a|"] {
+            let text = format!("{space}{marker}");
+            assert_eq!(check(&text), [&*text]);
+        }
+        assert_eq!(check(&format!("- {space}rain")), [format!("• {space}rain")]);
+        assert_eq!(check(&format!("```\n{space}```")), [format!("  {space}```")]);
+    }
+    for indent in ["    ", "\t", "  \t", "   \t"] {
+        assert_eq!(check(&format!("{indent}rain")), ["  rain"], "{indent:?}");
+        assert_eq!(check(&format!("{indent} rain")), ["   rain"], "{indent:?}");
+    }
+    assert_eq!(check("- a\n\t- b"), ["• a", "    • b"]);
+}
+
+#[test]
 fn columns_of_a_table_are_aligned() {
     let table =
         "| left | middle | right |\n|:--|:-:|--:|\n| a | b | c |\n| aa<br>a | bbb | 1,000 |\n";

@@ -60,7 +60,9 @@ fn values(setting: &Setting) -> String {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
         Kind::Integer => "a whole number".to_owned(),
-        Kind::List => "a list of strings, separated by commas in the variable".to_owned(),
+        Kind::List => {
+            "a list of strings, separated by commas in the variable and the flag".to_owned()
+        }
         Kind::Number => "a number".to_owned(),
         Kind::Path => "a path".to_owned(),
         Kind::Secret => "a secret".to_owned(),

@@ -28,7 +28,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number, at least 1.
     Integer,
-    /// A list of strings, separated by commas in a variable.
+    /// A list of strings, separated by commas in a variable and a flag.
     List,
     /// A number, at least 0.
     Number,

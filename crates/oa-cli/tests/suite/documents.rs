@@ -68,6 +68,28 @@ fn example_config_is_valid() {
 }
 
 #[test]
+fn blank_config_variable_counts_as_not_set() {
+    let home = Home::new();
+    let folder = home.path().join("config/oa");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "model = 'of-the-default'\n").unwrap();
+    std::fs::write(home.path().join("other.toml"), "model = 'of-the-other'\n").unwrap();
+    let model = |path: &str, flags: &[&str]| {
+        let command = [&["config"], flags].concat();
+        home.run_with(&command, "", &[("OPEN_AGENT_CONFIG", path)])
+    };
+    for blank in ["", " "] {
+        assert!(text(&model(blank, &[]).stdout).contains("of-the-default"), "{blank:?}");
+    }
+    assert!(text(&model("other.toml", &[]).stdout).contains("of-the-other"));
+    let flag = model("none.toml", &["--config", "other.toml"]);
+    assert!(text(&flag.stdout).contains("of-the-other"), "{flag:?}");
+    let missing = model("none.toml", &[]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("none.toml: No such file"), "{missing:?}");
+}
+
+#[test]
 fn invalid_config_stops_every_command() {
     let home = Home::new();
     let folder = home.path().join("config/oa");

@@ -98,6 +98,28 @@ fn tools_read_files_and_nothing_outside() {
     assert!(text(&output.stdout).contains("outside of the folder"), "{output:?}");
 }
 
+/// A list and repeated flags are the same. Each folder has tools of its own.
+#[test]
+fn tools_of_several_folders_are_apart() {
+    let home = Home::new();
+    for folder in ["notes", "plans"] {
+        std::fs::create_dir(home.path().join(folder)).unwrap();
+        std::fs::write(home.path().join(folder).join("a.txt"), folder).unwrap();
+    }
+    for tools in [
+        &["--tools", "files:notes,files:plans"][..],
+        &["--tools", "files:notes", "--tools", "files:plans"],
+        &["--tools", "files:notes, files:plans,", "--tools", "files:./notes"],
+    ] {
+        let read = |prompt: &str| {
+            let output = home.run(&[&["chat", "--stand-in"], tools].concat(), prompt);
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            text(&output.stdout)
+        };
+        assert!(read("read a.txt").contains(r#"{"text":"notes"}"#));
+    }
+}
+
 /// Without a server, people see how a report looks. The rules call no tools, and the report says so.
 #[cfg(feature = "serve")]
 #[test]

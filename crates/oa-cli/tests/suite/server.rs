@@ -177,6 +177,79 @@ fn batch_replies_are_in_order_and_resumed() {
 }
 
 #[test]
+fn batch_never_overwrites_its_input() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let at = |name: &str| home.path().join(name);
+    std::fs::create_dir(at("sub")).unwrap();
+    for name in ["in.jsonl", "in.log", "in.part"] {
+        std::fs::write(at(name), "\"one\"\n").unwrap();
+    }
+    let mut cases = vec![
+        ("in.jsonl", "in.jsonl", "would be overwritten"),
+        ("in.jsonl", "sub/../in.jsonl", "would be overwritten"),
+        // The names of the log and of the incomplete output.
+        ("in.log", "in", "would be overwritten"),
+        ("in.part", "in", "would be overwritten"),
+        ("in.jsonl", "sub", "this is a folder"),
+    ];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(at("in.jsonl"), at("link.jsonl")).unwrap();
+        std::os::unix::fs::symlink(at("in.jsonl"), at("out.jsonl.part")).unwrap();
+        cases.push(("in.jsonl", "link.jsonl", "would be overwritten"));
+        cases.push(("link.jsonl", "in.jsonl", "would be overwritten"));
+        cases.push(("in.jsonl", "out.jsonl", "would be overwritten"));
+    }
+    for (input, output, wanted) in cases {
+        let run = home.run(&["batch", input, "-o", output, "--base-url", &server.url()], "");
+        assert_eq!(run.status.code(), Some(2), "{input} {output}: {run:?}");
+        assert!(text(&run.stderr).contains(wanted), "{input} {output}: {run:?}");
+        assert_eq!(std::fs::read_to_string(at(input)).unwrap(), "\"one\"\n");
+    }
+    assert!(server.server.requests().is_empty());
+}
+
+#[test]
+fn files_may_begin_with_a_byte_order_mark() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let write = |name: &str, text: &str| {
+        std::fs::write(home.path().join(name), format!("\u{feff}{text}")).unwrap();
+    };
+    write("in.jsonl", "{\"prompt\": \"one\", \"id\": 7}\n");
+    write("config.toml", &format!("base_url = '{}'\nmcp = 'mcp.json'\n", server.url()));
+    write("mcp.json", "{\"mcpServers\": {}}");
+    let config = ["--config", "config.toml"];
+    let output = home.run(&[&["batch", "in.jsonl", "-o", "out.jsonl"], &config[..]].concat(), "");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = home.run(&[&["chat"], &config[..]].concat(), "\u{feff}two");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let requests = server.server.requests();
+    let prompts = requests.iter().flat_map(Request::messages);
+    let prompts: Vec<_> = prompts.map(|message| message["content"].clone()).collect();
+    assert_eq!(prompts, ["one", "two"]);
+}
+
+/// Before the measurement, which takes minutes.
+#[test]
+fn unwritable_profile_stops_the_doctor_early() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    for (profile, wanted) in
+        [(".", ".: Is a directory"), ("none/profile.json", "none/profile.json: No such file")]
+    {
+        let doctor = ["doctor", "--base-url", &server.url(), "--profile", profile];
+        let output = home.run(&doctor, "");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(wanted), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+    }
+    assert!(server.server.requests().is_empty());
+    // The check leaves no empty profile behind.
+    let stopped = ["doctor", "--base-url", "none", "--profile", "profile.json"];
+    assert_ne!(home.run(&stopped, "").status.code(), Some(0));
+    assert!(!home.path().join("profile.json").exists());
+}
+
+#[test]
 fn invalid_batch_line_stops_before_requests() {
     let (home, server) = (Home::new(), Server::start(echo()));
     std::fs::write(home.path().join("in.jsonl"), "\"one\"\n{\"text\": \"two\"}\n").unwrap();
