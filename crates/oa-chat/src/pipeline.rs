@@ -11,6 +11,7 @@ use oa_aggregate::{
 };
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
+use serde::de::IgnoredAny;
 
 /// The maximum stored size of an unreadable body, in bytes. It is larger than what is shown, so that a key at the end
 /// of the shown part is complete and can be masked.
@@ -49,7 +50,7 @@ pub struct PipelineOptions {
 /// Reads the body of one response, of any supported form, without I/O.
 ///
 /// If the first non-blank byte is `{` or `[`, the body is one JSON document, whatever its content type (QUIRKS
-/// row 71); everything else is an event stream. Lines of JSON among the events are payloads too (row 68), and so
+/// row 71), and behind it there may be events, such as `data: [DONE]`; everything else is an event stream. Lines of JSON among the events are payloads too (row 68), and so
 /// is the value of a field `error`, which the standard ignores (row 104). That field and an event named `error`
 /// (row 115) are errors, whatever JSON they contain.
 ///
@@ -181,8 +182,13 @@ impl Pipeline {
             BodyForm::Json(document) => {
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
                 self.payloads += 1;
+                let mut document = Bytes::from(document);
+                let events = document.split_off(value_length(&document));
                 self.aggregator.push(&document).map_err(PipelineError::Answer)?;
                 self.check_chunks()?;
+                self.parser.push(events);
+                self.parser.finish_lenient();
+                self.read_events()?;
             }
         }
         self.aggregator.finish().map_err(PipelineError::Answer)
@@ -289,15 +295,7 @@ impl Pipeline {
 
     #[inline]
     fn check_chunks(&self) -> Result<(), PipelineError> {
-        match self.on_bad_chunk {
-            OnBadChunk::Report => Ok(()),
-            OnBadChunk::Fail => self.first_bad_chunk(),
-        }
-    }
-
-    #[cold]
-    fn first_bad_chunk(&self) -> Result<(), PipelineError> {
-        let chunk = self.aggregator.unreadable();
+        let chunk = self.aggregator.unreadable().filter(|_| self.on_bad_chunk == OnBadChunk::Fail);
         chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
     }
 
@@ -335,13 +333,15 @@ fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
     if line.trim_ascii_start().first() == Some(&b'{') {
         return Some((line, false));
     }
-    Some((error_field(line)?, true))
+    let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?.trim_ascii();
+    (!value.is_empty()).then_some((value, true))
 }
 
-/// Returns the value of a field named `error`.
-fn error_field(line: &[u8]) -> Option<&[u8]> {
-    let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
-    Some(value.trim_ascii()).filter(|value| !value.is_empty())
+/// Returns the length of the first JSON value, or of the whole document if it begins with none.
+fn value_length(document: &[u8]) -> usize {
+    let mut values = serde_json::Deserializer::from_slice(document).into_iter::<IgnoredAny>();
+    let is_value = values.next().is_some_and(|value| value.is_ok());
+    if is_value { values.byte_offset() } else { document.len() }
 }
 
 /// Returns the first error that the server reported inside the stream.

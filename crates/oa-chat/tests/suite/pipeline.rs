@@ -1,6 +1,7 @@
 //! The pipeline from bytes to deltas.
 
 use bytes::Bytes;
+use oa_aggregate::Problem;
 use oa_chat::{Pipeline, PipelineOptions};
 
 /// Returns the text of the answer whose body arrives in these pieces.
@@ -24,6 +25,34 @@ fn mark_before_a_document_may_be_split() {
         let bytes: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
         assert_eq!(text_of(&bytes), "Hi.");
     }
+}
+
+/// Servers that fail before their stream begins may still end it.
+#[test]
+fn events_may_follow_a_document() {
+    let error = r#"{"error": {"message": "no luck", "code": 500}}"#;
+    let spaced = error.replace(": ", ":\n  ");
+    let ends = ["data: [DONE]", "\ndata: [DONE]\n\n", "\r\n\r\ndata: {}\r\n\r\n: bye\r\n", "\n\n"];
+    for end in ends {
+        for body in [format!("{error}{end}"), format!("{spaced}{end}")] {
+            let mut pipeline = Pipeline::new(PipelineOptions::default());
+            pipeline.push(Bytes::from(body.clone())).unwrap();
+            pipeline.finish().unwrap();
+            let done = end.contains("[DONE]");
+            let problems: Vec<_> = pipeline.problems().iter().map(ToString::to_string).collect();
+            let [problem] = &problems[..] else { panic!("{body:?}: {problems:?}") };
+            assert!(problem.contains("no luck"), "{body:?}: {problem}");
+            assert_eq!(pipeline.into_answer().done, done, "{body:?}");
+        }
+    }
+    let chunk = |text: &str| format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
+    let body = format!("{}\n{}\ndata: {}\n\n", chunk("a"), chunk("b"), chunk("c"));
+    assert_eq!(text_of(&[body.as_bytes()]), "abc");
+    // Without a value at its beginning, it is still one document.
+    let mut pipeline = Pipeline::new(PipelineOptions::default());
+    pipeline.push(Bytes::from_static(b"{\"choices\": oops}\n\ndata: [DONE]\n\n")).unwrap();
+    pipeline.finish().unwrap();
+    assert!(matches!(pipeline.problems(), [Problem::Unreadable(_)]), "{:?}", pipeline.problems());
 }
 
 #[test]
