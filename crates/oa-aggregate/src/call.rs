@@ -110,6 +110,10 @@ impl Call {
             None => self.name = Some(piece.to_owned()),
             Some(name) if name == piece || self.name_ended || !self.arguments.is_empty() => return,
             Some(name) => {
+                // Some servers send the whole name so far in each fragment (QUIRKS row 6).
+                if piece.starts_with(&**name) {
+                    name.clear();
+                }
                 // The token may be split over two pieces.
                 known = name.len() - usize::from(name.ends_with('<'));
                 name.push_str(piece);

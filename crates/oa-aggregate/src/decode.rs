@@ -8,12 +8,13 @@ use oa_types::Usage;
 use serde_json::{Map, Value};
 
 use crate::allowance::Allowance;
-use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
+use crate::chunk::{Choice, Chunk, Fragment, Payload};
 use crate::error::UnreadablePayload;
 use crate::failure;
 use crate::json::{Invalid, Read, Reader, Str};
+use crate::parts::Parts;
 use crate::prompt_progress;
-use crate::reasoning::{Name, Reasoning, read_words, words_of_detail};
+use crate::reasoning::{Name, Reasoning, words_of_detail};
 use crate::stream_status::StreamStatus;
 use crate::template::slot::{Count, Slot, SlotKind};
 use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
@@ -337,23 +338,17 @@ fn read_delta<'a>(
     allowance: &mut Allowance,
 ) -> Read<bool> {
     let mut reasoning = Reasoning::default();
-    let mut content = None;
+    let (mut content, mut parts) = (None, Parts::default());
     let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
-            "content" => match reader.peek() {
-                Some(b'[') => {
-                    let mut parts = Vec::new();
-                    let Some(mut items) = reader.array()? else { continue };
-                    while reader.item(&mut items)? {
-                        part(reader, &mut parts, allowance)?;
-                    }
-                    if !parts.is_empty() {
-                        choice.rare().parts = parts;
-                    }
+            "content" => {
+                // Of two members with one name the last counts.
+                (content, parts) = match reader.peek() {
+                    Some(b'[') => (None, Parts::read(reader, allowance)?),
+                    _ => (reader.string_or_absent()?, Parts::default()),
                 }
-                _ => content = reader.string_or_absent()?,
-            },
+            }
             "reasoning_content" => reasoning.read(Name::Content, reader)?,
             "reasoning" => reasoning.read(Name::Plain, reader)?,
             "reasoning_text" => reasoning.read(Name::Text, reader)?,
@@ -388,8 +383,9 @@ fn read_delta<'a>(
                 }
             }
             "refusal" => {
-                if let Some(refusal) = reader.text()? {
-                    choice.rare().refusal = Some(refusal.text());
+                let refusal = reader.text()?.map(Str::text);
+                if refusal.is_some() || choice.rare.is_some() {
+                    choice.rare().refusal = refusal;
                 }
             }
             "tool_calls" => match reader.peek() {
@@ -435,45 +431,11 @@ fn read_delta<'a>(
     if reasoning.is_present() {
         reasoning.tell(choice, notes);
     }
+    parts.tell(choice);
     notes.text = content;
     choice.text = content.map(Str::text).filter(|text| !text.is_empty());
     choice.halves[0] = content.map(Str::halves).unwrap_or_default();
     Ok(true)
-}
-
-fn part<'a>(
-    reader: &mut Reader<'a, '_>,
-    parts: &mut Vec<Part<'a>>,
-    allowance: &mut Allowance,
-) -> Read<()> {
-    if !allowance.hold_one::<Part<'_>>() {
-        return reader.skip();
-    }
-    if reader.peek() == Some(b'"') {
-        parts.extend(reader.text()?.map(|text| Part::Text(text.text())));
-        return Ok(());
-    }
-    let (mut text, mut thinking, mut is_thought) = (None, String::new(), false);
-    let Some(mut members) = reader.object()? else { return Ok(()) };
-    while let Some(name) = reader.member(&mut members)? {
-        match &*name {
-            "text" => text = reader.text()?.map(Str::text),
-            // Parts of other types have neither of these.
-            "thinking" | "summary" => read_words(reader, &mut thinking)?,
-            "type" => {
-                let kind = reader.string_or_absent()?.map_or("", |kind| kind.raw);
-                is_thought = matches!(kind, "reasoning" | "thinking");
-            }
-            _ => reader.skip()?,
-        }
-    }
-    thinking.extend(text.take_if(|_| is_thought));
-    // Once here, and twice while it grew.
-    if !thinking.is_empty() && allowance.hold(size_of::<Part<'_>>() + 3 * thinking.len()) {
-        parts.push(Part::Thinking(thinking.into()));
-    }
-    parts.extend(text.map(Part::Text));
-    Ok(())
 }
 
 fn tool_call<'a>(

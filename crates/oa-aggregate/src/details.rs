@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::json::Reader;
 use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
+use crate::value::parse;
 
 /// The number of items that are searched for the item of a fragment; searching all of them each time would be
 /// quadratic.
@@ -268,7 +269,7 @@ impl DetailShape {
 impl<'a> DetailFragment<'a> {
     /// Returns the fragment as the full reading would.
     pub(crate) fn value(self) -> Value {
-        let mut value: Value = serde_json::from_str(&self.shape.json).unwrap_or_default();
+        let mut value = parse(&self.shape.json);
         value[self.shape.member] = self.words.into();
         value
     }

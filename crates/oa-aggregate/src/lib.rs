@@ -81,6 +81,7 @@ mod template;
 mod value;
 
 mod error;
+mod parts;
 mod prompt_progress;
 mod quirks;
 

@@ -27,31 +27,21 @@ pub(crate) fn read(raw: &str) -> Option<Box<PromptProgress>> {
     Some(Box::new(PromptProgress::new(total.into(), cache.into(), processed.into(), elapsed)))
 }
 
-/// A progress in as much room as other deltas have.
+/// A progress in as much room as other deltas have: total, cached and processed tokens, and milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed {
-    total: u32,
-    cached: u32,
-    processed: u32,
-    millis: u32,
-}
+pub(crate) struct Packed([u32; 4]);
 
 impl From<&PromptProgress> for Packed {
     fn from(progress: &PromptProgress) -> Self {
-        let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        Self {
-            total: short(progress.total),
-            cached: short(progress.cached),
-            processed: short(progress.processed),
-            millis: u32::try_from(progress.elapsed.as_millis()).unwrap_or(u32::MAX),
-        }
+        let millis = u64::try_from(progress.elapsed.as_millis()).unwrap_or(u64::MAX);
+        let numbers = [progress.total, progress.cached, progress.processed, millis];
+        Self(numbers.map(|number| u32::try_from(number).unwrap_or(u32::MAX)))
     }
 }
 
 impl From<Packed> for PromptProgress {
-    fn from(packed: Packed) -> Self {
-        let Packed { total, cached, processed, millis } = packed;
-        let elapsed = Duration::from_millis(millis.into());
-        Self::new(total.into(), cached.into(), processed.into(), elapsed)
+    fn from(Packed(numbers): Packed) -> Self {
+        let [total, cached, processed, millis] = numbers.map(u64::from);
+        Self::new(total, cached, processed, Duration::from_millis(millis))
     }
 }

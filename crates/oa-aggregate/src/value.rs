@@ -17,8 +17,7 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
         allowance.cut();
         return None;
     }
-    // Our own reader accepts lone surrogates and Python's numbers, but `serde_json` rejects them.
-    let value = serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.to_owned()));
+    let value = parse(raw);
     // This cannot fail: the bound by the text fits, and is larger.
     allowance.hold_value(&value);
     match &value {
@@ -30,12 +29,20 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
     }
 }
 
+/// Reads JSON that our own reader accepts, also what `serde_json` rejects: a lone surrogate is read as U+FFFD, and a
+/// value with one of Python's numbers is kept as text.
+pub(crate) fn parse(raw: &str) -> Value {
+    let as_text = |_| Value::String(raw.to_owned());
+    let repair = |_| oa_json::repair(raw, oa_json::Limits::default());
+    serde_json::from_str(raw).or_else(repair).unwrap_or_else(as_text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn values_kept_as_text_are_counted() {
+    fn values_that_serde_rejects_are_counted() {
         for raw in [r#""\ud800""#, "NaN", "[1, Infinity]", r#""plain""#] {
             let mut allowance = Allowance::new(10_000, 10_000);
             assert!(present(raw, &mut allowance).is_some());

@@ -273,8 +273,6 @@ fn read_value<'a>(
                 *string = string_at(rest)?;
             }
             match kind {
-                // `serde_json`, which reads details, accepts surrogates only in pairs.
-                SlotKind::Detail if string.has_surrogates() => return None,
                 // An empty one counts as absent, and the answer takes the next one.
                 SlotKind::Id | SlotKind::Model if string.raw.is_empty() => return None,
                 SlotKind::Detail => captures.detail = *string,

@@ -11,3 +11,4 @@ mod payloads;
 mod templates;
 mod text;
 mod think;
+mod whole;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod messages;
+mod strings;
 
 use insta::assert_snapshot;
 use oa_aggregate::{

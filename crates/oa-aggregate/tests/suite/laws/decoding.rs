@@ -41,6 +41,10 @@ const FORMS: &[&str] = &[
     r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"@"}}]}"#,
     // Members that come twice: the last one counts.
     r#"{"choices":[{"delta":{"content":"a","content":"@"}}]}"#,
+    r#"{"choices":[{"delta":{"content":"@","content":null}}]}"#,
+    r#"{"choices":[{"delta":{"content":"@","content":[{"type":"text","text":"@"}]}}]}"#,
+    r#"{"choices":[{"delta":{"content":[{"type":"refusal","refusal":"@"}],"content":"@"}}]}"#,
+    r#"{"choices":[{"delta":{"refusal":"@","content":"@","refusal":null}}]}"#,
     r#"{"choices":[{"delta":{"content":"@"}}],"choices":[{"message":{"content":"b"}}]}"#,
     r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"@","arguments":{}}}]}}]}"#,
     r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"@","arguments":null}}]}}]}"#,
@@ -50,6 +54,8 @@ const FORMS: &[&str] = &[
     r#"{"usage":{"total_tokens":#},"choices":[{"delta":{"content":"@"}}],"usage":null}"#,
     r#"{"choices":[{"delta":{"content":"@"}}],"usage":{"total_tokens":1,"total_tokens":#}}"#,
     r#"{"choices":[{"delta":{"reasoning_details":[{"index":0,"text":"@","text":"b"}]}}]}"#,
+    // Half a surrogate pair in a detail, beside its words.
+    r#"{"choices":[{"delta":{"reasoning":"@","reasoning_details":[{"type":"\ud83d","text":"@","index":0}]}}]}"#,
     // Names of thinking, and what stands beside it.
     r#"{"choices":[{"index":0,"delta":{"content":null,"reasoning_text":"@"}}]}"#,
     r#"{"choices":[{"index":0,"delta":{"reasoning_content":{"text":"@"},"reasoning":""}}]}"#,

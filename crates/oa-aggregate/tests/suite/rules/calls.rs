@@ -214,6 +214,34 @@ fn cut_arguments_break_only_the_last_call() {
 }
 
 #[test]
+fn repeated_name_may_grow() {
+    for (names, expected) in [
+        (&["get", "get_weather"][..], "get_weather"),
+        (&["get_", "get_weather", "get_weather"], "get_weather"),
+        (&["g", "get", "get_", "get_weather"], "get_weather"),
+        (&["get_", "weather", "get_weather_now"], "get_weather_now"),
+        (&["get", "get_weather<|channel|>x", "get_weather<|channel|>x"], "get_weather"),
+        // Pieces that do not begin with what is known.
+        (&["get_", "weather"], "get_weather"),
+        (&["get", "_get"], "get_get"),
+    ] {
+        for id in ["", r#""id":"a","#] {
+            let named = names.iter().map(|name| {
+                fragment(&format!(r#""index":0,{id}"function":{{"name":"{name}","arguments":""}}"#))
+            });
+            let last = fragment(r#""index":0,"function":{"arguments":"{}"}"#);
+            let outcome = plain(&named.chain([last, finish("tool_calls")]).collect::<Vec<_>>());
+            let [ContentBlock::ToolUse(call)] = &outcome.answer.blocks[..] else {
+                panic!("{names:?}: {}", outcome.blocks());
+            };
+            assert_eq!(call.name, expected, "{names:?}");
+            assert_eq!(outcome.answer.problems, []);
+            assert_eq!(outcome.check_starts(), [0]);
+        }
+    }
+}
+
+#[test]
 fn name_ends_at_control_token_at_any_cut() {
     let whole = "add <|channel|>commentary";
     for at in 1..whole.len() {
