@@ -31,7 +31,9 @@ pub enum Action {
         /// them.
         step: u32,
     },
-    /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order.
+    /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order. Those of external
+    /// tools do not run: call [`await_result`](crate::Turn::await_result) for each that may still be handed out, and
+    /// `finish_call` with an error for the others.
     Run {
         /// The indexes of the calls, in call order.
         calls: Vec<usize>,

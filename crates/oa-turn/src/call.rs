@@ -21,7 +21,7 @@ pub struct Call {
     /// True if the call had to wait for permission and got it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
-    /// True if the call is to an external tool: it does not run, and the caller adds its result.
+    /// True if the call is to an external tool: it does not run. Once it is admitted, the caller adds its result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_external: bool,
     /// The images of the result, once there is one.
@@ -65,6 +65,8 @@ pub enum CallState {
     },
     /// The call may run or is running. In manual mode, the caller has to answer it.
     Allowed,
+    /// The call of an external tool was handed to the caller, who adds its result.
+    AwaitsResult,
     /// The call will not run. Its result is added to history once all calls of the answer are decided.
     Refused {
         /// The result.
@@ -104,14 +106,14 @@ impl Call {
     /// Returns true if the call has no result and has not been refused.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        use CallState::{Allowed, Asked, Undecided, Waiting};
-        matches!(self.state, Allowed | Asked | Undecided | Waiting { .. })
+        use CallState::{Allowed, Asked, AwaitsResult, Undecided, Waiting};
+        matches!(self.state, Allowed | Asked | AwaitsResult | Undecided | Waiting { .. })
     }
 
-    /// Returns true if the call may run, and its result comes from outside.
+    /// Returns true if the call was [handed](crate::Turn::await_result) to the caller, who adds its result.
     #[must_use]
     pub fn waits_for_result(&self) -> bool {
-        self.is_external && self.state == CallState::Allowed
+        self.state == CallState::AwaitsResult
     }
 
     /// Returns true if the call waits for permission.

@@ -160,10 +160,10 @@ impl Round {
         open.map(|(place, _)| place).collect()
     }
 
-    /// Returns the open calls that the driver runs.
+    /// Returns the open calls that the driver runs or, if they are external, hands to the caller.
     pub(crate) fn to_run(&self) -> Vec<usize> {
         let open = self.calls.iter().enumerate();
-        let open = open.filter(|(_, call)| call.is_open() && !call.is_external);
+        let open = open.filter(|(_, call)| call.is_open() && !call.waits_for_result());
         open.map(|(place, _)| place).collect()
     }
 
@@ -330,10 +330,13 @@ impl Round {
         }
         if !calls.is_empty() {
             let Some(answer) = self.answer_in(history) else { return Err("the answer is missing") };
-            let ids = calls.iter().map(|call| &call.block.id);
-            if !ids.eq(calls_of(answer).map(|call| &call.id)) {
+            // The calls that run are those that the model made and history tells.
+            if !calls.iter().map(|call| &*call.block).eq(calls_of(answer)) {
                 return Err("the calls do not match those of the answer");
             }
+        }
+        if calls.iter().any(|call| call.waits_for_result() && !call.is_external) {
+            return Err("a call that is not external waits for a result");
         }
         Ok(results_at + answered.len())
     }

@@ -330,7 +330,8 @@ pub enum ApprovalOutcome {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunStep {
-    /// The calls, in call order. They may run concurrently.
+    /// The calls, in call order. They may run concurrently. Those of external tools do not run: check whether they may
+    /// still be handed to the caller.
     pub calls: Vec<StepCall>,
     /// The rest of the budgets, for sub-agents among the calls.
     #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
@@ -339,7 +340,8 @@ pub struct RunStep {
 
 /// The outcome of running calls.
 ///
-/// A call without a result here was cut off, or its result was lost. The model reads that it may have taken effect.
+/// A call without a result here was cut off, or its result was lost. The model reads that it may have taken effect. A
+/// call of an external tool without a result here is handed to the caller; its result is an error if it must not be.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunOutcome {

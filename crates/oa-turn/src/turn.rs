@@ -244,7 +244,7 @@ impl Turn {
         outcome: Outcome,
     ) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
-            && self.round.calls.get(call).is_some_and(|call| call.is_open() && !call.is_external);
+            && self.round.calls.get(call).is_some_and(|it| it.is_open() && !it.waits_for_result());
         if running {
             self.record(call, content, images, outcome);
         }
@@ -285,7 +285,7 @@ impl Turn {
     }
 
     /// Answers a call on behalf of the caller: any open call in manual mode, and in auto mode a call of an
-    /// [external tool](Self::set_external_tools) once it has been allowed.
+    /// [external tool](Self::set_external_tools) once it was [handed out](Self::await_result).
     ///
     /// # Errors
     ///
@@ -431,7 +431,7 @@ impl Turn {
                     } else if self.round.has_waiting() {
                         self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
-                        // External calls count against the limit, although the driver does not run them.
+                        // External calls count against the limit, although they do not run.
                         let open = self.round.open().len() as u32;
                         self.spend(Spent::new(open, 0, Cost::ZERO));
                         let calls = self.round.to_run();

@@ -163,13 +163,14 @@ impl Turn {
         Ok(())
     }
 
-    /// Allows the calls of external tools for which this is true, of those that wait since the conversation was
-    /// [resumed](Self::resume): they wait for their results, and the caller needs no further permission.
+    /// Hands the calls of external tools for which this is true to the caller, of those that wait since the
+    /// conversation was [resumed](Self::resume): they wait for their results without a further decision. It must be
+    /// false for a call that anything may still refuse or change.
     pub fn allow_external(&mut self, mut may: impl FnMut(&Call) -> bool) {
         let waits = |call: &&mut Call| call.state == CallState::Waiting { decided: false };
         for call in self.round.calls.iter_mut().filter(waits) {
             if call.is_external && may(call) {
-                call.state = CallState::Allowed;
+                call.state = CallState::AwaitsResult;
             }
         }
         // A call approved or denied before has yet to run or to be recorded, which `continue_turn` does in this phase only.

@@ -1,19 +1,42 @@
 //! External tools, whose calls are answered by the caller.
 
-use oa_types::{FinishReason, ToolUseBlock};
+use oa_types::{FinishReason, Outcome, ToolUseBlock};
+use serde_json::json;
 
 use super::Turn;
 use super::phase::Rest;
-use crate::call::Call;
+use crate::call::{Call, CallState, Fit};
 
 impl Turn {
-    /// Sets the names of the external tools. Their calls are decided like any others, but never run: the turn runs the
-    /// other calls and ends with [`FinishReason::WaitsForResults`]. Answer them with
-    /// [`add_result`](Self::add_result), then [continue](Self::continue_turn).
+    /// Sets the names of the external tools. Their calls are decided like any others, but never run: the driver checks
+    /// them once more and hands them to the caller ([`await_result`](Self::await_result)), the turn runs the other
+    /// calls and ends with [`FinishReason::WaitsForResults`]. Answer them with [`add_result`](Self::add_result), then
+    /// [continue](Self::continue_turn).
     ///
     /// Applies to calls of later answers, and to open calls of a conversation that is [resumed](Self::resume) later.
     pub fn set_external_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.external_tools = names.into_iter().collect();
+    }
+
+    /// Hands a call of an external tool to the caller, after [`Action::Run`](crate::Action::Run): it waits for its
+    /// result. A call whose input is invalid gets an error as its result instead. Returns false if the call does not
+    /// wait now, because it is invalid, not external, or not among the calls to run.
+    pub fn await_result(&mut self, call: usize) -> bool {
+        let calls = self.running();
+        let Some(handed) = self.round.calls.get_mut(call).filter(|_| calls.contains(&call)) else {
+            return false;
+        };
+        if !handed.is_external {
+            return false;
+        }
+        if let Fit::Unfit(reason) = &handed.fit {
+            let tool = &handed.block.name;
+            let content = json!({ "error": "invalid arguments", "tool": tool, "reason": reason });
+            self.record(call, content, Vec::new(), Outcome::InvalidInput);
+            return false;
+        }
+        handed.state = CallState::AwaitsResult;
+        true
     }
 
     pub(super) fn is_external(&self, name: &str) -> bool {

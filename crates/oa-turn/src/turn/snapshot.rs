@@ -15,10 +15,10 @@ use super::output_state::OutputState;
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
 use super::shorten_state::ShortenState;
-use crate::call::Call;
+use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
-use crate::options::Options;
+use crate::options::{Mode, Options};
 use crate::plan::StepPlan;
 use crate::repair::{is_open, is_valid};
 use crate::round::Round;
@@ -158,7 +158,7 @@ impl Turn {
     /// `UnsupportedVersion` if the format version is not supported, `InvalidSnapshot` if the snapshot is inconsistent.
     pub fn restore(snapshot: TurnSnapshot) -> Result<Self, Error> {
         let state = match snapshot.0 {
-            SnapshotForm::Known(state) => state.without_old_failure(),
+            SnapshotForm::Known(state) => state.without_old_failure().with_handed_calls(),
             SnapshotForm::Other(Envelope { version, .. }) => {
                 let message = format!(
                     "the snapshot has format version {version}, but this version of oa-turn supports only {VERSION}"
@@ -229,6 +229,22 @@ impl State {
         self
     }
 
+    /// Hands over the external calls of a turn that has ended for their results. Earlier versions did not record it.
+    fn with_handed_calls(mut self) -> Self {
+        let (Phase::Idle { rest } | Phase::Prompting { rest, .. } | Phase::Ending { rest, .. }) =
+            self.phase
+        else {
+            return self;
+        };
+        if rest == Rest::Done && self.options.mode == Mode::Auto {
+            let calls = self.round.calls.iter_mut();
+            for call in calls.filter(|it| it.is_external && it.state == CallState::Allowed) {
+                call.state = CallState::AwaitsResult;
+            }
+        }
+        self
+    }
+
     /// Checks the invariants of a turn: all indexes are valid, and results follow their calls.
     fn check(&self) -> Result<(), &'static str> {
         // `Turn` and `Round` index calls and history without checks, and a snapshot comes from outside.
@@ -241,7 +257,9 @@ impl State {
                 *rest
             }
             Phase::Calling { .. } if round.calls.is_empty() => return Err("calls are missing"),
-            Phase::Calling { started: true, .. } if round.calls.iter().any(Call::is_undecided) => {
+            Phase::Calling { started: true, .. }
+                if round.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) =>
+            {
                 return Err("a call is not decided");
             }
             Phase::Steering { .. } if self.steered.is_empty() => {
@@ -249,7 +267,7 @@ impl State {
             }
             _ => Rest::Done,
         };
-        // An external call may have been answered right after it was approved.
+        // Earlier versions took the result of an external call right after its approval.
         if rest == Rest::Approval && round.calls.is_empty() {
             return Err("no call is waiting for permission");
         }

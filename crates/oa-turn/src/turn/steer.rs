@@ -18,7 +18,8 @@ impl Turn {
     ///
     /// If the turn is about to end before the message has entered, it continues for one more request, unless a limit,
     /// an interrupt, a plan that ends the turn, inlined results, or [`SteerAfterEnd::Keep`] prevents that. The message
-    /// then waits for the next turn. A failed or interrupted turn keeps the messages that have not entered.
+    /// then waits for the next turn. A failed or interrupted turn keeps the messages that have not entered, except one
+    /// whose review has failed: it would fail every later turn, too.
     ///
     /// # Errors
     ///
@@ -49,10 +50,15 @@ impl Turn {
     /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it. If the turn
     /// was about to end before the message, it ends.
     pub fn refuse_steered(&mut self) {
-        if let Phase::Steering { handed: true, .. } = self.phase {
-            self.steered.pop_front();
+        if self.drop_steered() {
             self.go_on_without_steered();
         }
+    }
+
+    /// Removes the steered message that was handed out. Returns false if there is none.
+    pub(super) fn drop_steered(&mut self) -> bool {
+        let is_handed = matches!(self.phase, Phase::Steering { handed: true, .. });
+        is_handed && self.steered.pop_front().is_some()
     }
 
     /// Adds the steered message that was handed out to history.

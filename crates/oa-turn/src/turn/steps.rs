@@ -114,7 +114,10 @@ impl Turn {
                 self.fails(Box::new(ErrorRecord::new("blocked", message)))
             }
             PromptOutcome::Cut { by } => self.take_cut(by),
-            PromptOutcome::Failed { error } => self.fails(error),
+            PromptOutcome::Failed { error } => {
+                self.drop_steered();
+                self.fails(error)
+            }
             PromptOutcome::Replace { text } => match self.accept_prompt(Some(text)) {
                 // A turn continues without a steered message that was made invalid.
                 Err(error) if !is_steered => Err(invalid(&error)),
@@ -207,7 +210,8 @@ impl Turn {
     }
 
     fn take_results(&mut self, outcome: RunOutcome) {
-        // A call that the outcome leaves out is lost: the step is over, and nobody will report its result.
+        // A call that the outcome leaves out is lost, unless it is external: the step is over, and nobody will report
+        // its result.
         let calls = self.running();
         for result in outcome.results {
             let CallResult { place, content, outcome, images } = result;
@@ -218,7 +222,10 @@ impl Turn {
             Some(CutBy::Budget { reason }) => self.stop(reason, Vec::new()),
             None => {
                 for call in calls {
-                    self.lose_call(call);
+                    // An external call without a result was admitted.
+                    if !self.await_result(call) {
+                        self.lose_call(call);
+                    }
                 }
             }
         }
@@ -245,8 +252,8 @@ impl Turn {
         }
     }
 
-    /// Returns the calls that were handed out to run and have not ended.
-    fn running(&self) -> Vec<usize> {
+    /// Returns the calls that were handed out to run, and have neither ended nor been handed to the caller.
+    pub(super) fn running(&self) -> Vec<usize> {
         match self.phase {
             Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
                 self.round.to_run()
@@ -306,6 +313,8 @@ impl Turn {
     fn step_call(&self, place: usize, may_have_run: bool) -> StepCall {
         let call = self.calls()[place].clone();
         let key = self.call_key(place).unwrap_or_default();
+        // A call of an external tool never runs, so it can be admitted again.
+        let may_have_run = may_have_run && !call.is_external;
         StepCall { place, key, call, may_have_run }
     }
 }

@@ -198,6 +198,11 @@ proptest! {
                 }
                 Event::Fail(pieces) => turn.fail_with(blocks(&pieces, number)),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
+                Event::HandOver(call) => {
+                    let runs = matches!(turn.pending_action(), Some(Action::Run { calls }) if calls.contains(&call));
+                    let is_external = turn.calls().get(call).is_some_and(|call| call.is_external);
+                    prop_assert_eq!(turn.await_result(call), runs && is_external);
+                }
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
                 Event::Review(call, change) => {
                     if let Some(CallState::Answered { content, .. }) =
@@ -221,7 +226,8 @@ proptest! {
                     Some(Action::Request { .. }) => check_request(&turn)?,
                     Some(Action::Run { calls }) => {
                         prop_assert!(options.mode == Mode::Auto && !calls.is_empty());
-                        started.extend(calls.iter().map(|call| turn.calls()[*call].block.id.clone()));
+                        let runs = calls.iter().filter(|call| !turn.calls()[**call].is_external);
+                        started.extend(runs.map(|call| turn.calls()[*call].block.id.clone()));
                         rounds += 1;
                     }
                     Some(Action::End { .. }) => ended += 1,
@@ -239,11 +245,10 @@ proptest! {
             prop_assert!(ended <= begun, "an end that nothing began");
             prop_assert!(rounds <= options.max_rounds, "a round beyond the limit");
             check_pairing(&turn)?;
-            let open = turn.calls().iter().any(|call| call.is_open() && !call.is_external);
+            let open = turn.calls().iter().any(|call| call.is_open() && !call.waits_for_result());
             let may_be_open = options.mode == Mode::Manual || turn.is_busy();
             prop_assert!(may_be_open || turn.waits_for_approval() || !open, "left open");
-            // A result may come right after the approval, before the turn continues.
-            let waits = turn.calls().iter().any(|call| call.is_external || !matches!(call.state, CallState::Answered { .. }));
+            let waits = turn.calls().iter().any(|call| !matches!(call.state, CallState::Answered { .. }));
             prop_assert!(!turn.waits_for_approval() || waits, "nothing waits");
             if let Some(checkpoint) = turn.checkpoint() {
                 prop_assert_eq!(checkpoint.waits, open_calls(turn.history()) > 0);

@@ -55,7 +55,8 @@ pub(crate) fn perform(turn: &mut Turn) -> Action {
             }
             Action::Run { calls } => {
                 for call in calls.into_iter().rev() {
-                    assert!(turn.finish_call(call, json!("ok"), Outcome::Ok));
+                    let is_handed = turn.await_result(call);
+                    assert!(is_handed || turn.finish_call(call, json!("ok"), Outcome::Ok));
                 }
             }
             Action::Show { .. } => {}

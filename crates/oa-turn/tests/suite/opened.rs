@@ -1,10 +1,10 @@
 //! Turns that are steered, planned step by step, and answered from outside.
 
 use oa_turn::{
-    Action, Decision, ErrorKind, Options, ShortenOutcome, SteerAfterEnd, StepOutcome, StepPlan,
-    StopOutcome, Turn,
+    Action, Call, CallResult, Decision, ErrorKind, Fit, Options, PromptOutcome, RunOutcome,
+    ShortenOutcome, SteerAfterEnd, Step, StepOutcome, StepPlan, StopOutcome, Turn,
 };
-use oa_types::{FinishReason, Message, Outcome};
+use oa_types::{ErrorRecord, FinishReason, Message, Outcome};
 use serde_json::json;
 
 use crate::rules::{auto, end, shown};
@@ -332,7 +332,9 @@ fn other_results_are_shown_before_waiting() {
         match action.unwrap() {
             Action::Decide { call } => turn.allow(call),
             Action::Run { calls } => {
-                assert_eq!(calls, [1], "external calls do not run");
+                assert_eq!(calls, [0, 1, 2]);
+                assert!(turn.await_result(0) && turn.await_result(2));
+                assert!(!turn.await_result(0) && !turn.await_result(1), "it runs");
                 assert!(!turn.finish_call(0, json!("ok"), Outcome::Ok));
                 assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
             }
@@ -362,9 +364,79 @@ fn early_external_result_keeps_turn_going() {
             action => panic!("{action:?}"),
         }
     }
+    turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap_err();
+    assert!(turn.await_result(0));
     turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
     assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
+}
+
+/// An external call is handed out only if the driver admits it, and never with an invalid input.
+#[test]
+fn external_calls_are_admitted_last() {
+    let mut turn = external();
+    turn.set_input(2, json!({ "question": 1 }), Fit::Unfit("question: expected a string".into()));
+    while let Some(action) = turn.next_action() {
+        match action {
+            Action::Decide { call } => {
+                turn.allow(call);
+                assert!(!turn.await_result(call), "it was not handed out to run");
+            }
+            Action::Run { calls } => {
+                assert_eq!(calls, [0, 1, 2]);
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(turn.add_result("1", json!("Yes."), Outcome::Ok).is_err(), "it was not admitted");
+    assert_eq!(turn.pending_action(), Some(Action::Run { calls: vec![0, 1, 2] }));
+    assert!(turn.finish_call(0, json!({ "error": "permission denied" }), Outcome::Blocked));
+    assert!(!turn.await_result(0) && !turn.await_result(2), "one is denied, one invalid");
+    assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let invalid =
+        r#"{"error":"invalid arguments","tool":"ask_user","reason":"question: expected a string"}"#;
+    let denied = r#"{"error":"permission denied"}"#;
+    assert_eq!(
+        told(&turn)[2..],
+        [format!("tool: 1!{denied}"), r#"tool: 2="ok""#.to_owned(), format!("tool: 3!{invalid}")]
+    );
+}
+
+/// After an approval in another turn, the call is admitted before it is handed out.
+#[test]
+fn approved_external_calls_are_admitted() {
+    let mut turn = external();
+    loop {
+        match turn.next_action().unwrap() {
+            Action::Decide { call } => turn.decide(call, Decision::Wait(json!({}))),
+            Action::End { reason } => {
+                assert_eq!(reason, FinishReason::ApprovalPending);
+                break;
+            }
+            _ => {}
+        }
+    }
+    for id in ["1", "2", "3"] {
+        turn.approve(id, Decision::Run(json!({}))).unwrap();
+        assert!(turn.add_result(id, json!("Yes."), Outcome::Ok).is_err());
+    }
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![0, 1, 2] }));
+    // In another process, nobody knows whether the others ran, and the external ones are admitted there.
+    let json = serde_json::to_string(&turn.snapshot()).unwrap();
+    let mut turn = Turn::restore(serde_json::from_str(&json).unwrap()).unwrap();
+    let Some(Step::Run(step)) = turn.next_step() else { panic!("the calls are to run") };
+    assert_eq!(
+        step.calls.iter().map(|it| it.may_have_run).collect::<Vec<_>>(),
+        [false, true, false]
+    );
+    let denied = CallResult::new(2, json!("no"), Outcome::Blocked);
+    turn.take(StepOutcome::Run(RunOutcome::new(vec![denied]))).unwrap();
+    assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
+    let waiting: Vec<bool> = turn.calls().iter().map(Call::waits_for_result).collect();
+    assert_eq!(waiting, [true, false, false]);
 }
 
 #[test]
@@ -402,5 +474,22 @@ fn a_new_prompt_answers_external_calls() {
     turn.submit(Message::user("Never mind.")).unwrap();
     let error = r#"{"error":"not run: the user moved on without it","tool":"ask_user"}"#;
     assert_eq!(told(&turn)[2], format!("tool: 1!{error}"));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+}
+
+/// A message whose review fails ends its turn, and no other.
+#[test]
+fn failed_steered_messages_are_dropped() {
+    let mut turn = Turn::new(Options::auto());
+    turn.steer(Message::user("Boo.")).unwrap();
+    turn.steer(Message::user("Also this.")).unwrap();
+    turn.submit(Message::user("Go.")).unwrap();
+    assert!(matches!(turn.next_action(), Some(Action::Submit { steered: true, .. })));
+    let error = Box::new(ErrorRecord::new("hook", "no idea"));
+    let failed = StepOutcome::SubmitPrompt(PromptOutcome::Failed { error: error.clone() });
+    assert_eq!(turn.take(failed), Err(error));
+    assert!(turn.history().is_empty() && !turn.is_busy());
+    assert_eq!(turn.take_steered(), [Message::user("Also this.")]);
+    turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
 }

@@ -58,6 +58,7 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
         Event::Correct => format!("{:?}", turn.correct(Message::user("No."))),
         Event::Decide(call, choice) => format!("{:?}", turn.decide(*call, decision(*choice))),
         Event::Fail(pieces) => format!("{:?}", turn.fail_with(blocks(pieces, number))),
+        Event::HandOver(call) => format!("{:?}", turn.await_result(*call)),
         Event::FinishCall(call, is_error) => {
             let images = vec![image(); call % 2];
             let outcome = outcome(*is_error);
@@ -282,24 +283,22 @@ fn snapshots_keep_pending_actions() {
     assert_eq!(carried(&turn).pending_action(), Some(Action::Decide { call: 0 }));
 }
 
-/// The turn still rests for the approval, and continues with the call.
+/// Earlier versions handed external calls out when they were decided, and did not record it.
 #[test]
-fn approved_and_answered_call_is_restored() {
+fn earlier_external_calls_wait() {
     let mut turn = Turn::new(Options::auto());
     turn.set_external_tools(["ask".to_owned()]);
     turn.submit(Message::user("Go.")).unwrap();
     perform(&mut turn);
     answer(&mut turn, vec![call("a", "ask")]);
-    while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
-    turn.decide(0, Decision::Wait(json!({})));
-    assert_eq!(turn.next_action(), Some(Action::End { reason: FinishReason::ApprovalPending }));
-    turn.approve("a", Decision::Run(json!({}))).unwrap();
+    assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::WaitsForResults });
+    let later = json(&turn);
+    let earlier = later.replace(r#"{"type":"awaits_result"}"#, r#"{"type":"allowed"}"#);
+    assert_ne!(earlier, later);
+    assert_eq!(json(&restored(&earlier).unwrap()), later);
     turn.add_result("a", json!("blue"), Outcome::Ok).unwrap();
-
-    let mut turn = carried(&turn);
     turn.continue_turn().unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
-    assert_eq!(turn.history().len(), 3);
 }
 
 #[test]
@@ -333,6 +332,22 @@ fn inconsistent_snapshots_are_rejected() {
     assert_snapshot!(why(&|turn| turn["round"]["handed"] = json!(9)), @r#"the snapshot is damaged: the call that was handed out is already decided"#);
     assert_snapshot!(why(&|turn| turn["round"]["reviews"] = json!([3])), @r#"the snapshot is damaged: a call is missing"#);
     assert_snapshot!(why(&|turn| turn["round"]["calls"] = json!([])), @r#"the snapshot is damaged: a call is missing"#);
+    let block =
+        &|turn: &mut Value, key: &str, value| turn["round"]["calls"][0]["block"][key] = value;
+    assert_snapshot!(why(&|turn| block(turn, "id", json!("9"))), @r#"the snapshot is damaged: the results do not match the calls"#);
+    assert_snapshot!(why(&|turn| block(turn, "name", json!("delete"))), @r#"the snapshot is damaged: the calls do not match those of the answer"#);
+    assert_snapshot!(why(&|turn| block(turn, "input", json!({ "all": true }))), @r#"the snapshot is damaged: the calls do not match those of the answer"#);
+    for state in ["asked", "undecided"] {
+        let open = json!({ "type": state });
+        assert!(
+            why(&|turn| turn["round"]["calls"][2]["state"] = open.clone())
+                .ends_with("a call is not decided")
+        );
+    }
+    let waiting = json!({ "type": "waiting", "decided": true });
+    assert_snapshot!(why(&|turn| turn["round"]["calls"][2]["state"] = waiting.clone()), @r#"the snapshot is damaged: a call is not decided"#);
+    let handed = json!({ "type": "awaits_result" });
+    assert_snapshot!(why(&|turn| turn["round"]["calls"][2]["state"] = handed.clone()), @r#"the snapshot is damaged: a call that is not external waits for a result"#);
     assert_snapshot!(why(&|turn| turn["conversation"]["messages"][1]["content"] = json!([])), @r#"the snapshot is damaged: the conversation is not valid"#);
     assert_snapshot!(why(&|turn| turn["conversation"]["messages"][2]["role"] = json!("user")), @r#"the snapshot is damaged: the conversation is not valid"#);
     assert_snapshot!(why(&|turn| turn["steered"] = json!([{ "role": "tool", "content": [] }])), @r#"the snapshot is damaged: a prompt is not valid"#);
