@@ -100,6 +100,8 @@ pub(crate) struct Admission {
     pub(crate) blocks: Vec<ToolUseBlock>,
     pub(crate) batch: Batch,
     pub(crate) denied: Vec<Refused>,
+    /// The calls of external tools, which wait for their results.
+    pub(crate) external: Vec<usize>,
 }
 
 /// A call that must not run any more.
@@ -136,9 +138,13 @@ impl AgentConfig {
         self.tools.get(tool).is_some() && !self.permissions.allow_everything()
     }
 
-    /// Returns true if the rules and the mode allow a call without a question.
+    /// Returns true if nothing has to decide about a valid call: the rules and the mode allow it without a question, and
+    /// no hook is for it.
     pub(crate) fn is_allowed(&self, call: &Call) -> bool {
-        let Call { block, input, .. } = call;
+        let Call { block, input, fit, .. } = call;
+        if *fit != Fit::Fits || self.hooks.has_pre_tool_use(&block.name) {
+            return false;
+        }
         let allowed = |category| self.permissions.known(&block.name, input, category);
         category(self.tools.get(&block.name))
             .is_ok_and(|category| allowed(category) == Some(Permission::Allow))
@@ -153,13 +159,14 @@ impl AgentConfig {
     }
 
     /// Adds decided calls to a batch, except those denied by now: a rule, the mode or the input may have changed
-    /// since their approval.
+    /// since their approval. A valid call of an external tool needs no place in it.
     pub(crate) fn admit<'a>(
         &self,
         batch: Batch,
         calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
     ) -> Admission {
-        let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
+        let (blocks, denied, external) = (Vec::new(), Vec::new(), Vec::new());
+        let mut admission = Admission { blocks, batch, denied, external };
         for (place, call, key) in calls {
             let Call { block, input, fit, .. } = call;
             if let Some(denial) = self.denial(call) {
@@ -170,6 +177,10 @@ impl AgentConfig {
             // A call that does not fit still gets its place in the batch, and its error as its result: results
             // stay in call order.
             let prepared = match fit {
+                Fit::Fits if call.is_external => {
+                    admission.external.push(place);
+                    continue;
+                }
                 Fit::Fits => Ok(()),
                 Fit::Unfit(why) => Err(ArgumentError::new(why)),
                 // A call that no gate has checked must not run.

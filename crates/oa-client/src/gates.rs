@@ -93,7 +93,10 @@ impl Driver {
         }
         let config = &self.settings.config;
         let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
-        let Admission { blocks, batch, denied } = config.admit(batch, calls);
+        let Admission { blocks, batch, denied, external } = config.admit(batch, calls);
+        for call in external {
+            self.turn.await_result(call);
+        }
         for Refused { place, content, event } in denied {
             self.events.push_back(event);
             self.turn.finish_call(place, content, Outcome::Blocked);
@@ -154,37 +157,24 @@ async fn decide_at_once(
     gates: Vec<(usize, CallGate)>,
 ) -> Result<VecDeque<(usize, Decided)>, oa_hooks::Error> {
     // Hooks run one at a time and in call order, as they do without questions at once.
-    let (mut settled, mut questions) = (Vec::new(), Vec::new());
+    let (mut decided, mut questions) = (Vec::new(), Vec::<BoxFuture<(usize, Decided)>>::new());
     for (call, mut gate) in gates {
         match gate.before_question().await? {
-            Some(decision) => settled.push((call, gate.decided(decision))),
-            None => questions
-                .push(Question::Asked(Box::pin(async move { (call, gate.question().await) }))),
+            Some(decision) => decided.push((call, gate.decided(decision))),
+            None => questions.push(Box::pin(async move { (call, gate.question().await) })),
         }
     }
     poll_fn(|cx| {
-        let mut is_over = true;
-        for question in &mut questions {
-            if let Question::Asked(answer) = question {
-                match answer.as_mut().poll(cx) {
-                    Poll::Ready(answer) => *question = Question::Answered(answer),
-                    Poll::Pending => is_over = false,
-                }
+        questions.retain_mut(|question| match question.as_mut().poll(cx) {
+            Poll::Ready(answer) => {
+                decided.push(answer);
+                false
             }
-        }
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
+            Poll::Pending => true,
+        });
+        if questions.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    let answers = questions.into_iter().filter_map(|question| match question {
-        Question::Answered(answer) => Some(answer),
-        Question::Asked(_) => None,
-    });
-    settled.extend(answers);
-    settled.sort_by_key(|(call, _)| *call);
-    Ok(settled.into())
-}
-
-enum Question {
-    Answered((usize, Decided)),
-    Asked(BoxFuture<(usize, Decided)>),
+    decided.sort_by_key(|(call, _)| *call);
+    Ok(decided.into())
 }

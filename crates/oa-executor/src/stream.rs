@@ -183,6 +183,12 @@ impl BatchStream {
         self.tools_end()
     }
 
+    /// Returns the results of the calls that have ended, in order of completion, whether or not their events were read.
+    #[must_use]
+    pub fn results(&self) -> &[Arc<ExecutionResult>] {
+        &self.ended
+    }
+
     /// Cancels the batch: running calls are dropped, waiting calls never start, and both complete as canceled.
     pub fn cancel(&self) {
         self.cancel.cancel();

@@ -443,7 +443,7 @@ impl Agent {
             let mut answers = history[begin..].iter().rev();
             let last = answers.find(|message| message.role == MessageRole::Assistant);
             let text = last.map(Message::text).unwrap_or_default();
-            let (value, tries) = steps.value(&reason)?;
+            let (value, tries) = steps.value(&reason, turn.history().last())?;
             Ok(TurnReply { turn: number, reason, text, value, tries, spent: turn.spent() })
         })
     }

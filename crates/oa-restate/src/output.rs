@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oa_client::{AgentOptions, Error};
 use oa_output::{ErrorKind, OutputValidator};
 use oa_turn::AskOutcome;
-use oa_types::{AssistantMessage, FinishReason};
+use oa_types::{AssistantMessage, FinishReason, Message, MessageRole};
 use serde_json::Value;
 
 use crate::contract::PromptOutput;
@@ -15,7 +15,7 @@ use crate::contract::PromptOutput;
 /// The structured output of one turn.
 pub(crate) struct Output {
     validator: OutputValidator,
-    /// The value of the last valid answer.
+    /// The value of the last answer, if that is valid.
     found: Arc<Mutex<Option<Value>>>,
 }
 
@@ -54,6 +54,7 @@ impl Output {
 
     /// Validates the answer in an outcome, and adds the correction if it is invalid.
     pub(crate) fn validate(&mut self, outcome: AskOutcome) -> AskOutcome {
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let AskOutcome::Answered { mut answer, .. } = outcome else { return outcome };
         let mut message = AssistantMessage::new(std::mem::take(&mut answer.blocks));
         message.finish_reason = answer.finish_reason.clone();
@@ -62,15 +63,17 @@ impl Output {
         AskOutcome::Answered { answer, correction }
     }
 
-    /// Discards the value, because a hook refused its answer.
-    pub(crate) fn refuse(&self) {
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// Returns the value at the end of a turn; `None` after an interrupt. `Err` is the reason why there is none.
-    pub(crate) fn end(&mut self, reason: &FinishReason) -> Result<Option<Value>, String> {
+    /// Returns the value at the end of a turn, whose last message is `last`; `None` after an interrupt. `Err` is the
+    /// reason why there is none.
+    pub(crate) fn end(
+        &mut self,
+        reason: &FinishReason,
+        last: Option<&Message>,
+    ) -> Result<Option<Value>, String> {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if found.is_some() {
+        // The turn takes an answer back that a hook refuses, or whose review was cut off.
+        let is_kept = |last: &Message| last.role == MessageRole::Assistant && !last.interrupted;
+        if found.is_some() && last.is_some_and(is_kept) {
             return Ok(found);
         }
         let error = self.validator.error(reason);

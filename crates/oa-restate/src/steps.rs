@@ -124,10 +124,11 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     pub(crate) fn value(
         &self,
         reason: &FinishReason,
+        last: Option<&Message>,
     ) -> Result<(Option<Value>, u32), TerminalError> {
         match &mut *self.output() {
             None => Ok((None, 0)),
-            Some(output) => match output.end(reason) {
+            Some(output) => match output.end(reason, last) {
                 Ok(value) => Ok((value, output.tries())),
                 Err(why) => Err(TerminalError::new_with_code(422, why)),
             },
@@ -325,7 +326,7 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
             while running.len() < at_once
                 && let Some(call) = waiting.pop_front()
             {
-                if calls::is_agent(self.shared, call) {
+                if call.call.is_external || calls::is_agent(self.shared, call) {
                     match self.admit(step, call).await {
                         Ok(Ok(None)) => {}
                         Ok(Ok(Some(refused))) => {
@@ -366,8 +367,8 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         }
     }
 
-    /// Decides whether a call may start the turn of a sub-agent, as the last gate does for a tool. Returns the result
-    /// of a call that may not.
+    /// Decides whether a call may start the turn of a sub-agent, or be handed to the caller, as the last gate does for a
+    /// tool. Returns the outcome of a call that does not start: its result, or none for an external call that waits.
     async fn admit(
         &self,
         step: &RunStep,
@@ -378,10 +379,11 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
         let (options, call) = (self.options.clone(), call.clone());
         // Recorded, because rules may have changed when the turn is replayed.
         self.journal(name::of_call("admit", &call), |steps, _| async move {
-            if calls::may_start(&options, &call) {
+            if !call.call.is_external && calls::may_start(&options, &call) {
                 return None;
             }
-            // The gate in here refuses it for the same reason, so the tool's own code does not run.
+            // The gate in here refuses it for the same reason, so the tool's own code does not run. An external
+            // tool has none.
             let Ok(refused) = steps.run(step).await;
             Some(refused)
         })
@@ -526,11 +528,7 @@ impl Perform for DurableSteps<'_, '_> {
             let Ok(outcome) = steps.review_answer(step).await;
             outcome
         });
-        let outcome = outcome.await?.unwrap_or_else(|by| ReviewAnswerOutcome::Cut { by });
-        if let (ReviewAnswerOutcome::Retry { .. }, Some(output)) = (&outcome, &*self.output()) {
-            output.refuse();
-        }
-        Ok(outcome)
+        Ok(outcome.await?.unwrap_or_else(|by| ReviewAnswerOutcome::Cut { by }))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
