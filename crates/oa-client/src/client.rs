@@ -6,7 +6,6 @@ mod follow;
 mod history;
 mod structured;
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ pub use self::history::HistoryMut;
 ///
 /// # Cancel safety
 ///
-/// Every future of a client may be dropped. Dropping `send` takes the prompt back; dropping `receive` loses
+/// Every future of a client may be dropped. Dropping `send` takes a new prompt back; dropping `receive` loses
 /// nothing. Dropping the client closes its connection and cancels its tools.
 ///
 /// ```
@@ -80,6 +79,7 @@ pub use self::history::HistoryMut;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Client {
     driver: BoxedDriver,
     options: AgentOptions,
@@ -155,8 +155,8 @@ impl Client {
     /// request, hooks see the results at the end of the conversation, because they may not have seen them yet.
     ///
     /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
-    /// allow them. If these require a question, the calls wait for approval like the others: history does not record
-    /// whether they were approved.
+    /// allow them and no hook is for them. Otherwise they wait for approval like the others: history does not record
+    /// whether they were approved, or what a hook decided.
     ///
     /// # Errors
     ///
@@ -197,12 +197,14 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future removes the prompt and closes the connection.
+    /// Dropping the future closes the connection and removes the prompt, unless it is a retry or a steered message has
+    /// entered after it. A conversation that was shortened stays short.
     pub async fn send(&mut self, prompt: &str) -> Result<()> {
-        if prompt.is_empty() {
-            return self.driver.go_on_when_answered().await;
-        }
-        self.driver.submit(Message::user(prompt)).await
+        let sent = match prompt {
+            "" => self.driver.go_on_when_answered().await,
+            _ => self.driver.submit(Message::user(prompt)).await,
+        };
+        self.adopt(sent)
     }
 
     /// Sends a prompt of text and images; otherwise like [`send`](Self::send).
@@ -219,7 +221,8 @@ impl Client {
     ///
     /// As [`send`](Self::send).
     pub async fn send_message(&mut self, prompt: Message) -> Result<()> {
-        self.driver.submit(prompt).await
+        let sent = self.driver.submit(prompt).await;
+        self.adopt(sent)
     }
 
     /// Continues the conversation with fresh budgets: after all calls have results, after an error, or after a limit.
@@ -238,9 +241,11 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection. History is unchanged, and you can call it again.
+    /// Dropping the future closes the connection, and you can call it again. History is unchanged, except by what comes
+    /// before the request: hooks that change results, steered messages, and shortening.
     pub async fn continue_turn(&mut self) -> Result<()> {
-        self.driver.go_on().await
+        let continued = self.driver.go_on().await;
+        self.adopt(continued)
     }
 
     /// Sends a prompt and collects the answer.
@@ -255,8 +260,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, except what is in history. The rest of the turn can still be
-    /// received.
+    /// As [`send`](Self::send) before the answer begins, and as [`collect_reply`](Self::collect_reply) afterwards.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
         self.collect_reply().await
@@ -275,7 +279,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// As [`ask`](Self::ask).
+    /// Dropping the future loses the text read so far, except what is in history. The rest of the turn can still be
+    /// received.
     pub async fn collect_reply(&mut self) -> Result<Reply> {
         let (mut text, mut turn) = (String::new(), TurnText::default());
         while let Some(event) = self.next_event().await? {
@@ -417,10 +422,11 @@ impl Client {
 
     /// Shares a value with tools, from the next call on, in place of one of the same type.
     pub fn set_state<T: Send + Sync + 'static>(&mut self, value: T) {
-        let mut settings = (*self.driver.settings).clone();
-        settings.config.state.insert(value);
-        self.options = AgentOptions(Arc::new(settings));
-        self.driver.settings = Arc::clone(&self.options.0);
+        let inserted = self.change(|settings| {
+            settings.config.state.insert(value);
+            Ok(())
+        });
+        debug_assert!(inserted.is_ok(), "it cannot fail");
     }
 
     /// Replaces the tools, from the next request on. Those of a
@@ -531,11 +537,15 @@ impl Client {
     /// As [`receive`](Self::receive).
     pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         let event = self.driver.poll_event(cx);
-        // The tools of a source may have changed.
+        self.adopt(event)
+    }
+
+    /// Adopts the driver's settings after it has worked: the tools of a source may have changed.
+    fn adopt<T>(&mut self, outcome: T) -> T {
         if !Arc::ptr_eq(&self.options.0, &self.driver.settings) {
             self.options.0 = Arc::clone(&self.driver.settings);
         }
-        event
+        outcome
     }
 
     fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ContentBlock>>> {
@@ -562,15 +572,6 @@ impl Client {
         self.options = AgentOptions(Arc::new(settings));
         self.driver.settings = Arc::clone(&self.options.0);
         Ok(())
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("options", &self.options)
-            .field("driver", &self.driver)
-            .finish()
     }
 }
 

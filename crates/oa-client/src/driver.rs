@@ -77,9 +77,9 @@ fn used_ids<'a>(used: &'a mut Option<Box<UsedIds>>, turn: &Turn) -> &'a UsedIds 
 impl Driver {
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> BoxedDriver {
         let results = settings.result_store();
-        let mut this = Erased::new(Self {
+        Erased::new(Self {
             // Constructed in place, because it is large.
-            turn: Turn::new(turn),
+            turn: settings.config.turn(turn),
             settings,
             interrupt: None,
             steer: None,
@@ -98,10 +98,7 @@ impl Driver {
             conversation: Conversation::new(),
             results,
             used_ids: None,
-        });
-        let fresh = &mut *this;
-        fresh.turn.set_external_tools(fresh.settings.config.external_tools());
-        this
+        })
     }
 
     /// Adopts the tools that the sources have now.
@@ -168,7 +165,7 @@ impl Driver {
             }
             // The last events of tools come before the actions that follow from them.
             if self.work.batch.is_some()
-                && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
+                && !self.turn.calls().iter().any(|call| call.is_open() && !call.waits_for_result())
             {
                 // A sub-agent that was dropped at its timeout has reported its usage.
                 self.share_budgets();
@@ -265,7 +262,7 @@ impl Driver {
     #[inline]
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
-            (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
+            (AgentEvent::Problem(_), Some(trace)) => trace.warn(event),
             (AgentEvent::Problem(_), None) | (AgentEvent::PromptProgress(_), _) => {}
             _ => self.turn.begin_answer(),
         }
@@ -302,11 +299,9 @@ impl Driver {
             }
             Done::Review(change) => {
                 let (outcome, failure) = hooks::review_outcome(change);
-                // The stored full result may contain text that the hook has removed.
-                if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &outcome)
-                    && let Some(Action::Review { call }) = self.turn.pending_action()
-                {
-                    results.forget(&self.turn.calls()[call].block.id);
+                if let Some(Action::Review { call }) = self.turn.pending_action() {
+                    let (results, call) = (self.results.as_ref(), &self.turn.calls()[call]);
+                    self.settings.config.forget_reviewed(results, call, &outcome);
                 }
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
@@ -314,20 +309,27 @@ impl Driver {
                 }
             }
             Done::Tool(event) => {
-                if let (Some(trace), AgentEvent::Tool(event)) = (&mut self.trace, &event) {
-                    trace.tool(event);
-                }
-                if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event {
-                    let mut calls = self.turn.calls().iter();
-                    if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
-                        let (content, images) = (result.result.clone(), result.images.clone());
-                        self.turn.finish_call_with_images(call, content, images, result.outcome);
-                    }
+                if let AgentEvent::Tool(event) = &event {
+                    self.note_tool(event);
                 }
                 return Ok(Some(event));
             }
         }
         Ok(None)
+    }
+
+    /// Records an event of a tool in the spans, and a result in the conversation.
+    fn note_tool(&mut self, event: &ToolEvent) {
+        if let Some(trace) = &mut self.trace {
+            trace.tool(event);
+        }
+        if let ToolEvent::CallComplete(result) = event {
+            let mut calls = self.turn.calls().iter();
+            if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
+                let (content, images) = (result.result.clone(), result.images.clone());
+                self.turn.finish_call_with_images(call, content, images, result.outcome);
+            }
+        }
     }
 
     /// Turns a finished answer into a message and reports it to the state machine; no event if another replaces it.
@@ -388,28 +390,21 @@ impl Driver {
                 self.prepare_open_calls();
             }
         }
-        if let Some(cut) = cut {
-            if let Some(trace) = &mut self.trace {
-                trace.prompt_cut(cut);
-            }
-            self.events.push_back(AgentEvent::PromptCut(cut));
-        }
-        if let Some(miss) = miss {
-            if let Some(trace) = &mut self.trace {
-                trace.cache_miss(miss);
-            }
-            self.events.push_back(AgentEvent::CacheMiss(miss));
-        }
+        let (cut, miss) = (cut.map(AgentEvent::PromptCut), miss.map(AgentEvent::CacheMiss));
+        cut.into_iter().chain(miss).for_each(|event| self.warn(event));
         Ok(Some(event))
     }
 
     fn tell_refusals(&mut self, answer: &mut AnswerStream) {
-        for refusal in answer.take_refusals().into_iter().map(work::refused) {
-            if let Some(trace) = &self.trace {
-                trace.refused(&refusal);
-            }
-            self.events.push_back(refusal);
+        let refusals = answer.take_refusals().into_iter().map(work::refused);
+        refusals.for_each(|refusal| self.warn(refusal));
+    }
+
+    fn warn(&mut self, event: AgentEvent) {
+        if let Some(trace) = &self.trace {
+            trace.warn(&event);
         }
+        self.events.push_back(event);
     }
 
     #[inline(never)]
@@ -458,7 +453,7 @@ impl Driver {
         self.run = Some(Run::new(self.settings.config.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
-        (self.metadata.finish_reason, self.metadata.usage) = (None, None);
+        (self.metadata.finish_reason, self.metadata.usage, self.replaces) = (None, None, false);
     }
 
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
@@ -538,7 +533,7 @@ impl Driver {
     pub(crate) fn forget_events(&mut self) {
         use AgentEvent::{ContextShortened, SteerBlocked, Steered};
         self.events.retain(|it| matches!(it, ContextShortened(_) | SteerBlocked(_) | Steered(_)));
-        (self.began, self.replaces) = (false, false);
+        self.began = false;
     }
 
     /// Handles an interrupt that has not been handled yet.

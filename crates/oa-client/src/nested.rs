@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use oa_contain::contain;
 use oa_events::{AgentEvent, NestedEvent};
-use oa_executor::{Batch, BatchStream, ResultStore, ToolEvent};
+use oa_executor::{Batch, BatchStream, ExecutionResult, ResultStore, ToolEvent};
 use oa_hooks::Permissions;
 use oa_turn::{BudgetLeft, SharedBudget, Spent};
 use oa_types::ToolUseBlock;
@@ -98,6 +98,11 @@ impl RunningBatch {
     pub(crate) fn take_spent(&self) -> Spent {
         let take = |nested: &Nested| nested.budget.take();
         self.nested.as_ref().map_or_else(Spent::default, take)
+    }
+
+    /// Returns the results of the calls that have ended, whether or not their events were returned.
+    pub(crate) fn results(&self) -> &[Arc<ExecutionResult>] {
+        self.stream.results()
     }
 
     /// Stops the calls, and returns what sub-agents have spent since the last call of [`take_spent`](Self::take_spent).

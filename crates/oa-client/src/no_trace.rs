@@ -1,7 +1,5 @@
 //! Stands in for the spans without the feature `tracing`.
 
-use oa_aggregate::Problem;
-use oa_context::{CacheMiss, PromptCut};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_redact::Secrets;
@@ -26,13 +24,7 @@ impl Trace {
 
     pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
 
-    pub(crate) fn prompt_cut(&self, _: PromptCut) {}
-
-    pub(crate) fn cache_miss(&self, _: CacheMiss) {}
-
-    pub(crate) fn problem(&self, _: &Problem) {}
-
-    pub(crate) fn refused(&self, _: &AgentEvent) {}
+    pub(crate) fn warn(&self, _: &AgentEvent) {}
 
     pub(crate) fn failed(&mut self, _: &Error) {}
 

@@ -3,6 +3,7 @@
 use oa_chat::ChatRequest;
 use oa_executor::{READ_RESULT, ResultStore, TruncationPolicy, read_result};
 use oa_tools::{Registry, Tool};
+use oa_turn::{Call, ReviewOutcome};
 use oa_types::ToolSpec;
 
 use crate::error::{Error, Result};
@@ -27,6 +28,22 @@ impl AgentConfig {
             return Err(Error::config(why));
         }
         Ok(tools)
+    }
+
+    /// Forgets the stored result of a reviewed call if it may contain text that a hook has removed, or that no hook
+    /// would see: hooks have seen the truncated result, and not all of them see what the tool shows.
+    pub(crate) fn forget_reviewed(
+        &self,
+        results: Option<&ResultStore>,
+        call: &Call,
+        outcome: &ReviewOutcome,
+    ) {
+        let is_replaced = matches!(outcome, ReviewOutcome::Replace { .. });
+        if let Some(results) = results
+            && (is_replaced || !self.hooks.has_post_tool_use(READ_RESULT))
+        {
+            results.forget(&call.block.id);
+        }
     }
 
     /// Returns the tools that are offered from the start.

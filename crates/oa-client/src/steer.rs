@@ -14,7 +14,8 @@ use crate::error::{self, Result};
 /// like a prompt, but it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) reports that it has
 /// entered. If the turn is about to end before that, it continues for one more request, unless a limit or an interrupt
 /// ended it or [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. Without a turn in
-/// progress, and after a failed or interrupted turn, messages wait for the next turn. A message that has entered stays:
+/// progress, and after a failed or interrupted turn, messages wait for the next turn; one whose own hook fails is
+/// dropped ([`SteerBlocked`](crate::AgentEvent::SteerBlocked)). A message that has entered stays:
 /// if the request after it fails, the prompt before it stays, too, and sending that prompt again is a retry.
 /// [`Client::take_steered`](crate::Client::take_steered) takes back the messages that are still waiting.
 ///

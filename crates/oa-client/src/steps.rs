@@ -113,8 +113,8 @@ impl AgentSteps {
         self
     }
 
-    /// Sets the interrupt signal. Once it is triggered, the step in progress ends with [`CutBy::User`] and everything
-    /// that has arrived.
+    /// Sets the interrupt signal. Once it is triggered, the step in progress ends with [`CutBy::User`], and its outcome
+    /// has the part of an answer of which [`on_event`](Self::on_event) was told.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
@@ -318,7 +318,8 @@ impl Perform for AgentSteps {
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
         let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
         let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
-        let Admission { blocks, batch, denied } = config.admit(batch, to_run);
+        // The turn hands out the external calls, which have no result here.
+        let Admission { blocks, batch, denied, .. } = config.admit(batch, to_run);
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {
             self.tell(event);
@@ -355,9 +356,7 @@ impl Perform for AgentSteps {
         let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
         let cut = ReviewOutcome::Cut { by: CutBy::User };
         let reviewed = change.map_or(cut, |change| hooks::review_outcome(change).0);
-        if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &reviewed) {
-            results.forget(&step.call.call.block.id);
-        }
+        config.forget_reviewed(self.results.as_ref(), &step.call.call, &reviewed);
         Ok(reviewed)
     }
 

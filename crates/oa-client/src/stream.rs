@@ -1,4 +1,3 @@
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -24,6 +23,7 @@ use crate::error::Result;
 ///
 /// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection, and the
 /// server stops.
+#[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct BlockStream {
     driver: BoxedDriver,
@@ -119,11 +119,5 @@ impl Stream for BlockStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_block(cx)
-    }
-}
-
-impl fmt::Debug for BlockStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlockStream").field("driver", &self.driver).finish()
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_contain::contain;
 pub use oa_output::{OutputMode, Partial};
 use oa_output::{OutputOptions, OutputValidator, ResponseFormat};
 use oa_turn::Mode;
@@ -75,7 +76,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         self
     }
 
-    /// Adds a check beyond the type. The model reads the error that the closure returns.
+    /// Adds a check beyond the type. The model reads the error that the closure returns; a panic is an error, too.
     ///
     /// ```
     /// # use oa_client::{AgentOptions, Client, ResponseFormat};
@@ -116,10 +117,17 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let found = Arc::new(Mutex::new(None));
         let validator = {
             let (format, found) = (format.clone(), Arc::clone(&found));
-            move |object: Value| {
+            let check = move |object: Value| {
                 let value = format.check(object).map_err(|error| error.to_string())?;
                 let value: T = serde_json::from_value(value).map_err(|error| error.to_string())?;
-                checks.iter().try_for_each(|check| check(&value))?;
+                checks.iter().try_for_each(|check| check(&value)).map(|()| value)
+            };
+            move |object: Value| {
+                // The type and the checks are foreign code.
+                let value = contain(|| check(object)).unwrap_or_else(|panic| {
+                    let why = panic.excerpt().unwrap_or_default();
+                    Err(format!("checking the value panicked: {why}"))
+                })?;
                 *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
                 Ok(())
             }

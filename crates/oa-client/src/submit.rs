@@ -106,10 +106,16 @@ impl Driver {
         outcome: Result<HookOutcome<String>, oa_hooks::Error>,
     ) -> Result<Option<AgentEvent>> {
         if let Some(Action::Submit { steered: true, .. }) = self.turn.pending_action() {
-            let outcome = outcome.map_err(|error| self.fail(error::hook(error)))?;
-            return Ok(self.enter_steered(hooks::prompt_outcome(Ok(outcome))));
+            if let Err(failed) = outcome {
+                let error = hooks::record(&failed);
+                // The turn drops the message, which would fail every later turn, too.
+                self.events.push_back(AgentEvent::SteerBlocked(error.message.clone()));
+                drop(self.turn.take(StepOutcome::SubmitPrompt(PromptOutcome::Failed { error })));
+                return Err(self.fail(error::hook(failed)));
+            }
+            return Ok(self.enter_steered(hooks::prompt_outcome(outcome)));
         }
-        // An error leaves the turn as it is: `SubmitGuard` takes the prompt back when `submit` returns.
+        // An error leaves the turn as it is: `SubmitGuard` takes the prompt back.
         let words = match outcome.map_err(error::hook)? {
             HookOutcome::Allow => None,
             HookOutcome::Block { reason } => return Err(error::blocked(&reason)),
@@ -150,7 +156,9 @@ impl<'a> SubmitGuard<'a> {
 
     /// Waits for the answer to begin.
     async fn begun(mut self) -> Result<()> {
-        poll_fn(|cx| self.driver.poll_answer(cx)).await?;
+        let begun = poll_fn(|cx| self.driver.poll_answer(cx)).await;
+        // The error of a prompt has not ended the turn yet.
+        begun.map_err(|error| self.driver.fail(error))?;
         self.has_begun = true;
         Ok(())
     }

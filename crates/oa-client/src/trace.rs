@@ -9,7 +9,7 @@ use oa_context::{CacheMiss, PromptCut};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_redact::Secrets;
-use oa_types::{AssistantMessage, FinishReason};
+use oa_types::{AssistantMessage, FinishReason, Outcome};
 use tracing::field::{Empty, display};
 use tracing::{Span, info_span, warn};
 
@@ -103,41 +103,39 @@ impl Trace {
         }
     }
 
-    pub(crate) fn cache_miss(&self, miss: CacheMiss) {
-        let CacheMiss { cached_before, cached_now, first_changed, .. } = miss;
+    /// Logs an event that makes answers worse: the model may forget, or an answer may be incomplete. The server's text
+    /// is not quoted.
+    pub(crate) fn warn(&self, event: &AgentEvent) {
         let _entered = self.turn.enter();
-        warn!(cached_before, cached_now, ?first_changed, "the prompt cache was mostly lost");
-    }
-
-    /// Logs a truncated prompt, which would explain why the model forgets.
-    pub(crate) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {
-        let _entered = self.turn.enter();
-        warn!(estimated, reported, "the server seems to have cut the prompt");
-    }
-
-    /// Logs a problem: the answer may be incomplete. The server's text is not quoted.
-    pub(crate) fn problem(&self, problem: &Problem) {
-        let _entered = self.turn.enter();
-        match problem {
-            Problem::Server(_) => warn!("the server reported an error inside the answer"),
-            Problem::UncleanEnd(end) => warn!("the answer is complete, but {end}"),
-            Problem::Unreadable(chunk) => {
-                let position = chunk.position();
-                warn!(position, "a chunk of the answer is not JSON and was skipped");
+        match event {
+            AgentEvent::CacheMiss(CacheMiss {
+                cached_before, cached_now, first_changed, ..
+            }) => {
+                warn!(
+                    cached_before,
+                    cached_now,
+                    ?first_changed,
+                    "the prompt cache was mostly lost"
+                );
             }
-            _ => {}
-        }
-    }
-
-    /// Logs a rejection: answers may be worse with the fallback.
-    pub(crate) fn refused(&self, refusal: &AgentEvent) {
-        let _entered = self.turn.enter();
-        match refusal {
+            AgentEvent::PromptCut(PromptCut { estimated, reported, .. }) => {
+                warn!(estimated, reported, "the server seems to have cut the prompt");
+            }
             AgentEvent::FormatRefused(_) => {
                 warn!("the server rejected the response format: using a weaker one");
             }
             AgentEvent::ToolsRefused(_) => {
                 warn!("the model does not support tools: calls are made in text");
+            }
+            AgentEvent::Problem(Problem::Server(_)) => {
+                warn!("the server reported an error inside the answer");
+            }
+            AgentEvent::Problem(Problem::UncleanEnd(end)) => {
+                warn!("the answer is complete, but {end}");
+            }
+            AgentEvent::Problem(Problem::Unreadable(chunk)) => {
+                let position = chunk.position();
+                warn!(position, "a chunk of the answer is not JSON and was skipped");
             }
             _ => {}
         }
@@ -183,6 +181,16 @@ impl Trace {
         if reason.is_limit() {
             let _entered = self.turn.enter();
             warn!(reason = &*said, rounds, "a limit ended the turn");
+        }
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        // These were in progress when the turn ended or was dropped.
+        self.chat.record("error.type", "Interrupted");
+        for span in self.tools.values() {
+            span.record("error.type", Outcome::Cancelled.as_str());
         }
     }
 }

@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// Approves a waiting call. Once no call waits any more, [`continue_turn`](Self::continue_turn) runs the approved
-    /// calls.
+    /// calls, and adds those of external tools to [`pending_calls`](Self::pending_calls).
     ///
     /// Rules and the mode are checked again before the call runs: a deny rule and
     /// [`PermissionMode::Plan`](oa_hooks::PermissionMode::Plan) override an approval.

@@ -53,6 +53,7 @@ impl Client {
     ///
     /// As [`receive`](Self::receive): dropping the future loses nothing.
     pub async fn next_checkpoint(&mut self) -> Result<Option<Checkpoint>> {
-        poll_fn(|cx| self.driver.poll_checkpoint(cx)).await
+        let reached = poll_fn(|cx| self.driver.poll_checkpoint(cx)).await;
+        self.adopt(reached)
     }
 }

@@ -143,12 +143,20 @@ impl Client {
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let (settings, run) =
             (Arc::clone(&self.driver.settings), Running::begin(&self.interrupt.0));
-        let used = SharedUsage::default();
-        let written = settings.write_summary(&mut summary, &used, BudgetLeft::default());
+        let used = Counted(&mut self.driver.metadata.total_usage, SharedUsage::default());
+        let written = settings.write_summary(&mut summary, &used.1, BudgetLeft::default());
         let written = run.unless_interrupted(written).await;
-        let used = *locked(&used);
-        self.driver.metadata.total_usage.add(&used);
-        Ok(written.transpose()?.map(|()| (summary, used)))
+        let usage = *locked(&used.1);
+        Ok(written.transpose()?.map(|()| (summary, usage)))
+    }
+}
+
+/// The usage of the answers that a summary takes. It is added to the total when dropped, also before the end.
+struct Counted<'a>(&'a mut Usage, SharedUsage);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.add(&locked(&self.1));
     }
 }
 

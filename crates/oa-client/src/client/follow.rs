@@ -15,7 +15,8 @@ impl Follow for Client {
     type Error = Error;
 
     fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<Result<FollowProgress<AgentEvent>>> {
-        let event = ready!(self.driver.stopping(|driver| driver.poll_event(cx)))?;
+        let event = self.driver.stopping(|driver| driver.poll_event(cx));
+        let event = ready!(self.adopt(event))?;
         Poll::Ready(Ok(match (event, self.driver.reached()) {
             (Some(event), _) => FollowProgress::Event(event),
             (None, Some(_)) => FollowProgress::Checkpoint,

@@ -1,6 +1,8 @@
 use std::mem;
+use std::sync::Arc;
 
 use oa_chat::AnswerStream;
+use oa_executor::ToolEvent;
 use oa_turn::Spent;
 
 use super::Driver;
@@ -30,13 +32,20 @@ impl Driver {
     /// Stops the work in progress, counts its usage, and returns the answer that was arriving.
     pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
         let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
+        // What has ended stays, also if its event was not read yet.
+        for ended in batch.iter().flat_map(|batch| batch.results()) {
+            self.note_tool(&ToolEvent::CallComplete(Arc::clone(ended)));
+        }
         // Sub-agents and a summary report their usage when they are dropped.
         let nested = batch.map_or_else(Spent::default, |batch| batch.stop());
         drop(hooks);
-        if let Some(mut usage) = answer.as_ref().and_then(AnswerStream::usage) {
-            self.settings.config.price(&mut usage);
-            self.metadata.count(Some(usage));
-            self.turn.charge(Spent::from(&usage));
+        if let Some(answer) = &answer {
+            let mut usage = answer.usage();
+            if let Some(usage) = &mut usage {
+                self.settings.config.price(usage);
+                self.turn.charge(Spent::from(&*usage));
+            }
+            self.metadata.count(usage);
         }
         if let Some(used) = summary {
             let used = *locked(&used);

@@ -7,7 +7,7 @@ use crate::error::{self, Error, Result};
 use crate::settings::Settings;
 use oa_events::AgentEvent;
 use oa_output::{OutputReader, OutputValidator, Partial, ResponseFormat};
-use oa_types::{ContentBlock, FinishReason, Message};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde::de::DeserializeOwned;
 
 /// A stream of partial values of a structured answer, returned by [`SendFor::stream`](crate::SendFor::stream).
@@ -45,17 +45,6 @@ enum Stage {
     Reading,
     Over(FinishReason),
     Failed(Error),
-}
-
-/// The outcome of one step of the driver.
-enum Step {
-    Event {
-        event: AgentEvent,
-        /// True if more of the answer is visible now.
-        grows: bool,
-    },
-    Over,
-    Silent,
 }
 
 impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
@@ -109,39 +98,6 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// `ToolUseError` with its result, like any malformed call. After each event, [`partial`](Self::partial) returns
     /// the value so far. You may mix this with [`next`](Self::next); each returns only what the other has not consumed.
     ///
-    /// ```
-    /// use oa_client::{AgentEvent, AgentOptions, Client, ResponseFormat};
-    /// # use oa_testkit::{MemoryServer, Reply};
-    /// use oa_tools::tool;
-    /// use oa_types::ContentBlock;
-    /// use serde_json::json;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), oa_client::Error> {
-    /// # let model = MemoryServer::new([
-    /// #     Reply::new().call("look", json!({})),
-    /// #     Reply::new().call("final_answer", json!({"n": 3})),
-    /// # ]);
-    /// let look = tool("look", "Looks").build(|_| async { Ok(json!("three cats")) });
-    /// let options = AgentOptions::builder().model("any").tool(look).auto_execute_tools(true);
-    /// # let options = options.transport(model);
-    /// let mut client = Client::new(options.build()?)?;
-    /// let count = ResponseFormat::new("count", json!({
-    ///     "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
-    /// }));
-    /// let mut stream = client.send_for_format("How many cats are there?", count).stream();
-    /// let mut calls = Vec::new();
-    /// while let Some(event) = stream.next_event().await {
-    ///     if let AgentEvent::Block(ContentBlock::ToolUse(call)) = event {
-    ///         calls.push(call.name);
-    ///     }
-    /// }
-    /// assert_eq!(stream.partial().unwrap().value(), &json!({"n": 3}));
-    /// assert_eq!((calls, stream.finish().await?.value), (vec!["look".to_owned()], json!({"n": 3})));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
     /// # Panics
     ///
     /// As [`next`](Self::next).
@@ -150,17 +106,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     ///
     /// As [`next`](Self::next).
     pub async fn next_event(&mut self) -> Option<AgentEvent> {
-        loop {
-            match self.step().await {
-                Ok(Step::Event { event, .. }) => return Some(event),
-                Ok(Step::Silent) => {}
-                Ok(Step::Over) => return None,
-                Err(error) => {
-                    self.stage = Stage::Failed(error);
-                    return None;
-                }
-            }
-        }
+        self.step().await.map(|(event, _)| event)
     }
 
     /// Returns the part of the answer that has arrived, if any.
@@ -192,6 +138,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
             _ => FinishReason::Unspecified,
         };
         let value = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The turn takes an answer back that a hook refuses, or whose review was cut off.
+        let is_kept = |last: &Message| last.role == MessageRole::Assistant && !last.interrupted;
+        let value = value.filter(|_| self.driver.turn.history().last().is_some_and(is_kept));
         let output = self.driver.output.as_mut();
         let tries = output.as_ref().map_or(0, |output| output.tries());
         match (value, output) {
@@ -209,25 +158,20 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
 
     /// Runs until more of the answer is visible; `false` at the end.
     async fn advance(&mut self) -> bool {
-        loop {
-            match self.step().await {
-                Ok(Step::Event { grows: true, .. }) => return true,
-                Ok(Step::Event { .. } | Step::Silent) => {}
-                Ok(Step::Over) => return false,
-                Err(error) => {
-                    self.stage = Stage::Failed(error);
-                    return false;
-                }
+        while let Some((_, grows)) = self.step().await {
+            if grows {
+                return true;
             }
         }
+        false
     }
 
     /// Reads an event's part of the answer. Returns true if more of the value is visible.
     fn read(&mut self, event: &AgentEvent) -> bool {
         match (event, &self.tool) {
-            (AgentEvent::AnswerStart, _) => self.reader.begin_answer(),
-            // Discard the refused answer.
-            (AgentEvent::AnswerRetry(_), _) => {
+            (AgentEvent::AnswerStart, _) => {
+                self.reader.begin_answer();
+                // The value belongs to the last answer only.
                 *self.found.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
             (AgentEvent::Block(ContentBlock::Text(text)), None) => {
@@ -242,40 +186,48 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         self.reader.has_grown()
     }
 
-    /// Takes one step.
-    async fn step(&mut self) -> Result<Step> {
-        match &self.stage {
-            Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
-            Stage::New { output, .. } => {
-                let settings = self.base.for_output(output)?;
-                self.driver.turn.set_external_tools(settings.config.external_tools());
-                self.driver.settings = Arc::new(settings);
-                if let Stage::New { prompt, output } =
-                    std::mem::replace(&mut self.stage, Stage::Reading)
-                {
-                    self.driver.turn.begin_output(output.tool().map(str::to_owned));
-                    self.driver.output = Some(output);
-                    self.stage = Stage::Sending(prompt);
+    /// Waits for the next event, with true if more of the answer is visible after it; `None` at the end.
+    async fn step(&mut self) -> Option<(AgentEvent, bool)> {
+        self.try_step().await.unwrap_or_else(|error| {
+            self.stage = Stage::Failed(error);
+            None
+        })
+    }
+
+    async fn try_step(&mut self) -> Result<Option<(AgentEvent, bool)>> {
+        loop {
+            match &self.stage {
+                Stage::Over(_) | Stage::Failed(_) => return Ok(None),
+                Stage::New { output, .. } => {
+                    let settings = self.base.for_output(output)?;
+                    self.driver.turn.set_external_tools(settings.config.external_tools());
+                    self.driver.settings = Arc::new(settings);
+                    if let Stage::New { prompt, output } =
+                        std::mem::replace(&mut self.stage, Stage::Reading)
+                    {
+                        self.driver.turn.begin_output(output.tool().map(str::to_owned));
+                        self.driver.output = Some(output);
+                        self.stage = Stage::Sending(prompt);
+                    }
                 }
-            }
-            Stage::Sending(prompt) => {
-                self.driver.submit(prompt.clone()).await?;
-                (self.stage, self.is_begun) = (Stage::Reading, true);
-            }
-            Stage::Reading => {
-                let event = poll_fn(|cx| self.driver.poll_event(cx)).await?;
-                let Some(event) = event else {
-                    self.stage = Stage::Over(FinishReason::Unspecified);
-                    return Ok(Step::Over);
-                };
-                if let AgentEvent::TurnEnd(reason) = &event {
-                    self.stage = Stage::Over(reason.clone());
+                Stage::Sending(prompt) => {
+                    self.driver.submit(prompt.clone()).await?;
+                    (self.stage, self.is_begun) = (Stage::Reading, true);
                 }
-                let grows = self.read(&event);
-                return Ok(Step::Event { event, grows });
+                Stage::Reading => {
+                    let event = poll_fn(|cx| self.driver.poll_event(cx)).await?;
+                    self.stage = match &event {
+                        Some(AgentEvent::TurnEnd(reason)) => Stage::Over(reason.clone()),
+                        Some(_) => Stage::Reading,
+                        None => Stage::Over(FinishReason::Unspecified),
+                    };
+                    return Ok(event.map(|event| {
+                        let grows = self.read(&event);
+                        (event, grows)
+                    }));
+                }
             }
         }
-        Ok(Step::Silent)
     }
 }
 

@@ -61,6 +61,17 @@ async fn interrupted_answers_have_no_old_usage() {
     assert_eq!(client.turn_metadata().total_usage.prompt_tokens, Some(7));
 }
 
+/// Nor that of an earlier answer in the same turn.
+#[tokio::test(start_paused = true)]
+async fn interrupted_steps_have_no_old_usage() {
+    let sum = Reply::new().call("add", json!({"a": 1, "b": 2})).usage(7, 3);
+    let server = strict([sum, stalling(&["Hel"])]);
+    let mut client = client(auto(&server));
+    interrupted(&mut client).await;
+    assert_eq!((client.usage(), client.turn_metadata().usage), (None, None));
+    assert_eq!(client.turn_metadata().total_usage.prompt_tokens, Some(7));
+}
+
 #[tokio::test(start_paused = true)]
 async fn unreceived_text_is_not_recorded() {
     let all = Reply::text("one two three four").cut(Cut::Whole);

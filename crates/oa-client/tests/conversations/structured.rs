@@ -8,6 +8,8 @@ mod partials;
 mod refusals;
 #[path = "structured/tools.rs"]
 mod tools;
+#[path = "structured/values.rs"]
+mod values;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,6 +6,7 @@ mod calls;
 mod constrained;
 mod context;
 mod events;
+mod external;
 #[cfg(feature = "session")]
 mod follow;
 mod images;

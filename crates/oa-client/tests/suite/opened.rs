@@ -1,6 +1,5 @@
 //! A run that is planned step by step, steered, and answered from outside.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query, stop_when,
 };
 use oa_context::{ContextPolicy, Overflow};
-use oa_hooks::{HookDecision, Hooks, Permission, ToolRule};
+use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, tool};
 use oa_turn::{SteerAfterEnd, drive};
@@ -16,17 +15,19 @@ use oa_types::wire::ToolChoice;
 use oa_types::{FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
-fn tools() -> Vec<FnTool> {
+use crate::external::asks;
+
+pub(crate) fn tools() -> Vec<FnTool> {
     let work = |name: &str| tool(name, "Works").build(|_| async { Ok(json!("worked")) });
     ["add", "search"].map(work).into()
 }
 
-fn agent(server: &MemoryServer) -> AgentOptionsBuilder {
+pub(crate) fn agent(server: &MemoryServer) -> AgentOptionsBuilder {
     let options = AgentOptions::builder().model("large").transport(server.clone()).tools(tools());
     options.system_prompt("Be kind.").auto_execute_tools(true)
 }
 
-fn strict(replies: impl IntoIterator<Item = Reply>) -> MemoryServer {
+pub(crate) fn strict(replies: impl IntoIterator<Item = Reply>) -> MemoryServer {
     MemoryServer::new(replies.into_iter().fold(Script::new().strict(), Script::reply))
 }
 
@@ -224,6 +225,25 @@ async fn hooks_see_steered_messages() {
     assert_eq!(client.history()[3].text(), "Please.");
 }
 
+/// A steered message whose own hook fails ends one turn, and the next one goes without it.
+#[tokio::test]
+async fn failing_steered_messages_are_dropped() {
+    let server = strict([Reply::text("Hi.")]);
+    let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
+        assert_ne!(event.prompt, "boom");
+        None
+    });
+    let mut client = Client::new(agent(&server).hooks(hooks).build().unwrap()).unwrap();
+    client.steer_handle().steer("boom").unwrap();
+    let error = client.send("Go.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert!(client.history().is_empty());
+    assert!(matches!(client.next_event().await.unwrap(), Some(AgentEvent::SteerBlocked(_))));
+    assert_eq!(client.ask("Go.").await.unwrap().text, "Hi.");
+    assert_eq!(client.history()[0], Message::user("Go."));
+    server.verify();
+}
+
 #[tokio::test]
 async fn steering_is_bounded_and_checked() {
     let server = strict([]);
@@ -275,131 +295,6 @@ async fn waiting_messages_can_be_taken_back() {
     client.ask("On.").await.unwrap();
     let texts: Vec<String> = client.history().iter().map(Message::text).collect();
     assert_eq!(texts[texts.len() - 2..], ["On.", "Two."]);
-}
-
-fn with_external(server: &MemoryServer) -> AgentOptions {
-    let ask = tool("ask_user", "Asks").param("question", "string").external();
-    agent(server).tool(ask).build().expect("the test is set up")
-}
-
-fn asks() -> MemoryServer {
-    let question = json!({ "question": "Which?" });
-    let both =
-        Reply::new().call_with_id("1", "ask_user", question).call_with_id("2", "add", json!({}));
-    strict([both, Reply::text("Blue it is.")])
-}
-
-#[tokio::test]
-async fn external_tools_wait_for_results() {
-    let server = asks();
-    let mut client = Client::new(with_external(&server)).unwrap();
-    let reply = client.ask("Paint it.").await.unwrap();
-    assert_eq!(reply.finish_reason, FinishReason::WaitsForResults);
-    let pending = client.pending_calls();
-    assert_eq!((pending.len(), &*pending[0].name), (1, "ask_user"));
-    assert_eq!(pending[0].input, json!({ "question": "Which?" }));
-    let early = client.continue_turn().await.unwrap_err();
-    assert_eq!(early.kind(), ErrorKind::InvalidInput);
-    let other = client.add_tool_result("2", json!("no")).unwrap_err();
-    assert_eq!(other.kind(), ErrorKind::InvalidInput, "it has run");
-    client.add_tool_result("1", json!("Blue.")).unwrap();
-    assert!(client.pending_calls().is_empty());
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
-    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
-    server.verify();
-}
-
-#[tokio::test]
-async fn external_calls_wait_through_restarts() {
-    let server = asks();
-    let mut client = Client::new(with_external(&server)).unwrap();
-    client.ask("Paint it.").await.unwrap();
-    let stored = serde_json::to_string(client.history()).unwrap();
-    drop(client);
-    let messages: Vec<Message> = serde_json::from_str(&stored).unwrap();
-    let mut client = Client::resume(with_external(&server), messages).unwrap();
-    assert_eq!(client.pending_calls().len(), 1);
-    assert!(client.pending_approvals().is_empty());
-    client.add_tool_error("1", "nobody is there").unwrap();
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
-    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
-    server.verify();
-}
-
-/// History does not record whether a call was allowed, so it waits for approval again.
-#[tokio::test]
-async fn resumed_external_calls_need_approval() {
-    let server = asks();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let options = |server: &MemoryServer| {
-        let ask = tool("ask_user", "Asks").param("question", "string").external();
-        let (options, asked) = (agent(server).tool(ask), Arc::clone(&asked));
-        let options = options.tool_rule(ToolRule::allow("add")).can_use_tool(move |_| {
-            asked.fetch_add(1, Ordering::Relaxed);
-            async { Permission::Later }
-        });
-        options.build().unwrap()
-    };
-    let mut client = Client::new(options(&server)).unwrap();
-    let reply = client.ask("Paint it.").await.unwrap();
-    assert_eq!(reply.finish_reason, FinishReason::ApprovalPending);
-    let messages = client.history().to_vec();
-    drop(client);
-    let mut client = Client::resume(options(&server), messages).unwrap();
-    assert!(client.pending_calls().is_empty(), "nobody has allowed it");
-    let waiting: Vec<_> = client.pending_approvals().into_iter().map(|call| call.id).collect();
-    assert_eq!(waiting, ["1", "2"]);
-    client.add_tool_result("1", json!("Blue.")).unwrap_err();
-    for id in waiting {
-        client.approve(&id).unwrap();
-    }
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
-    assert_eq!(client.finish_reason(), Some(&FinishReason::WaitsForResults));
-    assert_eq!(client.pending_calls().len(), 1);
-    client.add_tool_result("1", json!("Blue.")).unwrap();
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
-    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
-    assert_eq!(asked.load(Ordering::Relaxed), 1, "the approval has answered the question");
-    server.verify();
-}
-
-/// A hook that decides nothing does not make a stored call wait for approval.
-#[tokio::test]
-async fn allowed_external_calls_resume_waiting() {
-    let server = asks();
-    let options = |server: &MemoryServer| {
-        let ask = tool("ask_user", "Asks").param("question", "string").external();
-        let hooks = Hooks::new().add_pre_tool_use(|_| async { None });
-        let options = agent(server).tool(ask).hooks(hooks).tool_rule(ToolRule::deny("search"));
-        options.build().unwrap()
-    };
-    let mut client = Client::new(options(&server)).unwrap();
-    client.ask("Paint it.").await.unwrap();
-    let messages = client.history().to_vec();
-    let mut client = Client::resume(options(&server), messages).unwrap();
-    assert!(client.pending_approvals().is_empty());
-    client.add_tool_result("1", json!("Blue.")).unwrap();
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
-    server.verify();
-}
-
-#[tokio::test]
-async fn manual_mode_has_all_calls_pending() {
-    let server = asks();
-    let ask = tool("ask_user", "Asks").param("question", "string").external();
-    let options = AgentOptions::builder().model("any").transport(server.clone()).tools(tools());
-    let mut client = Client::new(options.tool(ask).build().unwrap()).unwrap();
-    client.ask("Paint it.").await.unwrap();
-    assert_eq!(client.pending_calls().len(), 2);
-    for call in client.pending_calls() {
-        client.add_tool_result(&call.id, json!("ok")).unwrap();
-    }
-    client.continue_turn().await.unwrap();
 }
 
 /// Plans, steering and external tools also apply to an engine that performs single steps.

@@ -135,6 +135,26 @@ fn read_result_is_a_reserved_name() {
     assert!(manual.build().unwrap_err().to_string().contains("without auto_execute_tools"));
 }
 
+/// A hook for one tool has seen the truncated result only, so the rest stays unread.
+#[tokio::test]
+async fn unseen_parts_of_results_are_not_read() {
+    for (tools, is_read) in [(vec!["log"], false), (vec!["log", "read_result"], true)] {
+        let server = server(json!({ "id": "call_1", "search": "line 299" }));
+        let hooks = Hooks::new().add_post_tool_use(|_| async { None }).for_tools(tools);
+        let options = agent(&server).hooks(hooks).build().unwrap();
+        let mut client = Client::new(options.clone()).unwrap();
+        client.ask("What happened?").await.unwrap();
+        let shown = results(client.history());
+        assert_eq!(shown[1].contains("line 299 of the log"), is_read, "{shown:?}");
+        let server = self::server(json!({ "id": "call_1", "search": "line 299" }));
+        let options = Client::with_transport(options, server).unwrap().options().clone();
+        let mut turn = options.turn();
+        turn.prompt(Message::user("What happened?")).unwrap();
+        drive(&mut turn, &options.steps()).await.unwrap();
+        assert_eq!(results(turn.history()), shown);
+    }
+}
+
 #[tokio::test]
 async fn rules_and_hooks_apply_to_the_reader() {
     let server = server(json!({ "id": "call_1" }));
