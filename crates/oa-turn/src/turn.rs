@@ -429,6 +429,7 @@ impl Turn {
                     } else if self.round.has_asked() {
                         return None;
                     } else if self.round.has_waiting() {
+                        self.hand_out_allowed();
                         self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
                         // External calls count against the limit, although they do not run.

@@ -39,6 +39,17 @@ impl Turn {
         true
     }
 
+    /// Hands out the valid external calls that were allowed just now, before the turn ends because others wait for
+    /// permission. What was approved earlier is checked again first, when the calls run.
+    pub(super) fn hand_out_allowed(&mut self) {
+        for call in &mut self.round.calls {
+            let is_decided = call.state == CallState::Allowed && !call.is_approved;
+            if call.is_external && is_decided && !matches!(call.fit, Fit::Unfit(_)) {
+                call.state = CallState::AwaitsResult;
+            }
+        }
+    }
+
     pub(super) fn is_external(&self, name: &str) -> bool {
         self.external_tools.iter().any(|external| external == name)
     }

@@ -267,7 +267,7 @@ impl State {
             }
             _ => Rest::Done,
         };
-        // Earlier versions took the result of an external call right after its approval.
+        // An external call may have been answered while another one waited, which was then denied.
         if rest == Rest::Approval && round.calls.is_empty() {
             return Err("no call is waiting for permission");
         }

@@ -493,3 +493,29 @@ fn failed_steered_messages_are_dropped() {
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
 }
+
+/// A call that was allowed is handed out although another one still waits, so that both can be answered at once.
+#[test]
+fn allowed_external_calls_go_out_at_once() {
+    let mut turn = external();
+    turn.set_input(2, json!({}), Fit::Unfit("no question".into()));
+    loop {
+        match turn.next_action().unwrap() {
+            Action::Decide { call: 1 } => turn.decide(1, Decision::Wait(json!({}))),
+            Action::Decide { call } => turn.allow(call),
+            Action::Show { .. } => {}
+            action => {
+                assert_eq!(action, end(FinishReason::ApprovalPending));
+                break;
+            }
+        }
+    }
+    turn.add_result("3", json!("No."), Outcome::Ok).unwrap_err();
+    turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
+    turn.approve("2", Decision::Run(json!({}))).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![1, 2] }));
+    assert!(!turn.await_result(2) && turn.finish_call(1, json!("ok"), Outcome::Ok));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(told(&turn)[2..4], [r#"tool: 1="Yes.""#, r#"tool: 2="ok""#]);
+}
