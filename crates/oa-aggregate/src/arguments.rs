@@ -1,7 +1,7 @@
 //! The text of a call's arguments, kept in fragments until the end, and its interpretation.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::{fmt, mem};
+use std::mem;
 
 use oa_json::{Limits, ValueEnd, held, repair};
 use serde::de::IgnoredAny;
@@ -11,6 +11,8 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::Error;
 use crate::quirks::ArgumentRepair;
 use crate::trim::Trim;
+
+const TOO_LARGE: &str = "the arguments exceed the memory limit";
 
 /// The fragments of one call's arguments.
 #[derive(Debug, Default)]
@@ -164,7 +166,7 @@ impl Arguments {
         let object = self.find(repair, budget.left() / COPIES_OF_CALL)?;
         budget
             .hold(COPIES_OF_CALL * held::by_members(&object))
-            .map_err(|_| Unread::TooLarge.to_string())?;
+            .map_err(|_| TOO_LARGE.to_owned())?;
         Ok(Resolution(object))
     }
 
@@ -179,11 +181,11 @@ impl Arguments {
                 Some(object) => return Ok(object),
                 None => "the arguments are JSON, but not an object".to_owned(),
             },
-            Err(error @ Unread::TooLarge) => return Err(error.to_string()),
+            Err(None) => return Err(TOO_LARGE.to_owned()),
             // Only now: text that parses is no repeat, even if each fragment extends the one before.
-            Err(error @ Unread::Invalid(_)) => match self.resent(room) {
+            Err(Some(error)) => match self.resent(room) {
                 Some(object) => return Ok(object),
-                None => error.to_string(),
+                None => format!("the arguments are not valid JSON: {error}"),
             },
         };
         match repair {
@@ -247,27 +249,12 @@ fn repaired(text: &str, room: usize) -> Option<Map<String, Value>> {
     }
 }
 
-/// The reason why there is no value.
-enum Unread {
-    Invalid(serde_json::Error),
-    TooLarge,
-}
-
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(error) => write!(f, "the arguments are not valid JSON: {error}"),
-            Self::TooLarge => f.write_str("the arguments exceed the memory limit"),
-        }
-    }
-}
-
-/// Reads JSON that takes at most this many bytes.
-fn read(text: &str, room: usize) -> Result<Value, Unread> {
+/// Reads JSON that takes at most this many bytes; an error of `None` says that it takes more.
+fn read(text: &str, room: usize) -> Result<Value, Option<serde_json::Error>> {
     if !held::fits(text, room) {
-        return Err(Unread::TooLarge);
+        return Err(None);
     }
-    serde_json::from_str(text).map_err(Unread::Invalid)
+    serde_json::from_str(text).map_err(Some)
 }
 
 /// Returns the object, also if it is JSON within a JSON string; null and the empty string are an empty object.

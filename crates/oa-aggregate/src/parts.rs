@@ -48,8 +48,9 @@ impl<'a> Parts<'a> {
         }
         thinking.extend(text.take_if(|_| is_thought));
         // Once here, and twice while it grew.
-        if allowance.hold(3 * (thinking.len() + self.refusal.len() - known)) && !thinking.is_empty()
-        {
+        let words = 3 * (thinking.len() + self.refusal.len() - known);
+        let part = if thinking.is_empty() { 0 } else { size_of::<Part<'_>>() };
+        if allowance.hold(part + words) && !thinking.is_empty() {
             self.list.push(Part::Thinking(thinking.into()));
         }
         self.list.extend(text.map(Part::Text));

@@ -8,7 +8,7 @@ use crate::echo::Echo;
 use crate::error::{Error, ErrorKind};
 use crate::quirks::{Quirks, ThinkTags};
 use crate::repeat::{take_apart, unsaid};
-use crate::text::TextFilter;
+use crate::text::{TextFilter, is_sure};
 use crate::think::{self, Splitter};
 use crate::thought::{self, Thought};
 
@@ -100,16 +100,14 @@ impl Speech {
 
     /// Takes thinking beside text. If it is what the thinking already is, the server sends all of it with each text.
     #[cold]
-    pub(crate) fn think_beside_text(
-        &mut self,
-        words: &str,
-        budget: &mut Budget,
-    ) -> Result<(), Error> {
+    pub(crate) fn think_beside(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, thinking, first_thought, .. } = self;
-        if thinking.is_new() && *first_thought > 0 && blocks.thinking() == words {
+        // Short thinking, such as a line break, may be the same twice.
+        let is_telling = is_sure(u32::MAX, words);
+        if is_telling && thinking.is_new() && *first_thought > 0 && blocks.thinking() == words {
             return Ok(());
         }
-        thinking.is_sure |= thinking.ends_with(words);
+        thinking.is_sure |= is_telling && thinking.ends_with(words);
         self.think(words, budget)
     }
 

@@ -173,7 +173,7 @@ impl State {
             match &choice.text {
                 _ if thinking.is_empty() => {}
                 None => self.speech.think(&thinking, &mut self.budget)?,
-                Some(_) => self.speech.think_beside_text(&thinking, &mut self.budget)?,
+                Some(_) => self.speech.think_beside(&thinking, &mut self.budget)?,
             }
         }
         if let Some(text) = &choice.text {
@@ -252,7 +252,7 @@ impl State {
                 }
                 chunk::Part::Text(text) => self.speech.add_text(text, &mut self.budget)?,
                 chunk::Part::Thinking(thinking) if rare.parts.len() > 1 => {
-                    self.speech.think_beside_text(thinking, &mut self.budget)?;
+                    self.speech.think_beside(thinking, &mut self.budget)?;
                 }
                 chunk::Part::Thinking(thinking) => self.speech.think(thinking, &mut self.budget)?,
             }

@@ -59,7 +59,7 @@ impl TextFilter {
 
     /// Returns true if deltas repeat the text, and this one adds nothing to it.
     pub(crate) fn has_all(&self, delta: &str) -> bool {
-        self.mode == TextMode::Cumulative && self.seen.starts_with(delta)
+        self.mode == TextMode::Cumulative && self.seen == delta
     }
 
     /// Returns true if this is the last delta of a chain.

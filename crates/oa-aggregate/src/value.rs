@@ -32,9 +32,8 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
 /// Reads JSON that our own reader accepts, also what `serde_json` rejects: a lone surrogate is read as U+FFFD, and a
 /// value with one of Python's numbers is kept as text.
 pub(crate) fn parse(raw: &str) -> Value {
-    let as_text = |_| Value::String(raw.to_owned());
     let repair = |_| oa_json::repair(raw, oa_json::Limits::default());
-    serde_json::from_str(raw).or_else(repair).unwrap_or_else(as_text)
+    serde_json::from_str(raw).or_else(repair).unwrap_or_else(|_| raw.into())
 }
 
 #[cfg(test)]

@@ -80,10 +80,11 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
             "format" if !is_known(value) => continue,
             // Draft 4 writes `"minimum": 0, "exclusiveMinimum": true`, which later drafts reject.
             "exclusiveMaximum" | "exclusiveMinimum" if value.is_boolean() => continue,
-            "maximum" | "minimum" if only_tells_size(keywords, keyword, value) => continue,
             "maximum" | "minimum" => {
-                let name = exclusive(keywords, keyword).unwrap_or(keyword);
-                strict.insert(name.to_owned(), value.clone());
+                let exclusive = exclusive(keywords, keyword);
+                if exclusive.is_some() || !only_tells_size(keywords, keyword, value) {
+                    strict.insert(exclusive.unwrap_or(keyword).to_owned(), value.clone());
+                }
                 continue;
             }
             "$defs" => definitions_of(value, depth)?,

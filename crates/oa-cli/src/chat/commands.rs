@@ -1,7 +1,5 @@
 //! The implementation of the commands.
 
-use std::sync::Arc;
-
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Doctor, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
@@ -192,12 +190,8 @@ impl Conversation {
                 error.into()
             });
         }
-        let mut saved = SavedSession::open(Arc::clone(&store), &id).await?;
-        if let Err(error) = saved.save_waiting_now(self.client.history()).await {
-            // Without its messages, the name would be taken for nothing.
-            let _ = store.delete(&id).await;
-            return Err(error.into());
-        }
+        let mut saved = SavedSession::open(store, &id).await?;
+        saved.save_waiting_now(self.client.history()).await?;
         self.saved = Some(saved);
         Ok(())
     }

@@ -70,9 +70,13 @@ impl ServerError {
         // An event stream, in which each line is a field (QUIRKS row 102).
         let in_event = |line: &str| {
             let (_, value) = line.split_once(':').filter(|it| ["data", "error"].contains(&it.0))?;
-            value.parse().ok().filter(Value::is_object)
+            value.parse().ok().filter(|value: &Value| value.is_object() || value.is_array())
         };
-        match text.parse::<Value>().or_else(|error| text.lines().find_map(in_event).ok_or(error)) {
+        let is_error = |value: &Value| !value["error"].is_null() || !value[0]["error"].is_null();
+        let events = || text.lines().filter_map(in_event);
+        // Other events may come before the error.
+        let error = || events().find(is_error).or_else(|| events().find(Value::is_object));
+        match text.parse::<Value>().or_else(|unread| error().ok_or(unread)) {
             Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {

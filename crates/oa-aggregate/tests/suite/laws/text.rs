@@ -130,6 +130,9 @@ proptest! {
         cumulative in any::<bool>(),
         in_parts in any::<bool>(),
     ) {
+        // Shorter thinking is no evidence.
+        let begin = std::iter::once("Let me think about it. ".to_owned());
+        let thoughts: Vec<String> = begin.chain(thoughts).collect();
         let mut payloads: Vec<String> = (1..=thoughts.len())
             .map(|count| delta(&format!(r#""reasoning_content":{:?}"#, thoughts[..count].concat())))
             .collect();
