@@ -136,8 +136,8 @@ impl Halves {
 
     /// Returns the character of two halves; `None` if they are not halves.
     #[must_use]
-    pub fn join((first, second): (u16, u16)) -> Option<char> {
-        let mut read = char::decode_utf16([first, second]);
+    pub fn join(halves: (u16, u16)) -> Option<char> {
+        let mut read = char::decode_utf16([halves.0, halves.1]);
         read.next()?.ok().filter(|_| read.next().is_none())
     }
 }
