@@ -2,7 +2,7 @@
 
 use oa_client::AgentOptions;
 use oa_hooks::{HookOutcome, Hooks, UserPromptSubmitEvent};
-use oa_types::{ContentBlock, Message, MessageRole, TextBlock, ToolResultBlock};
+use oa_types::{ContentBlock, History, Message, MessageRole, TextBlock, ToolResultBlock};
 use serde_json::{Value, json};
 
 use crate::error::Refusal;
@@ -31,7 +31,8 @@ pub(crate) async fn join(
     // The front end sets the system message anew with each request. It may have the time, or the current page.
     let is_system = |message: &&Message| message.role == MessageRole::System;
     let kept = &kept[kept.iter().take_while(is_system).count()..];
-    let (mut messages, mut answered) = (Vec::with_capacity(sent.len()), Vec::new());
+    // Shared with the hooks, which see it before each message, and copied only for one that keeps it.
+    let (mut messages, mut answered) = (History::from(Vec::new()), Vec::new());
     // Only a common beginning is kept: after the first difference, the front end has changed or removed
     // messages, and what it sends is what the user sees.
     let mut stored = kept.iter();
@@ -43,7 +44,7 @@ pub(crate) async fn join(
                 let given = stored.as_slice().iter().take_while(|it| it.role == MessageRole::Tool);
                 answered = given.flat_map(results).map(|it| it.tool_use_id.clone()).collect();
             }
-            messages.push(next.clone());
+            messages.make_mut().push(next.clone());
             continue;
         }
         let message = match message.role {
@@ -64,22 +65,22 @@ pub(crate) async fn join(
                 answered.clear();
             }
         }
-        messages.push(message);
+        messages.make_mut().push(message);
     }
-    Ok(Joined { messages, answered })
+    Ok(Joined { messages: std::mem::take(messages.make_mut()), answered })
 }
 
 /// Returns a user message as the hooks of prompts leave it; `None` if they block it.
 async fn reviewed(
     message: &Message,
     hooks: &Hooks,
-    before: &[Message],
+    before: &History,
 ) -> Result<Option<Message>, Refusal> {
     if !hooks.has_user_prompt_submit() {
         return Ok(Some(message.clone()));
     }
     let words: Vec<_> = message.content.iter().filter_map(ContentBlock::as_text).collect();
-    let event = UserPromptSubmitEvent::new(words.join("\n"), before.to_vec());
+    let event = UserPromptSubmitEvent::new(words.join("\n"), before.clone());
     let outcome = hooks.user_prompt_submit(event, tokio::time::sleep).await;
     let outcome = outcome.map_err(|error| Refusal::failed(error.to_string()))?;
     Ok(match outcome {
