@@ -64,6 +64,8 @@ fn steps() -> Vec<Step> {
     // Doctests are a separate step, and benches are not tests.
     let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests";
     let doctest = "test --workspace --all-features --no-fail-fast --doc";
+    // With the features of the tests, so that both share the crates below.
+    let examples = "build --workspace --all-features --examples --profile test";
     let docs = Run::cargo("doc --workspace --all-features --no-deps");
 
     let step = |name, pace, action| Step { name, pace, action };
@@ -75,15 +77,17 @@ fn steps() -> Vec<Step> {
         // Before the tests, most of which need them.
         step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
-        step("test", Fast, Tests(Run::cargo(test), Duration::from_secs(300))),
+        step("examples", Fast, Check(Run::cargo(examples))),
+        // No test may build: on a slow machine that takes longer than a test may.
+        step(
+            "test",
+            Fast,
+            Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), Duration::from_secs(300)),
+        ),
         // All doctests of a crate are compiled before the first one prints.
         step("doctest", Fast, Tests(Run::cargo(doctest), Duration::from_secs(600))),
-        // In the test profile, whose crates are already built.
-        step(
-            "quickstart",
-            Fast,
-            Check(Run::cargo("run --profile test -p examples --example quickstart")),
-        ),
+        // As a newcomer runs it: in the dev profile, with default features.
+        step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
         step("install", Slow, Own(install::run)),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
         step("features", Slow, Own(features::run)),

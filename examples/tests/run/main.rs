@@ -16,7 +16,8 @@ use std::sync::LazyLock;
 use examples::{Chat, stand_in};
 use oa_testkit::{Reply, Request, Script, SocketServer};
 
-/// The folder of the built examples. Cargo's arguments decide whether it builds them, so build them here.
+/// The folder of the built examples. Cargo's arguments decide whether it builds them, so they are built here, unless the
+/// gate has done it: with `OPEN_AGENT_EXAMPLES=built`, the examples are those of its own build.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let test = std::env::current_exe().expect("this program has a path");
     let profile = test.ancestors().nth(2).expect("it stands in PROFILE/deps");
@@ -25,6 +26,10 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         Some("debug") | None => "test",
         Some(other) => other,
     };
+    let examples = profile.join("examples");
+    if std::env::var("OPEN_AGENT_EXAMPLES").is_ok_and(|value| value == "built") {
+        return examples;
+    }
     let mut build = Command::new(env!("CARGO"));
     build
         .args([
@@ -47,7 +52,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     }
     let built = build.status();
     assert!(built.is_ok_and(|status| status.success()), "the examples do not build");
-    profile.join("examples")
+    examples
 });
 
 fn example(name: &str) -> Command {
