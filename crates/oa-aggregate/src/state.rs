@@ -90,7 +90,8 @@ impl State {
     /// Takes the content of a chunk that matched a template, in the order of [`take`](Self::take).
     #[inline]
     pub(crate) fn take_matched(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
-        if matched.has_identity() {
+        // An answer has one of each, so those of its later chunks are not read.
+        if matched.has_identity() && (self.id.is_none() || self.model.is_none()) {
             self.take_identity(matched.id().as_deref(), matched.model().as_deref())?;
         }
         let shape = matched.shape;

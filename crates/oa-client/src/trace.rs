@@ -176,6 +176,10 @@ impl Trace {
     /// Ends the spans. A turn that a limit ended is a warning: the model was not done.
     pub(crate) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
         let Some(reason) = reason else { return };
+        // Only a reader is worth an excerpt. A limit has a log line, which is recorded without the span, too.
+        if self.turn.is_disabled() && !reason.is_limit() {
+            return;
+        }
         let said = self.secrets.excerpt(reason.as_str(), WORD);
         self.turn.record("gen_ai.response.finish_reasons", &*said);
         if reason.is_limit() {
