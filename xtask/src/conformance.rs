@@ -12,8 +12,9 @@ use crate::tally::Tally;
 use crate::venv;
 use crate::workspace::Workspace;
 
-const BUILD: &str = "test -p suite --test conformance --no-run";
-const TESTS: &str = "test -p suite --test conformance -- --nocapture";
+// Over the workspace with all features, as the tests are built before.
+const BUILD: &str = "test --workspace --all-features --test conformance --no-run";
+const TESTS: &str = "test --workspace --all-features --test conformance -- --nocapture";
 
 /// The lifetime of the servers: a small model on a busy machine is slow.
 const PATIENCE: Duration = Duration::from_secs(900);
