@@ -56,6 +56,10 @@ enum Action {
     Tests(Run, Duration),
 }
 
+/// The longest time in which no test ends. On a slow machine, some have much to compile: the compiler's errors about
+/// `#[tool]` need the crates below it once more, and all doctests of a crate are compiled before the first one prints.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 fn steps() -> Vec<Step> {
     use Action::{Check, Own, Tests};
     use Pace::{Fast, Slow};
@@ -78,14 +82,8 @@ fn steps() -> Vec<Step> {
         step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("examples", Fast, Check(Run::cargo(examples))),
-        // No test may build: on a slow machine that takes longer than a test may.
-        step(
-            "test",
-            Fast,
-            Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), Duration::from_secs(300)),
-        ),
-        // All doctests of a crate are compiled before the first one prints.
-        step("doctest", Fast, Tests(Run::cargo(doctest), Duration::from_secs(600))),
+        step("test", Fast, Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), PATIENCE)),
+        step("doctest", Fast, Tests(Run::cargo(doctest), PATIENCE)),
         // As a newcomer runs it: in the dev profile, with default features.
         step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
         step("install", Slow, Own(install::run)),
