@@ -114,9 +114,7 @@ impl Conversations {
 
     /// Creates a conversation with an unguessable id.
     pub(crate) async fn create(&self) -> Result<SessionId, Refusal> {
-        // The keys of a `RandomState` are random and secret, so the hash of a known time cannot be guessed.
-        let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
-        let id = SessionId::new(format!("{:016x}{:016x}", random(), random()))?;
+        let id = SessionId::new(unguessable_id())?;
         self.0.store.create(NewSession::new(id.clone(), Timestamp::now())).await?;
         self.created(&id).await;
         Ok(id)
@@ -463,6 +461,13 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => Err(Refusal::busy("the server is shutting down")),
     }
+}
+
+/// Returns 32 hexadecimal digits that nobody can guess.
+pub(crate) fn unguessable_id() -> String {
+    // The keys of a `RandomState` are random and secret, and so is the hash of a known time.
+    let random = || RandomState::new().hash_one(Timestamp::now().as_millis());
+    format!("{:016x}{:016x}", random(), random())
 }
 
 /// Returns the time in milliseconds since 1970.

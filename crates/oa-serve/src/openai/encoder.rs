@@ -16,6 +16,7 @@ use crate::run_stream::{Kind, RunWriter};
 /// The members that all chunks of a completion share.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
+    pub(crate) id: String,
     pub(crate) model: String,
     /// The time in seconds since 1970.
     pub(crate) created: u64,
@@ -28,7 +29,6 @@ const STOPPED: &str = "the answer was stopped before its end";
 #[derive(Debug)]
 pub(crate) struct Chunks {
     head: Head,
-    id: String,
     includes_usage: bool,
     usage: Usage,
     joined: Joined,
@@ -54,8 +54,8 @@ impl Chunks {
     /// Creates a writer. If hooks review answers, each one is sent once it is accepted: a client keeps what it has read,
     /// and sends it back with the next prompt.
     pub(crate) fn new(head: Head, includes_usage: bool, reviews_answers: bool) -> Self {
-        let (id, usage, joined) = (String::new(), Usage::default(), Joined::default());
-        Self { head, id, includes_usage, usage, joined, held: reviews_answers.then(Vec::new) }
+        let (usage, joined) = (Usage::default(), Joined::default());
+        Self { head, includes_usage, usage, joined, held: reviews_answers.then(Vec::new) }
     }
 
     fn release(&mut self, out: &mut Vec<u8>) {
@@ -72,7 +72,7 @@ impl Chunks {
 
     fn send(&self, choices: Value, usage: Option<Value>, out: &mut Vec<u8>) {
         let mut chunk = json!({
-            "id": self.id, "object": "chat.completion.chunk", "created": self.head.created,
+            "id": self.head.id, "object": "chat.completion.chunk", "created": self.head.created,
             "model": self.head.model, "choices": choices,
         });
         if let Some(usage) = usage {
@@ -85,8 +85,7 @@ impl Chunks {
 impl RunWriter for Chunks {
     const GAP: &'static str = "the client read too slowly: part of the answer is missing";
 
-    fn start(&mut self, run: &RunEvent, out: &mut Vec<u8>) {
-        self.id = completion_id(run.run);
+    fn start(&mut self, _: &RunEvent, out: &mut Vec<u8>) {
         self.chunk(json!({"role": "assistant", "content": ""}), None, out);
     }
 
@@ -169,7 +168,6 @@ impl RunWriter for Chunks {
 #[derive(Debug)]
 pub(crate) struct Whole {
     head: Head,
-    id: String,
     content: String,
     reasoning: String,
     joined: Joined,
@@ -192,7 +190,6 @@ impl Whole {
     pub(crate) fn new(head: Head, has_run_tools: bool) -> Self {
         Self {
             head,
-            id: String::new(),
             content: String::new(),
             reasoning: String::new(),
             joined: Joined::default(),
@@ -213,10 +210,7 @@ impl Whole {
                 None
             }
             View::Event(_, ConversationEvent::Run(run)) => match run.state {
-                RunState::Started => {
-                    self.id = completion_id(run.run);
-                    None
-                }
+                RunState::Started => None,
                 RunState::Failed => {
                     let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
                     Some(Err(self.failure(message, run.status)))
@@ -268,7 +262,7 @@ impl Whole {
             message["tool_calls"] = calls.into();
         }
         json!({
-            "id": self.id, "object": "chat.completion", "created": self.head.created,
+            "id": self.head.id, "object": "chat.completion", "created": self.head.created,
             "model": self.head.model,
             "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
             "usage": usage(&self.usage),
@@ -292,10 +286,6 @@ fn client_calls(waiting: &[WaitingCall]) -> impl Iterator<Item = Value> {
         let function = json!({"name": call.name, "arguments": call.input.to_string()});
         json!({"id": call.call_id, "type": "function", "function": function})
     })
-}
-
-fn completion_id(run: u64) -> String {
-    format!("chatcmpl-{run}")
 }
 
 fn comment(text: &str, out: &mut Vec<u8>) {

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use oa_client::AgentOptions;
 use serde_json::{Value, json};
 
-use crate::conversations::now;
+use crate::conversations::{now, unguessable_id};
 use crate::error::Refusal;
 use crate::fronts::{FrontRequest, FrontRun};
 use crate::guard::SHOULD_RETRY;
@@ -140,7 +140,9 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
         policy,
     };
     let run = conversations.run_completion(completion.asked, completion.answered, request).await?;
-    let head = Head { model: completion.model, created: now() / 1_000 };
+    // Not the number of the run, which is a time: two completions may begin in the same millisecond.
+    let id = format!("chatcmpl-{}", unguessable_id());
+    let head = Head { id, model: completion.model, created: now() / 1_000 };
     if completion.is_stream {
         let encoder = RunStream::new(Chunks::new(head, completion.includes_usage, reviews_answers));
         return Ok(event_stream(&served, run.viewer, encoder));

@@ -31,6 +31,19 @@ async fn sent(app: &App, more: Value) -> Value {
     serde_json::from_str(content).expect("it is JSON")
 }
 
+/// Clients and their logs tell completions apart by their ids, even those of the same millisecond.
+#[tokio::test]
+async fn completions_have_ids_of_their_own() {
+    let app = App::of(agent(), |server| server);
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let (_, body) = app.post("/v1/chat/completions", asking("Hello.", json!({}))).await;
+        let id = body["id"].as_str().expect("it has an id");
+        assert!(id.starts_with("chatcmpl-"), "{id}");
+        assert!(ids.insert(id.to_owned()), "{id} came twice");
+    }
+}
+
 #[tokio::test]
 async fn parameters_reach_the_model() {
     let app = App::of(agent().max_tokens(50).stop("END").temperature(1.5), |server| server);

@@ -8,7 +8,7 @@ use crate::run_stream::RunStream;
 use crate::tests::sample_turn::{encode, everything, lines, turn};
 
 fn head() -> Head {
-    Head { model: "agent".to_owned(), created: 1 }
+    Head { id: "chatcmpl-7".to_owned(), model: "agent".to_owned(), created: 1 }
 }
 
 /// Returns the text of a turn, with its answers apart, as it is streamed: what was sent cannot be taken back.
