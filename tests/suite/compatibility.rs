@@ -6,7 +6,7 @@ use std::path::Path;
 
 use open_agent::Provider;
 use serde_json::Value;
-use suite::{Fixture, all};
+use suite::{Fixture, all, recorded};
 
 /// A server's name in the table, and its prefix in the names of fixtures.
 const SERVERS: [(&str, Option<Provider>, &[&str]); 18] = [
@@ -107,10 +107,21 @@ fn table() -> String {
     table
 }
 
+fn readme() -> String {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    fs::read_to_string(readme).expect("there is a README")
+}
+
+/// It counts only what is in the repository.
+#[test]
+fn the_readme_counts_the_fixtures() {
+    let count = format!("checks {} response bodies", all().len() - recorded().len());
+    assert!(readme().contains(&count), "{count}");
+}
+
 #[test]
 fn the_server_table_equals_the_fixtures() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let readme = fs::read_to_string(readme).expect("there is a README");
+    let readme = readme();
     let (_, section) = readme.split_once("## Servers").expect("the README has a table of servers");
     let shown: String = section
         .lines()

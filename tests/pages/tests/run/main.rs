@@ -2,7 +2,9 @@
 
 mod commands;
 mod names;
+mod paths;
 mod programs;
+mod shown;
 
 use std::fs;
 use std::path::{Path, PathBuf};

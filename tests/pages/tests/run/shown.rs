@@ -1,0 +1,73 @@
+//! The lines that the manual shows, without those that it hides: a program is typed from them.
+
+use crate::{files, read};
+
+/// Imported for their methods, so that no line names them again.
+const TRAITS: [&str; 1] = ["Service"];
+
+/// Returns the shown lines of each program of a page.
+fn shown(page: &str) -> Vec<String> {
+    let mut programs = Vec::new();
+    let mut program: Option<String> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), &mut program) {
+            (Some(_), Some(_)) => programs.extend(program.take()),
+            (Some(kind), None) => {
+                let is_rust = kind.is_empty() || kind.starts_with("rust");
+                // Others are read to their end, too, but have no imports.
+                program = Some(if is_rust { "\n".to_owned() } else { String::new() });
+            }
+            (None, Some(text)) if !text.is_empty() && !line.starts_with("# ") && line != "#" => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            _ => {}
+        }
+    }
+    programs
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Returns the names that a program imports and then does not use.
+fn unused_imports(program: &str) -> Vec<String> {
+    let (mut imports, mut rest) = (String::new(), String::new());
+    let mut is_import = false;
+    for line in program.lines() {
+        is_import |= line.starts_with("use ");
+        let text = if is_import { &mut imports } else { &mut rest };
+        text.push_str(line);
+        text.push('\n');
+        is_import &= !line.ends_with(';');
+    }
+    let names =
+        imports.split([',', ';', '{', '}', '\n']).filter_map(|path| path.split("::").last());
+    let names = names.map(|name| name.trim().trim_start_matches("use ")).filter(|name| {
+        !name.is_empty() && *name != "self" && !TRAITS.contains(name) && !name.contains(' ')
+    });
+    names.filter(|name| !words(&rest).any(|word| word == *name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn shown_lines_use_what_they_import() {
+    let guide = "crates/open-agent/src/guide";
+    let mut count = 0;
+    for file in files(guide, ".md") {
+        for program in shown(&read(&format!("{guide}/{file}"))) {
+            count += 1;
+            assert_eq!(unused_imports(&program), [""; 0], "{file}:\n{program}");
+        }
+    }
+    assert!(count > 60, "{count} programs");
+}
+
+#[test]
+fn unused_imports_are_found() {
+    let page = "```\nuse a::{B, C,\n    d};\nuse e::F;\n# use g::H;\n# B;\nC; F;\n```\n";
+    assert_eq!(
+        shown(page).iter().map(|text| unused_imports(text)).collect::<Vec<_>>(),
+        [["B", "d"]]
+    );
+}
