@@ -146,7 +146,7 @@ impl fmt::Debug for Endpoint {
 
 /// Builds an [`Endpoint`]. Errors are reported by [`build`](Self::build).
 #[derive(Default)]
-#[must_use = "an endpoint comes into being by `build`"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct EndpointBuilder {
     base_url: Option<String>,
     provider: Option<Provider>,

@@ -26,7 +26,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The server rejected or failed the request, and said so.
     Api,
-    /// A hook blocked the prompt.
+    /// A hook blocked the prompt or the answer.
     Blocked,
     /// An option is invalid, or a required one is missing.
     Config,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
-    /// A hook failed. The operation that it guards did not happen.
+    /// A hook failed, or a callback such as `before_step`. A prompt, call or answer that it guards does not pass.
     Hook,
     /// The caller interrupted before a valid structured output. In all other operations an interrupt is not an error.
     Interrupted,

@@ -114,7 +114,7 @@ impl AgentSteps {
     }
 
     /// Sets the interrupt signal. Once it is triggered, the step in progress ends with [`CutBy::User`], and its outcome
-    /// has the part of an answer of which [`on_event`](Self::on_event) was told.
+    /// has the part of an answer that [`on_event`](Self::on_event) has received.
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;

@@ -126,7 +126,8 @@ impl<E: HookEvent> HookDecision<E> {
 }
 
 impl<E: Blockable> HookDecision<E> {
-    /// Refuses the call, prompt or answer. The model reads the reason for a call, the user any other.
+    /// Refuses the call, prompt or answer. The model reads the reason for refusing a call; for a prompt or an answer, it
+    /// is in the error that the caller gets.
     pub fn block(reason: impl Into<String>) -> Self {
         Self { outcome: HookOutcome::Block { reason: reason.into() } }
     }

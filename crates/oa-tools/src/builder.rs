@@ -42,7 +42,7 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
 }
 
 impl FnTool {
-    /// Creates a tool of a schema, whole or shorthand, and an async closure.
+    /// Creates a tool from a schema, complete or shorthand, and an async closure.
     ///
     /// ```
     /// use oa_tools::FnTool;
