@@ -63,6 +63,47 @@ fn shown_lines_use_what_they_import() {
     assert!(count > 60, "{count} programs");
 }
 
+/// Returns the crates of the first segments of a program's paths, out of those that the manual's programs may use.
+fn crates_in(program: &str) -> Vec<String> {
+    let manifest = read("crates/open-agent/Cargo.toml");
+    let names = manifest.lines().filter_map(|line| {
+        let is_own = line.starts_with("oa-") && !line.starts_with("oa-testkit");
+        // `getting_started` has it, for all pages.
+        let is_known = is_own || line.starts_with("tokio") || line.starts_with('#');
+        let name =
+            line.split(['.', ' ']).next().filter(|_| !is_known && line.contains("workspace"))?;
+        Some(name.to_owned())
+    });
+    let code: Vec<&str> =
+        program.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code = code.join("\n");
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let is_used = |name: &String| {
+        let path = format!("{}::", name.replace('-', "_"));
+        code.match_indices(&path).any(|(at, _)| !code[..at].ends_with(is_word))
+    };
+    names.filter(is_used).collect()
+}
+
+/// A page lists the dependencies that its programs have beyond those of `getting_started`.
+#[test]
+fn programs_have_their_dependency_lines() {
+    let guide = "crates/open-agent/src/guide";
+    let mut count = 0;
+    for file in files(guide, ".md") {
+        let page = read(&format!("{guide}/{file}"));
+        for program in shown(&page) {
+            for name in crates_in(&program) {
+                count += 1;
+                let is_there =
+                    ["\n", "`"].iter().any(|mark| page.contains(&format!("{mark}{name} = ")));
+                assert!(is_there, "{file}: {name}");
+            }
+        }
+    }
+    assert!(count > 10, "{count} dependencies");
+}
+
 #[test]
 fn unused_imports_are_found() {
     let page = "```\nuse a::{B, C,\n    d};\nuse e::F;\n# use g::H;\n# B;\nC; F;\n```\n";
