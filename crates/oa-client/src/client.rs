@@ -500,7 +500,7 @@ impl Client {
     /// Ends the run in progress at once; does nothing without one.
     ///
     /// [`receive`](Self::receive) then returns `None`. Text received so far stays in history, marked; open calls
-    /// are answered as cancelled.
+    /// are answered as canceled.
     pub fn interrupt(&self) {
         self.interrupt.interrupt();
     }

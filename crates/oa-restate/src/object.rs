@@ -428,9 +428,7 @@ impl Agent {
             // Only now, so that a failed save leaves no turn in progress behind.
             saved?;
             if steps.is_cancelled() {
-                return Err(
-                    TerminalError::new_with_code(CANCELLED, "the turn was cancelled").into()
-                );
+                return Err(TerminalError::new_with_code(CANCELLED, "the turn was canceled").into());
             }
             let reason = ended?;
             let history = turn.history();

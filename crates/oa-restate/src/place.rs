@@ -9,7 +9,7 @@ use crate::contract::Given;
 /// A future of the engine.
 pub(crate) type Durable<'ctx, T> = Pin<Box<dyn DurableFuture<Output = T> + Send + 'ctx>>;
 
-/// The code of an await that was cancelled by an operator.
+/// The code of an await that was canceled by an operator.
 pub(crate) const CANCELLED: u16 = 409;
 
 /// The place of a turn.

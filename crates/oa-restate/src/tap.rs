@@ -26,7 +26,7 @@ const AHEAD: usize = 1 << 20;
 const FRAMES: usize = 1 << 12;
 
 tokio::task_local! {
-    /// Triggered when the invocation in progress is cancelled.
+    /// Triggered when the invocation in progress is canceled.
     static HEARD: Cancel;
 }
 
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A handler that reads nothing until it is cancelled, and then everything.
+    /// A handler that reads nothing until it is canceled, and then everything.
     struct Deaf(HandedOn<Sent>, Vec<Bytes>);
 
     impl Body for Deaf {
