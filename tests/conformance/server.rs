@@ -75,7 +75,7 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
     let small = variable("OPEN_AGENT_CONFORMANCE_SMALL_URL");
     let (base_url, key) = match wanted {
         Wanted::Any => (base_url, None),
-        _ if !is_tiny => return skipped("this is about the made-up model"),
+        _ if !is_tiny => return skipped("this is about the generated model"),
         Wanted::Tiny => (base_url, None),
         Wanted::Small => match small {
             Some(small) => (small, None),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Serve the made-up model, or one that a package holds, with llama.cpp's own HTTP server, on 127.0.0.1 only.
+"""Serve the generated model, or one that a package holds, with llama.cpp's own HTTP server, on 127.0.0.1 only.
 
 Writes the model, starts the server, and prints one line "base_url=http://127.0.0.1:PORT/v1" on
 stdout once it answers. Everything else goes to stderr. Serves until SIGTERM, SIGINT, the end of
@@ -58,7 +58,7 @@ def parameters(args, model):
     p.cpuparams.n_threads = 1
     p.cpuparams_batch.n_threads = 1
     p.n_threads_http = 4 + args.slots
-    # Of the made-up model each request computes its whole prompt, so that one seed gives one answer.
+    # Of the generated model each request computes its whole prompt, so that one seed gives one answer.
     p.cache_prompt = bool(args.package)
     p.cache_ram_mib = 0
     p.n_ctx_checkpoints = 0

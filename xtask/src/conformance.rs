@@ -1,5 +1,5 @@
 //! Tests the client against a real server: the one at `OPEN_AGENT_BASE_URL`, or llama.cpp's own with a
-//! made-up model and with a small real one, see `tests/realserver/README.md`.
+//! generated model and with a small real one, see `tests/realserver/README.md`.
 
 use std::fs;
 use std::time::Duration;
