@@ -30,6 +30,38 @@ async fn a_turn_is_durable() {
     assert!(status["turn"].is_null(), "{status}");
 }
 
+/// The requests of the manual's page, sent as `curl` sends them.
+#[tokio::test]
+async fn guide_requests_are_answered() {
+    let _alone = ALONE.lock().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let page = include_str!("../../../open-agent/src/guide/durable.md");
+    let requests: Vec<(&str, Value)> = page
+        .split("curl localhost:8080")
+        .skip(1)
+        .map(|rest| {
+            let (path, rest) = rest.split_once(" --json '").expect("a body follows");
+            let (body, _) = rest.split_once('\'').expect("the body ends");
+            (path, serde_json::from_str(body).expect("the body is JSON"))
+        })
+        .collect();
+    let [(path, plain), (typed_path, typed)] = &requests[..] else { panic!("two requests") };
+    let send = async |path: &str, body: Value| {
+        let url = format!("{}{path}", site.server.ingress_url());
+        site.send("POST", &url, Some(body), None).await
+    };
+
+    let answer = send(path, plain.clone()).await;
+    assert_eq!((answer.status, &answer.json["text"]), (200, &json!("Done.")), "{answer:?}");
+
+    // The message tells the scripted model what to answer.
+    let mut typed = typed.clone();
+    let value = json!({ "name": "final_answer", "input": { "labels": 12 } });
+    typed["message"] = json!({ "rounds": [[value]] }).to_string().into();
+    let answer = send(typed_path, typed).await;
+    assert_eq!((answer.status, &answer.json["value"]["labels"]), (200, &json!(12)), "{answer:?}");
+}
+
 /// A tool that breaks, and one that gets wrong arguments, end their calls alone.
 #[tokio::test]
 async fn failing_tools_end_only_their_calls() {

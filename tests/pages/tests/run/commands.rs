@@ -39,7 +39,12 @@ fn commands(page: &str) -> Vec<String> {
             in_block = !in_block;
         } else if in_shell {
             let command = trimmed.split("  #").next().unwrap_or_default().trim();
-            if !command.is_empty() && !command.starts_with('#') {
+            // A quotation may take several lines.
+            let is_open = |last: &&mut String| last.matches('\'').count() % 2 == 1;
+            if let Some(last) = found.last_mut().filter(is_open) {
+                last.push(' ');
+                last.push_str(command);
+            } else if !command.is_empty() && !command.starts_with('#') {
                 found.push(command.to_owned());
             }
         } else if !in_block {
@@ -99,10 +104,11 @@ const UNRUN: [(&str, &str); 17] = [
 
 /// The things in the repository that a command may name.
 struct Known {
-    /// The manifest of the examples, their tests, those of the program `oa`, and the gate.
+    /// The manifest of the examples, their tests, those of the program `oa` and of durable turns, and the gate.
     examples: String,
     example_tests: String,
     oa_tests: String,
+    durable_tests: String,
     gate: String,
 }
 
@@ -116,6 +122,7 @@ impl Known {
             examples: read("examples/Cargo.toml"),
             example_tests: all("examples/tests/run"),
             oa_tests: all("crates/oa-cli/tests/suite"),
+            durable_tests: all("crates/oa-restate/tests/suite"),
             gate: read("xtask/src/ci.rs"),
         }
     }
@@ -140,6 +147,11 @@ impl Known {
             _ if command.split(" | ").any(|part| part.starts_with("oa ")) => {
                 let name = "every_command_of_the_pages_runs";
                 found(self.oa_tests.contains(&format!("fn {name}()")), "no test of oa runs it")
+            }
+            // The test finds these itself, on the same page.
+            ["curl", address, ..] if address.starts_with("localhost:8080/Agent/") => {
+                let name = "fn guide_requests_are_answered()";
+                found(self.durable_tests.contains(name), "no test sends it")
             }
             // Short ones that change nothing.
             ["cargo", "xtask"] => Ok(Held::Run(Vec::new())),
