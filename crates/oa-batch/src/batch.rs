@@ -83,6 +83,10 @@ pub struct RunningBatch<'a> {
 }
 
 /// A job that is done.
+#[cfg_attr(
+    not(feature = "log"),
+    expect(clippy::large_enum_variant, reason = "nearly all jobs are answered")
+)]
 enum Job {
     Answered {
         index: u64,
