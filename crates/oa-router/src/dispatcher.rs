@@ -122,7 +122,9 @@ impl Lease {
     /// Releases the server after an answer or a failure.
     pub(crate) fn end(mut self, failure: Option<&Error>) -> Outcome {
         let outcome = failure.map_or(Outcome::Answered, classify);
-        let message = failure.filter(|_| outcome != Outcome::Refused).map(excerpt);
+        let message = failure
+            .filter(|_| !matches!(outcome, Outcome::Refused | Outcome::Unrelated))
+            .map(excerpt);
         self.release(outcome, message);
         outcome
     }

@@ -15,8 +15,10 @@ pub(crate) enum Outcome {
     GivenUp,
     /// The server cannot answer this request, but may answer others.
     Unfit,
-    /// The request itself was wrong.
+    /// The server rejected the request for what is in it.
     Refused,
+    /// The request failed for a reason of its own, which says nothing about the server.
+    Unrelated,
 }
 
 /// Classifies a failure.
@@ -25,11 +27,12 @@ pub(crate) enum Outcome {
 /// | --- | --- | --- |
 /// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
 /// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
-/// | `Refused` | other 4xx, context overflow, options, limits, `total_timeout` | is not tried: it would fail too, or answer too late |
+/// | `Refused` | other 4xx, context overflow, limits | is not tried: it would fail too |
+/// | `Unrelated` | options, `total_timeout` | is not tried: it would fail too, or answer too late |
 pub(crate) fn classify(error: &Error) -> Outcome {
     let failed = Outcome::Failed { retry_after: error.retry_after() };
     match error.kind() {
-        ErrorKind::Timeout if error.timeout() == Some(TimeoutKind::Total) => Outcome::Refused,
+        ErrorKind::Timeout if error.timeout() == Some(TimeoutKind::Total) => Outcome::Unrelated,
         ErrorKind::Connect | ErrorKind::Stream | ErrorKind::Timeout => failed,
         // An error of a nested router.
         ErrorKind::Unavailable => failed,
@@ -41,7 +44,9 @@ pub(crate) fn classify(error: &Error) -> Outcome {
             Some(403 | 404 | 300..=399) => Outcome::Unfit,
             Some(_) => Outcome::Refused,
         },
-        _ => Outcome::Refused,
+        ErrorKind::ContextOverflow | ErrorKind::Limit => Outcome::Refused,
+        // The request was never sent, or a layer in front of the server failed.
+        _ => Outcome::Unrelated,
     }
 }
 

@@ -74,6 +74,8 @@ impl ServerSlots {
             // request for what is in it has answered.
             Outcome::Unfit => (&mut self.counts.failed, AttemptOutcome::GivenUp),
             Outcome::Refused => (&mut self.counts.refused, AttemptOutcome::Answered),
+            // A silent server must not count as recovered because its trial ran out of time.
+            Outcome::Unrelated => (&mut self.counts.refused, AttemptOutcome::GivenUp),
         };
         *count += 1;
         self.breaker.done(grant.pass, outcome, now);

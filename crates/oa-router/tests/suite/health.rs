@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use oa_chat::RetryConfig;
-use oa_client::{Error, ErrorKind};
+use oa_chat::{RetryConfig, TimeoutKind};
+use oa_client::{AgentOptions, Client, Error, ErrorKind};
 use oa_router::{BreakerConfig, Health, Router};
 use oa_testkit::{Reply, Script};
 use tokio::time::Instant;
@@ -245,6 +245,37 @@ async fn dropped_trial_passes_to_the_next_request() {
     trial.abort();
     assert_eq!(next.await.unwrap().unwrap(), "A");
     assert_eq!((router.status()[0].given_up, health(&router)), (1, Health::Healthy));
+}
+
+/// The server said nothing in that time, so it is not known to be back.
+#[tokio::test(start_paused = true)]
+async fn timed_out_trial_does_not_close_circuit() {
+    let fails = [Reply::hang_up(), Reply::silence()];
+    let a = server(Script::from(fails).otherwise(Reply::text("A")));
+    let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();
+    ask(&router).await.unwrap_err();
+    pause(1_000).await;
+    let options = AgentOptions::builder().model("any").retry(RetryConfig::none());
+    let options = options.total_timeout(10).chat_service(router.clone()).build().unwrap();
+    let error = Client::new(options).unwrap().ask("Go.").await.unwrap_err();
+    assert_eq!(error.timeout(), Some(TimeoutKind::Total));
+    let status = &router.status()[0];
+    assert_eq!((status.refused, status.in_use, health(&router)), (1, 0, Health::Trial));
+    assert_eq!(ask(&router).await.unwrap(), "A");
+    assert_eq!(health(&router), Health::Healthy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeouts_between_failures_reset_nothing() {
+    let replies = [Reply::hang_up(), Reply::silence(), Reply::hang_up()];
+    let a = server(Script::from(replies).otherwise(Reply::text("A")));
+    let router = over([&a]).breaker(BreakerConfig::new(2)).build().unwrap();
+    let options = AgentOptions::builder().model("any").retry(RetryConfig::none());
+    let options = options.total_timeout(10).chat_service(router.clone()).build().unwrap();
+    for _ in 0..3 {
+        Client::new(options.clone()).unwrap().ask("Go.").await.unwrap_err();
+    }
+    assert_eq!(left(&router), 1_000);
 }
 
 #[tokio::test(start_paused = true)]
