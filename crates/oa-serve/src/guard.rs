@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use oa_access::{Access, Denial};
 use serde_json::json;
 use tokio::time::timeout;
@@ -94,17 +95,46 @@ pub(crate) async fn whole_bodies(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    match timeout(limit.time, to_bytes(body, limit.bytes)).await {
+    match timeout(limit.time, whole(body, limit.bytes)).await {
         Ok(Ok(body)) => next.run(Request::from_parts(parts, Body::from(body))).await,
-        Ok(Err(_)) => {
+        Ok(Err(BodyFault::TooLarge)) => {
             let message = format!("a request can have at most {} bytes", limit.bytes);
             (StatusCode::PAYLOAD_TOO_LARGE, message).into_response()
+        }
+        Ok(Err(BodyFault::Broken)) => {
+            (StatusCode::BAD_REQUEST, "the request body is incomplete").into_response()
         }
         Err(_) => {
             let message = "the request body did not arrive in time";
             (StatusCode::REQUEST_TIMEOUT, message).into_response()
         }
     }
+}
+
+/// The reason why a body could not be read.
+enum BodyFault {
+    TooLarge,
+    /// The connection or its framing broke off.
+    Broken,
+}
+
+/// Reads a body of at most this many bytes.
+async fn whole(body: Body, most: usize) -> Result<Bytes, BodyFault> {
+    // `to_bytes` has one error for both faults. A body with a known length is refused before any of it is read.
+    let known = body.size_hint().lower();
+    if known > most as u64 {
+        return Err(BodyFault::TooLarge);
+    }
+    let mut whole = Vec::new();
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| BodyFault::Broken)?;
+        if piece.len() > most - whole.len() {
+            return Err(BodyFault::TooLarge);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.into())
 }
 
 /// Rewrites plain-text errors as JSON.

@@ -1,5 +1,7 @@
 //! Routes of the native interface.
 
+use std::borrow::Cow;
+
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -215,10 +217,10 @@ async fn view(
     Query(After { after }): Query<After>,
     headers: HeaderMap,
 ) -> Answer {
-    // The header comes first: a browser that reconnects sends it with the old query.
-    let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let seen = header.map(str::to_owned).or(after).filter(|seen| !seen.is_empty());
-    let from = match seen {
+    // The header comes first: a browser that reconnects sends it with the old query. Empty, it names no event.
+    let header = headers.get("last-event-id").map(|id| String::from_utf8_lossy(id.as_bytes()));
+    let seen = header.filter(|seen| !seen.is_empty()).or_else(|| after.map(Cow::Owned));
+    let from = match seen.filter(|seen| !seen.is_empty()) {
         None => From::First,
         Some(seen) => From::Event(seen.parse().map_err(|()| {
             Refusal::bad_request(

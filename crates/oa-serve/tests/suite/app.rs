@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use axum::response::Response;
 use http_body_util::BodyExt;
 use oa_client::{AgentOptions, AgentOptionsBuilder};
 use oa_hooks::ToolRule;
@@ -108,7 +109,7 @@ impl App {
         Self { router, conversations }
     }
 
-    pub(crate) async fn request(&self, request: Request<Body>) -> axum::response::Response {
+    pub(crate) async fn request(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.expect("routers do not fail")
     }
 
@@ -168,10 +169,7 @@ impl App {
             request = request.header("last-event-id", after);
         }
         let request = request.body(Body::empty()).expect("the request is valid");
-        let response = self.request(request).await;
-        assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Events { body: response.into_body(), parser: Parser::new() }
+        Events::of(self.request(request).await)
     }
 }
 
@@ -189,6 +187,12 @@ pub(crate) struct Event {
 }
 
 impl Events {
+    pub(crate) fn of(response: Response) -> Self {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body(), parser: Parser::new() }
+    }
+
     /// Waits for the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {

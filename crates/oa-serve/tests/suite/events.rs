@@ -1,6 +1,9 @@
 //! Streams of events: several viewers, late ones, and those that lost their connection.
 
-use crate::app::{App, text};
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+
+use crate::app::{App, Events, text};
 
 #[tokio::test]
 async fn late_viewers_see_the_same_events() {
@@ -33,4 +36,27 @@ async fn viewer_resumes_after_its_last_event() {
     let (_, now) = app.get(&path).await;
     let stored = now["last_event"].as_str().expect("events are stored");
     assert_eq!(stored, seen.last().expect("events were seen").id);
+}
+
+/// A client that sends the header before it knows any event.
+#[tokio::test]
+async fn empty_last_event_id_names_no_event() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "Hello").await;
+    let run = events.run().await;
+    let first = app.view(&path, Some("")).await.next().await;
+    assert_eq!(first.as_ref(), run.first());
+    let view = async |after: &str, header: &[u8]| {
+        let request = Request::builder().uri(format!("{path}/events?after={after}"));
+        let request = request.header("last-event-id", header).body(Body::empty());
+        app.request(request.expect("the request is valid")).await
+    };
+    let after = &run[run.len() - 2].id;
+    let next = Events::of(view(after, b"").await).next().await;
+    assert_eq!(next.as_ref(), run.last(), "the query counts");
+    for unknown in [&b"x"[..], b"\xe9", b"1-", b"1-99999999999999999999"] {
+        assert_eq!(view(after, unknown).await.status(), StatusCode::BAD_REQUEST);
+    }
 }

@@ -50,6 +50,35 @@ async fn slow_requests_time_out() {
     assert!(send(addr, WHOLE).await.contains(" 200 "), "others are served");
 }
 
+/// Not 413, which would make a client send less.
+#[tokio::test]
+async fn broken_bodies_are_bad_requests() {
+    const HEAD: &str = "POST /api/conversations HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                        content-type: application/json\r\n";
+    let addr = served(|limits| limits.body_bytes = 10).await;
+    for body in [
+        "transfer-encoding: chunked\r\n\r\nno size\r\n",
+        "transfer-encoding: chunked\r\n\r\n2\r\n{",
+        "content-length: 9\r\n\r\n{}",
+    ] {
+        let mut stream = TcpStream::connect(addr).await.expect("it listens");
+        stream.write_all(format!("{HEAD}{body}").as_bytes()).await.expect("it reads");
+        stream.shutdown().await.expect("it is open");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.expect("it answers");
+        assert!(said.contains(" 400 ") && said.contains("incomplete"), "{body:?}: {said}");
+    }
+    for (body, status) in [
+        ("transfer-encoding: chunked\r\n\r\na\r\n{        }\r\n0\r\n\r\n", " 201 "),
+        ("transfer-encoding: chunked\r\n\r\n9\r\n{       }\r\n2\r\n  \r\n0\r\n\r\n", " 413 "),
+        ("content-length: 11\r\n\r\n{         }", " 413 "),
+        ("content-length: 99999999999999\r\n\r\n{         }", " 413 "),
+    ] {
+        let said = send(addr, &format!("{HEAD}{body}")).await;
+        assert!(said.contains(status), "{body:?}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let addr = served(|limits| limits.connections = 2).await;
