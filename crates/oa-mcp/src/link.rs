@@ -361,9 +361,15 @@ impl Link {
     pub(crate) fn incoming(&self, bytes: &[u8], within: Option<i64>) -> Result<(), Garbage> {
         match read_json(bytes) {
             Ok(Value::Object(message)) => self.message(Value::Object(message), within),
-            // A batch, as of 2025-03-26.
+            // A batch, as of 2025-03-26. The messages behind an invalid one count, too: calls wait for them.
             Ok(Value::Array(batch)) if !batch.is_empty() => {
-                batch.into_iter().try_for_each(|message| self.message(message, within))
+                let mut all = Ok(());
+                for message in batch {
+                    if self.message(message, within).is_err() {
+                        all = Err(Garbage);
+                    }
+                }
+                all
             }
             Ok(_) => Err(Garbage),
             // An answer that is nested too deep, for one: its call must not wait until it times out.

@@ -99,3 +99,17 @@ fn unreadable_answers_fail_their_call() {
         assert!(told.contains(expected), "{told}");
     }
 }
+
+/// Otherwise the call behind it would wait until it times out.
+#[test]
+fn invalid_message_does_not_hide_its_batch() {
+    let (outgoing, _queue) = mpsc::channel(8);
+    let link = link(outgoing);
+    let (reply, mut told) = oneshot::channel();
+    let mut open = call(json!({})).take().expect("it is not sent");
+    open.reply = reply;
+    assert!(link.send(request(&Ticket::new(open))).is_ok());
+    let batch = br#"[1, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}]"#;
+    assert!(link.incoming(batch, None).is_err(), "it is counted as invalid");
+    assert_eq!(told.try_recv().expect("it is answered").expect("it has a result"), json!({"a": 1}));
+}
