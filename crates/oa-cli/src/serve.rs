@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
-    let address = address(&args.listen);
+    let address = address(&args.listen)?;
     let listener = TcpListener::bind(&address).await;
     let listener = listener.map_err(|error| {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
@@ -70,15 +70,19 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
 }
 
 /// Returns an address with a port: a port alone is on this machine, and an address alone gets the default port.
-fn address(listen: &str) -> String {
+fn address(listen: &str) -> Result<String> {
     if listen.parse::<u16>().is_ok() {
-        return format!("127.0.0.1:{listen}");
+        return Ok(format!("127.0.0.1:{listen}"));
     }
-    match listen.parse::<IpAddr>() {
+    if !listen.is_empty() && listen.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A resolver would read it as an address of IPv4.
+        return Err(Failure::usage(format!("--listen {listen}: a port is at most 65535")));
+    }
+    Ok(match listen.parse::<IpAddr>() {
         Ok(ip) => SocketAddr::new(ip, PORT).to_string(),
         Err(_) if !listen.contains(':') => format!("{listen}:{PORT}"),
         Err(_) => listen.to_owned(),
-    }
+    })
 }
 
 /// Registers handlers for Ctrl-C and, on Unix, SIGTERM. The future waits for one of them.
@@ -117,7 +121,15 @@ mod tests {
             ("[::1]:9000", "[::1]:9000"),
             ("localhost:9000", "localhost:9000"),
         ] {
-            assert_eq!(address(given), expected);
+            assert_eq!(address(given).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn too_large_ports_are_no_addresses() {
+        for given in ["65536", "99999", "99999999999"] {
+            let refused = address(given).unwrap_err().to_string();
+            assert!(refused.contains("at most 65535"), "{refused}");
         }
     }
 }
