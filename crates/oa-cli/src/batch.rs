@@ -28,8 +28,9 @@ pub(crate) fn run(args: &BatchArgs, settings: &Settings) -> Result<()> {
 async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let input = &args.input;
     let at_input = |error: io::Error| Failure::usage(error.to_string()).at(input.display());
-    let mut file = File::open(input).map_err(at_input)?;
+    let mut file = open(input).map_err(at_input)?;
     check_output(input, &args.output)?;
+    let target = target(&args.output);
     // Check every line before sending the first prompt.
     let count = checked(&file, input)?;
     file.rewind().map_err(at_input)?;
@@ -46,7 +47,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
 
     // Ids are read again along with the replies, so that they need not be kept in memory.
     let mut lines = Lines::new(File::open(input).map_err(at_input)?);
-    let part = beside(&args.output, "part");
+    let part = beside(&target, "part");
     let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
     let mut output = BufWriter::new(File::create(&part).map_err(at_part)?);
     let bar = progress_bar(count as u64, "{bar:30} {pos}/{len}  {msg}");
@@ -91,7 +92,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     output.flush().map_err(at_part)?;
     drop(output);
     // Only now, so that an output file is always complete.
-    fs::rename(&part, &args.output).map_err(at_part)?;
+    fs::rename(&part, &target).map_err(at_part)?;
     let BatchProgress { done, failed, .. } = batch.progress();
     drop(batch);
     #[cfg(feature = "mcp")]
@@ -114,12 +115,30 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Rejects an output that cannot be written at the end, and one with a file that is the input.
-fn check_output(input: &Path, output: &Path) -> Result<()> {
-    if output.is_dir() {
-        return Err(Failure::usage("this is a folder").at(output.display()));
+/// Returns the file that the output replaces: a link stays, and its target is replaced.
+fn target(output: &Path) -> PathBuf {
+    let linked = output.is_symlink().then(|| output.canonicalize().ok()).flatten();
+    linked.unwrap_or_else(|| output.to_owned())
+}
+
+/// Opens the input, which is read twice. Opening a pipe would wait for its writer.
+fn open(input: &Path) -> io::Result<File> {
+    if fs::metadata(input)?.is_file() {
+        return File::open(input);
     }
-    for path in [output.to_owned(), beside(output, "log"), beside(output, "part")] {
+    Err(io::Error::other("not a regular file: the prompts are read more than once"))
+}
+
+/// Rejects an output that cannot be written at the end, and one with a file that is the input. A device, such as
+/// `/dev/stdout`, would be replaced by a file.
+fn check_output(input: &Path, output: &Path) -> Result<()> {
+    let refuse = |why: &str| Err(Failure::usage(why).at(output.display()));
+    match fs::metadata(output) {
+        Ok(kind) if kind.is_dir() => return refuse("this is a folder"),
+        Ok(kind) if !kind.is_file() => return refuse("not a regular file: it would be replaced"),
+        _ => {}
+    }
+    for path in [output.to_owned(), beside(output, "log"), beside(&target(output), "part")] {
         if matches!((path.canonicalize(), input.canonicalize()), (Ok(a), Ok(b)) if a == b) {
             let why = "the input would be overwritten: choose another name for the output";
             return Err(Failure::usage(why).at(path.display()));

@@ -209,6 +209,36 @@ fn batch_never_overwrites_its_input() {
     assert!(server.server.requests().is_empty());
 }
 
+/// A device as the output, such as `/dev/stdout`, was replaced by a file.
+#[cfg(unix)]
+#[test]
+fn batch_replaces_only_regular_files() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let at = |name: &str| home.path().join(name);
+    std::fs::write(at("in.jsonl"), "\"one\"\n").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    symlink(at("socket"), at("linked-socket")).unwrap();
+    for (input, output) in
+        [("in.jsonl", "socket"), ("in.jsonl", "linked-socket"), ("socket", "out.jsonl")]
+    {
+        let run = home.run(&["batch", input, "-o", output, "--base-url", &server.url()], "");
+        assert_eq!(run.status.code(), Some(2), "{input} {output}: {run:?}");
+        assert!(text(&run.stderr).contains("not a regular file"), "{input} {output}: {run:?}");
+    }
+    assert!(std::fs::metadata(at("linked-socket")).unwrap().file_type().is_socket());
+    assert!(server.server.requests().is_empty());
+
+    std::fs::create_dir(at("sub")).unwrap();
+    std::fs::write(at("sub/target"), "old").unwrap();
+    symlink(at("sub/target"), at("link")).unwrap();
+    let run = home.run(&["batch", "in.jsonl", "-o", "link", "--base-url", &server.url()], "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(at("link").is_symlink());
+    assert!(std::fs::read_to_string(at("sub/target")).unwrap().contains("\"index\":0"));
+}
+
 #[test]
 fn files_may_begin_with_a_byte_order_mark() {
     let (home, server) = (Home::new(), Server::start(echo()));
