@@ -44,7 +44,8 @@
 //! # Limits
 //!
 //! A response head may have 100 headers and 64 KiB. The body is unbounded but never collected: at most one read
-//! of the socket is buffered.
+//! of the socket is buffered. In a chunked body, the extensions of all chunks together may have 16 KiB, and so may
+//! the trailers.
 //!
 //! # Features
 //!

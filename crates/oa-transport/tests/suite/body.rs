@@ -180,6 +180,29 @@ async fn trailers_are_a_frame() {
     assert_eq!(transport.idle_connections(), 1);
 }
 
+/// Extensions of chunks and trailers are legal, but nobody could tell how much of them is to come.
+#[tokio::test]
+async fn chunk_extensions_and_trailers_are_bounded() {
+    async fn read_chunks(extension: usize, trailer: usize) -> Result<usize, String> {
+        let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
+            hear(&mut stream).await;
+            say(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+            for _ in 0..100 {
+                say(&mut stream, format!("2;{}=\"a b\"\r\nhi\r\n", "x".repeat(extension))).await;
+            }
+            say(&mut stream, format!("0;last\r\nx: {}\r\n\r\n", "y".repeat(trailer))).await;
+        })
+        .await;
+        let body = ask(&Transport::new(), &format!("http://{address}")).await;
+        body.map(|body| body.len()).map_err(|error| error.to_string())
+    }
+    assert_eq!(read_chunks(150, 16_000).await, Ok(200));
+    for (extension, trailer) in [(170, 1), (1, 17_000)] {
+        let error = read_chunks(extension, trailer).await.unwrap_err();
+        assert!(error.ends_with("malformed chunk"), "{error}");
+    }
+}
+
 /// A server rejects a large request without reading it, responds and closes.
 #[tokio::test]
 async fn early_response_is_read_despite_a_reset() {
