@@ -208,7 +208,9 @@ impl Head {
         }
         let mut length = None;
         for value in self.headers.get_all(header::CONTENT_LENGTH) {
-            let value = value.to_str().ok().and_then(|value| value.parse::<usize>().ok());
+            // The standard library's parser would accept a sign.
+            let digits = value.to_str().ok().filter(|value| !value.starts_with('+'));
+            let value = digits.and_then(|digits| digits.parse::<usize>().ok());
             let value = value.ok_or(bad("the content length is not a number"))?;
             // Equal ones are allowed, different ones are an error (RFC 9112, section 6.3).
             if length.is_some_and(|length| length != value) {
@@ -289,7 +291,7 @@ pub(crate) fn chunk_head(size: usize) -> String {
 fn size_of_chunk(line: &[u8]) -> Result<usize, Malformed> {
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let digits = std::str::from_utf8(digits).unwrap_or_default().trim();
-    // The standard library's parser would accept a sign.
+    // As above, without a sign.
     let size = if digits.starts_with('+') { None } else { usize::from_str_radix(digits, 16).ok() };
     size.ok_or(bad("the size of a chunk is not a number"))
 }
@@ -359,6 +361,7 @@ mod tests {
         check_bad("GET / HTTP/2\r\n\r\n", 400);
         check_bad("GET / HTTP/1.1\r\nno colon\r\n\r\n", 400);
         check_bad("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400);
+        check_bad("POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\na", 400);
         check_bad("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400);
         check_bad("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400);
         check_bad("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\na\r\n", 400);
