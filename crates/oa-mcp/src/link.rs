@@ -474,7 +474,12 @@ impl Link {
     fn progress(&self, params: &Value) {
         let Some(token) = params.get("progressToken") else { return };
         let state = self.lock();
-        let is_meant = |call: &&Call| call.token.as_ref() == Some(token);
+        // The tokens of `rmcp` are numbers, like the ids of requests.
+        let number = our_id(token);
+        let is_meant = |call: &&Call| match &call.token {
+            Some(known) => known == token || number.is_some() && number == our_id(known),
+            None => false,
+        };
         let Some(call) = state.calls.values().find(is_meant) else {
             self.ignored.progress.fetch_add(1, Ordering::Relaxed);
             return;
@@ -585,7 +590,10 @@ fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
 }
 
-/// Returns the id of one of our requests. All are numbers, but some servers return them as strings.
+/// Returns the id of one of our requests. All are whole numbers, but some servers return them as strings, and those that
+/// hold every number as a float as `7.0`.
 fn our_id(id: &Value) -> Option<i64> {
-    id.as_i64().or_else(|| id.as_str()?.parse().ok())
+    let of_float =
+        || id.is_f64().then(|| id.to_string()).as_deref()?.strip_suffix(".0")?.parse().ok();
+    id.as_i64().or_else(of_float).or_else(|| id.as_str()?.parse().ok())
 }

@@ -113,3 +113,31 @@ fn invalid_message_does_not_hide_its_batch() {
     assert!(link.incoming(batch, None).is_err(), "it is counted as invalid");
     assert_eq!(told.try_recv().expect("it is answered").expect("it has a result"), json!({"a": 1}));
 }
+
+/// A server that holds numbers as floats returns them as such.
+#[test]
+fn ids_and_tokens_may_be_floats_or_texts() {
+    for id in ["7", "\"7\"", "7.0", "7e0"] {
+        let (outgoing, _queue) = mpsc::channel(8);
+        let link = link(outgoing);
+        let (reply, mut told) = oneshot::channel();
+        let mut open = call(json!({})).take().expect("it is not sent");
+        open.reply = reply;
+        assert!(link.send(request(&Ticket::new(open))).is_ok());
+        if let Some(call) = link.lock().calls.get_mut(&ID) {
+            call.token = Some(json!(7));
+        }
+        let progress = format!(
+            r#"{{"method": "notifications/progress", "params": {{"progressToken": {id}, "progress": 1}}}}"#
+        );
+        assert!(link.incoming(progress.as_bytes(), None).is_ok());
+        assert_eq!(link.ignored.counts().progress, 0, "{id}");
+        let answer = format!(r#"{{"id": {id}, "result": true}}"#);
+        assert!(link.incoming(answer.as_bytes(), None).is_ok());
+        let told = told.try_recv().unwrap_or_else(|_| panic!("{id} is the id"));
+        assert_eq!(told.expect("it has a result"), json!(true));
+    }
+    for id in ["7.5", "8.0", "1e300", "true", "[7]"] {
+        assert_ne!(our_id(&serde_json::from_str(id).expect("it is JSON")), Some(ID), "{id}");
+    }
+}
