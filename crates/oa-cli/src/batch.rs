@@ -28,9 +28,9 @@ pub(crate) fn run(args: &BatchArgs, settings: &Settings) -> Result<()> {
 async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let input = &args.input;
     let at_input = |error: io::Error| Failure::usage(error.to_string()).at(input.display());
-    let mut file = open(input).map_err(at_input)?;
-    check_output(input, &args.output)?;
-    let target = target(&args.output);
+    let target = args.output.canonicalize().unwrap_or_else(|_| args.output.clone());
+    check_files(input, &args.output, &target)?;
+    let mut file = File::open(input).map_err(at_input)?;
     // Check every line before sending the first prompt.
     let count = checked(&file, input)?;
     file.rewind().map_err(at_input)?;
@@ -115,30 +115,13 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Returns the file that the output replaces: a link stays, and its target is replaced.
-fn target(output: &Path) -> PathBuf {
-    let linked = output.is_symlink().then(|| output.canonicalize().ok()).flatten();
-    linked.unwrap_or_else(|| output.to_owned())
-}
-
-/// Opens the input, which is read twice. Opening a pipe would wait for its writer.
-fn open(input: &Path) -> io::Result<File> {
-    if fs::metadata(input)?.is_file() {
-        return File::open(input);
+/// Rejects a pipe as the input, which is read twice; a device as the output, whose `target` behind links is replaced by
+/// a file; and an output with a file that is the input.
+fn check_files(input: &Path, output: &Path, target: &Path) -> Result<()> {
+    if let Some(path) = [input, target].into_iter().find(|path| path.exists() && !path.is_file()) {
+        return Err(Failure::usage("this is not a regular file").at(path.display()));
     }
-    Err(io::Error::other("not a regular file: the prompts are read more than once"))
-}
-
-/// Rejects an output that cannot be written at the end, and one with a file that is the input. A device, such as
-/// `/dev/stdout`, would be replaced by a file.
-fn check_output(input: &Path, output: &Path) -> Result<()> {
-    let refuse = |why: &str| Err(Failure::usage(why).at(output.display()));
-    match fs::metadata(output) {
-        Ok(kind) if kind.is_dir() => return refuse("this is a folder"),
-        Ok(kind) if !kind.is_file() => return refuse("not a regular file: it would be replaced"),
-        _ => {}
-    }
-    for path in [output.to_owned(), beside(output, "log"), beside(&target(output), "part")] {
+    for path in [target.to_owned(), beside(output, "log"), beside(target, "part")] {
         if matches!((path.canonicalize(), input.canonicalize()), (Ok(a), Ok(b)) if a == b) {
             let why = "the input would be overwritten: choose another name for the output";
             return Err(Failure::usage(why).at(path.display()));

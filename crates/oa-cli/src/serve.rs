@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
-    let address = address(&args.listen)?;
+    let address = address(&args.listen);
     let listener = TcpListener::bind(&address).await;
     let listener = listener.map_err(|error| {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
@@ -69,20 +69,16 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Returns an address with a port: a port alone is on this machine, and an address alone gets the default port.
-fn address(listen: &str) -> Result<String> {
-    if listen.parse::<u16>().is_ok() {
-        return Ok(format!("127.0.0.1:{listen}"));
+/// Returns an address with a port: a number alone is a port on this machine, and an address alone gets the default port.
+fn address(listen: &str) -> String {
+    if listen.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!("127.0.0.1:{listen}");
     }
-    if !listen.is_empty() && listen.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A resolver would read it as an address of IPv4.
-        return Err(Failure::usage(format!("--listen {listen}: a port is at most 65535")));
-    }
-    Ok(match listen.parse::<IpAddr>() {
+    match listen.parse::<IpAddr>() {
         Ok(ip) => SocketAddr::new(ip, PORT).to_string(),
         Err(_) if !listen.contains(':') => format!("{listen}:{PORT}"),
         Err(_) => listen.to_owned(),
-    })
+    }
 }
 
 /// Registers handlers for Ctrl-C and, on Unix, SIGTERM. The future waits for one of them.
@@ -115,21 +111,14 @@ mod tests {
     fn a_port_or_an_address_alone_is_enough() {
         for (given, expected) in [
             ("9000", "127.0.0.1:9000"),
+            ("99999", "127.0.0.1:99999"),
             ("0.0.0.0", "0.0.0.0:8787"),
             ("::1", "[::1]:8787"),
             ("localhost", "localhost:8787"),
             ("[::1]:9000", "[::1]:9000"),
             ("localhost:9000", "localhost:9000"),
         ] {
-            assert_eq!(address(given).unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn too_large_ports_are_no_addresses() {
-        for given in ["65536", "99999", "99999999999"] {
-            let refused = address(given).unwrap_err().to_string();
-            assert!(refused.contains("at most 65535"), "{refused}");
+            assert_eq!(address(given), expected);
         }
     }
 }

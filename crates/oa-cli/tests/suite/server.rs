@@ -190,7 +190,7 @@ fn batch_never_overwrites_its_input() {
         // The names of the log and of the incomplete output.
         ("in.log", "in", "would be overwritten"),
         ("in.part", "in", "would be overwritten"),
-        ("in.jsonl", "sub", "this is a folder"),
+        ("in.jsonl", "sub", "this is not a regular file"),
     ];
     #[cfg(unix)]
     {
