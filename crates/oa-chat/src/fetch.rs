@@ -12,8 +12,9 @@ use crate::error::{Error, Result};
 use crate::service::{AnyService, ResponseHead};
 use crate::source::{Piece, Source};
 
-/// Error bodies and model lists are read up to this size, in bytes.
-const LARGEST_BODY: usize = 1 << 20;
+/// Error bodies, and lists of models or tokens, are read up to these sizes, in bytes.
+const LARGEST_ERROR: usize = 1 << 20;
+const LARGEST_LIST: usize = 4 << 20;
 
 /// Sends a chat request.
 pub(crate) fn deliver_chat(
@@ -81,18 +82,18 @@ pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
 /// trickles in ends as well.
 pub(crate) async fn collect(of: &Destination, body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fill(&mut bytes, body, watch).await.map_err(|error| error.masked(&of.secrets))?;
-    Ok(bytes)
+    let filled = fill(&mut bytes, body, watch, LARGEST_LIST).await;
+    filled.map(|()| bytes).map_err(|error| error.masked(&of.secrets))
 }
 
 /// Like [`collect`], but returns what arrived before an error.
 pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let _ = fill(&mut bytes, body, watch).await;
+    let _ = fill(&mut bytes, body, watch, LARGEST_ERROR).await;
     bytes
 }
 
-async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<()> {
+async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch, max: usize) -> Result<()> {
     let mut body = Source::new(body);
     // Starts the idle timeout, which the pieces below do not extend. Without one, that of the beginning stays.
     if watch.timeouts().idle.is_some() {
@@ -101,9 +102,9 @@ async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<(
     loop {
         match poll_fn(|cx| body.poll_piece(watch, cx)).await {
             Piece::Bytes(piece) => {
-                let room = LARGEST_BODY - bytes.len();
+                let room = max - bytes.len();
                 bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-                if bytes.len() == LARGEST_BODY {
+                if bytes.len() == max {
                     return Ok(());
                 }
             }

@@ -45,7 +45,7 @@ pub struct RawResponse {
     pub status: u16,
     /// The headers. They may hold secrets that the server repeats.
     pub headers: HeaderMap,
-    /// The body, at most 1 MiB. It may hold secrets that the server repeats.
+    /// The body, at most 4 MiB. It may hold secrets that the server repeats.
     pub body: Vec<u8>,
     /// The time from the request to the head of the response.
     pub took: Duration,

@@ -14,7 +14,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response is not a list of models.
+    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response is not a list of at most 4 MiB.
     ///
     /// # Panics
     ///
@@ -28,7 +28,8 @@ impl Endpoint {
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
         let names = model_names(&body);
-        names.ok_or_else(|| Error::stream("the answer is not a list of models", body.len() as u64))
+        let wrong = "the answer is not a list of models of at most 4 MiB";
+        names.ok_or_else(|| Error::stream(wrong, body.len() as u64))
     }
 }
 
@@ -47,7 +48,8 @@ pub fn model_names(body: &[u8]) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(body).ok()?;
     let models = ["data", "models"].into_iter().find_map(|key| list[key].as_array())?;
     let name = |model: &Value| {
-        ["id", "name"].into_iter().find_map(|key| model[key].as_str().map(str::to_owned))
+        let mut names = ["id", "name"].into_iter().filter_map(|key| model[key].as_str());
+        names.find(|name| !name.is_empty()).map(str::to_owned)
     };
     Some(models.iter().filter_map(name).collect())
 }

@@ -25,7 +25,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// `Config` if the provider is not set or does not count tokens; `Connect`, `Timeout`, `Api`; `Stream` if the
-    /// response is not a count or is longer than 1 MiB (it lists every token).
+    /// response is not a count or is longer than 4 MiB (it lists every token).
     ///
     /// # Panics
     ///

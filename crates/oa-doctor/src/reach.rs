@@ -114,7 +114,11 @@ pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
         return cx.failed(PROBE, &error);
     }
     let Some(names) = model_names(&reply.body) else {
-        return Finding::new(PROBE, Verdict::Warn, "the answer is not a list of models");
+        return Finding::new(
+            PROBE,
+            Verdict::Warn,
+            "the answer is not a list of models of at most 4 MiB",
+        );
     };
     let model = &*cx.learned.model;
     let is_it = |name: &String| name == model || name.strip_suffix(":latest") == Some(model);

@@ -36,7 +36,7 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
 ///
 /// `Config` if the provider is not set or does not count tokens, and for options with a
 /// [`chat_service`](oa_client::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
-/// response is not a count or longer than 1 MiB: it lists each token.
+/// response is not a count or longer than 4 MiB: it lists each token.
 ///
 /// # Panics
 ///

@@ -1,7 +1,9 @@
 //! Endpoints and providers.
 
-use oa_chat::{DEFAULT_BASE_URL, Provider, ServerProfile};
+use oa_chat::{DEFAULT_BASE_URL, Endpoint, ErrorKind, Provider, ServerProfile, model_names};
+use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::BaseUrl;
+use serde_json::json;
 
 #[test]
 fn addresses_of_providers_are_valid() {
@@ -20,9 +22,9 @@ fn build_rejects_broken_root_certificates() {
     for (pem, expected) in
         [(pem, "a root certificate is invalid"), ("", "the PEM data contains no root certificate")]
     {
-        let endpoint = oa_chat::Endpoint::builder().base_url("https://gpu/v1");
+        let endpoint = Endpoint::builder().base_url("https://gpu/v1");
         let error = endpoint.root_certificates(pem).build().unwrap_err();
-        assert_eq!(error.kind(), oa_chat::ErrorKind::Config);
+        assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -32,4 +34,28 @@ fn profiles_may_begin_with_a_byte_order_mark() {
     let json = ServerProfile::new("http://gpu/v1", "any").to_json();
     let read = |json: &str| ServerProfile::from_json(json).map(|profile| profile.to_json());
     assert_eq!(read(&format!("\u{feff}{json}")).unwrap(), read(&json).unwrap());
+}
+
+/// Gateways describe each of their models at length.
+#[tokio::test]
+async fn lists_of_models_are_bounded() {
+    async fn list(count: usize) -> oa_chat::Result<usize> {
+        let about = "x".repeat(3_000);
+        let models = (0..count).map(|number| json!({ "id": number.to_string(), "about": about }));
+        let list = json!({ "data": models.collect::<Vec<_>>() }).to_string();
+        let reply = Reply::body(200, "application/json", list);
+        let server = MemoryServer::new(Script::new().get("/v1/models", reply));
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server).build()?;
+        Ok(endpoint.list_models(Default::default()).await?.len())
+    }
+    assert_eq!(list(1_000).await.unwrap(), 1_000);
+    let error = list(1_500).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stream);
+    assert!(error.to_string().ends_with("of at most 4 MiB"), "{error}");
+}
+
+#[test]
+fn models_without_a_name_are_left_out() {
+    let list = br#"{"data": [{"id": ""}, {"id": "a"}, null, {"id": "", "name": "b"}, {"id": 5}]}"#;
+    assert_eq!(model_names(list).unwrap(), ["a", "b"]);
 }
