@@ -196,7 +196,7 @@ impl Conversation {
         let Begin { steer, permit, now, prompt, front } = begin;
         let mut state = self.state();
         if state.is_deleted {
-            return Err(Refusal::not_found("the conversation was deleted"));
+            return Err(deleted());
         }
         if state.run.is_some() {
             return Err(running());
@@ -312,6 +312,10 @@ impl Conversation {
         kind: WaitingKind,
     ) -> Result<WaitingCall, Refusal> {
         let state = self.state();
+        // A front end's run that was refused for this reason has already replaced the agent, which had the call.
+        if state.is_deleted {
+            return Err(deleted());
+        }
         if state.is_answered(call_id) {
             return Err(Refusal::conflict("this call was already answered"));
         }
@@ -489,6 +493,10 @@ impl Drop for Run {
 /// Returns the refusal of a prompt while a run is in progress.
 pub(crate) fn running() -> Refusal {
     Refusal::conflict("a run is in progress in this conversation: stop or steer it, or wait")
+}
+
+fn deleted() -> Refusal {
+    Refusal::not_found("the conversation was deleted")
 }
 
 /// The position at which a viewer starts.

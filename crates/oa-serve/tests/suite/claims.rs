@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use oa_hooks::ToolRule;
 use oa_session::{
     Append, Error, ErrorKind, List, MemoryStore, NewSession, Pending, Revision, Session, SessionId,
     SessionInfo, SessionPage, SessionStore, StoreFuture, Timestamp,
 };
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 
 use crate::app::{App, agent};
 
@@ -18,6 +19,8 @@ use crate::app::{App, agent};
 struct Mute {
     inner: MemoryStore,
     is_mute: AtomicBool,
+    /// Held by a test that makes deletions wait.
+    deletions: Mutex<()>,
 }
 
 impl SessionStore for Mute {
@@ -38,7 +41,10 @@ impl SessionStore for Mute {
     }
 
     fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
-        self.inner.delete(id)
+        Box::pin(async move {
+            let _turn = self.deletions.lock().await;
+            self.inner.delete(id).await
+        })
     }
 
     fn fork<'a>(
@@ -126,4 +132,35 @@ async fn early_answers_go_with_their_turn() {
     assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
     events.run().await;
     assert!(answers().await.is_ok_and(|has_answers| !has_answers));
+}
+
+/// The front end's prompt has closed the call, and its run is refused.
+#[tokio::test]
+async fn calls_of_deleted_chats_do_not_wait() {
+    let mute = Arc::new(Mute::default());
+    let store: Arc<dyn SessionStore> = Arc::<Mute>::clone(&mute);
+    let app = App::new(|server| server.store(store));
+    let chat = |text: &str| {
+        let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]});
+        json!({"id": "c", "messages": [message]})
+    };
+    app.frames("/api/chat", &chat("[delete]")).await;
+    let path = "/api/conversations/chat-c";
+    let (_, known) = app.get(path).await;
+    let call = known["waiting"][0]["call_id"].as_str().expect("a call waits").to_owned();
+    let deletion = mute.deletions.lock().await;
+    let approve = format!("{path}/calls/{call}/approve");
+    let meanwhile = async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let (refused, _) = app.post("/api/chat", chat("Hello")).await;
+        let approved = app.post(&approve, json!({})).await;
+        drop(deletion);
+        (refused, approved)
+    };
+    let (deleted, (refused, approved)) =
+        tokio::join!(app.call(Method::DELETE, path, json!({})), meanwhile);
+    assert_eq!((deleted.0, refused), (StatusCode::NO_CONTENT, StatusCode::NOT_FOUND));
+    assert_eq!(approved.0, StatusCode::NOT_FOUND, "{}", approved.1);
 }
