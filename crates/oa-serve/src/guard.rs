@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -97,13 +97,7 @@ pub(crate) async fn whole_bodies(
     let (parts, body) = request.into_parts();
     match timeout(limit.time, whole(body, limit.bytes)).await {
         Ok(Ok(body)) => next.run(Request::from_parts(parts, Body::from(body))).await,
-        Ok(Err(BodyFault::TooLarge)) => {
-            let message = format!("a request can have at most {} bytes", limit.bytes);
-            (StatusCode::PAYLOAD_TOO_LARGE, message).into_response()
-        }
-        Ok(Err(BodyFault::Broken)) => {
-            (StatusCode::BAD_REQUEST, "the request body is incomplete").into_response()
-        }
+        Ok(Err(fault)) => fault.into_response(),
         Err(_) => {
             let message = "the request body did not arrive in time";
             (StatusCode::REQUEST_TIMEOUT, message).into_response()
@@ -111,30 +105,24 @@ pub(crate) async fn whole_bodies(
     }
 }
 
-/// The reason why a body could not be read.
-enum BodyFault {
-    TooLarge,
-    /// The connection or its framing broke off.
-    Broken,
-}
-
-/// Reads a body of at most this many bytes.
-async fn whole(body: Body, most: usize) -> Result<Bytes, BodyFault> {
-    // `to_bytes` has one error for both faults. A body with a known length is refused before any of it is read.
-    let known = body.size_hint().lower();
-    if known > most as u64 {
-        return Err(BodyFault::TooLarge);
+/// Reads a body of at most this many bytes. `to_bytes` has one error for a body that is too large and one that breaks off.
+async fn whole(body: Body, most: usize) -> Result<Vec<u8>, (StatusCode, String)> {
+    let too_large =
+        || (StatusCode::PAYLOAD_TOO_LARGE, format!("a request can have at most {most} bytes"));
+    // A body of known length is refused before any of it is read.
+    if body.size_hint().lower() > most as u64 {
+        return Err(too_large());
     }
-    let mut whole = Vec::new();
-    let mut pieces = body.into_data_stream();
+    let broken = |_| (StatusCode::BAD_REQUEST, "the request body is incomplete".to_owned());
+    let (mut whole, mut pieces) = (Vec::new(), body.into_data_stream());
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| BodyFault::Broken)?;
+        let piece = piece.map_err(broken)?;
         if piece.len() > most - whole.len() {
-            return Err(BodyFault::TooLarge);
+            return Err(too_large());
         }
         whole.extend_from_slice(&piece);
     }
-    Ok(whole.into())
+    Ok(whole)
 }
 
 /// Rewrites plain-text errors as JSON.
