@@ -28,7 +28,7 @@ impl Endpoint {
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
         let names = model_names(&body);
-        let wrong = "the answer is not a list of models of at most 4 MiB";
+        let wrong = "the answer is not a list of models, or is longer than 4 MiB";
         names.ok_or_else(|| Error::stream(wrong, body.len() as u64))
     }
 }

@@ -117,7 +117,7 @@ pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
         return Finding::new(
             PROBE,
             Verdict::Warn,
-            "the answer is not a list of models of at most 4 MiB",
+            "the answer is not a list of models, or is longer than 4 MiB",
         );
     };
     let model = &*cx.learned.model;

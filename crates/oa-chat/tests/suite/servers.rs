@@ -51,7 +51,7 @@ async fn lists_of_models_are_bounded() {
     assert_eq!(list(1_000).await.unwrap(), 1_000);
     let error = list(1_500).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
-    assert!(error.to_string().ends_with("of at most 4 MiB"), "{error}");
+    assert!(error.to_string().ends_with("longer than 4 MiB"), "{error}");
 }
 
 #[test]
