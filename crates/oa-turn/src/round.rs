@@ -140,6 +140,9 @@ impl Round {
         outcome: Outcome,
         is_meant: impl Fn(&Call) -> bool,
     ) {
+        // Before the calls have results: one whose decision was awaited is reviewed in its place among them, and only
+        // one whose review has begun comes before the others.
+        self.handed = self.handed.filter(|&call| self.calls[call].awaits_review());
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() && is_meant(&self.calls[call]) {
                 let content = unanswered(&self.calls[call].block.name, error);
@@ -147,7 +150,6 @@ impl Round {
             }
         }
         self.record_refused(to);
-        self.handed = self.handed.filter(|&call| self.calls[call].awaits_review());
     }
 
     pub(crate) fn open_ids(&self) -> Vec<&str> {

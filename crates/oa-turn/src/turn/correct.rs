@@ -23,8 +23,25 @@ impl Turn {
         true
     }
 
+    /// Like [`correct`](Self::correct), but a turn without a correction because its tokens or its cost are used up
+    /// ends for that reason: the answer that it ends with is not the one that was wanted.
+    pub(super) fn correct_within_limits(&mut self, words: String) -> bool {
+        if self.is_unfinished()
+            && let Some((reason, _)) = self.exhausted()
+        {
+            self.set_end_reason(reason);
+            return false;
+        }
+        self.correct(Message::user(words))
+    }
+
     /// Returns true if the turn is about to end with an answer without calls, and no limit keeps it from asking again.
     pub(super) fn may_go_on(&self) -> bool {
+        self.is_unfinished() && self.exhausted().is_none()
+    }
+
+    /// Returns true if the turn is about to end with an answer without calls, and for no reason that is final.
+    fn is_unfinished(&self) -> bool {
         let (Phase::Answered { reason, handed: false, .. } | Phase::Ending { reason, .. }) =
             &self.phase
         else {
@@ -33,6 +50,6 @@ impl Turn {
         let is_over = reason.is_limit()
             || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped)
             || self.plan.as_ref().is_some_and(|plan| plan.end.is_some());
-        !is_over && self.exhausted().is_none() && self.round.calls.is_empty()
+        !is_over && self.round.calls.is_empty()
     }
 }

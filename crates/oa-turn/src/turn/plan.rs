@@ -77,8 +77,13 @@ impl Turn {
         for call in self.round.calls.iter_mut().filter(|call| call.is_undecided()) {
             let name = &call.block.name;
             if !plan.offers(name) {
-                let offered = plan.only_tools.as_deref().unwrap_or_default().join(", ");
-                let error = format!("no such tool: {name}; available in this step: {offered}");
+                let error = match plan.only_tools.as_deref().unwrap_or_default() {
+                    [] => format!("no such tool: {name}; none is available in this step"),
+                    offered => {
+                        let offered = offered.join(", ");
+                        format!("no such tool: {name}; available in this step: {offered}")
+                    }
+                };
                 let content = json!({ "error": error, "tool": name });
                 call.state = CallState::Refused { content, outcome: Outcome::UnknownTool };
             }

@@ -146,7 +146,7 @@ impl Turn {
                 self.answer(answer);
                 // If a limit is reached, there is no correction, and the answer remains the last message.
                 let is_corrected =
-                    correction.is_some_and(|words| self.correct(Message::user(words)));
+                    correction.is_some_and(|words| self.correct_within_limits(words));
                 if is_malformed || is_corrected {
                     self.note_invalid(begin);
                 }

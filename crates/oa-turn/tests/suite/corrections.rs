@@ -129,6 +129,34 @@ fn no_correction_follows_calls_or_a_limit() {
     assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
 }
 
+/// Without its budget the turn would have gone on, so the budget is the reason for its end.
+#[test]
+fn missing_corrections_name_the_budget() {
+    let mut options = Options::auto();
+    options.max_tokens = Some(10);
+    for (tokens, correction, reason) in [
+        (10, Some("No."), FinishReason::MaxRunTokens),
+        (10, None, FinishReason::Stop),
+        (9, Some(" "), FinishReason::Stop),
+    ] {
+        for reviewed in [false, true] {
+            options.review_answers = reviewed;
+            let mut turn = begun(options);
+            let mut costly = Answer::new(vec![text("Five.")]);
+            (costly.tokens, costly.finish_reason) = (tokens, FinishReason::Stop);
+            let correction = correction.map(str::to_owned);
+            let answered = AskOutcome::Answered { answer: costly, correction };
+            turn.take(StepOutcome::Ask(answered)).unwrap();
+            if reviewed {
+                assert_eq!(turn.next_action(), Some(Action::ReviewAnswer));
+                turn.keep_answer();
+            }
+            assert_eq!(turn.next_action(), Some(end(reason.clone())), "{tokens}");
+            assert_eq!(told(&turn), ["user: Go.", "assistant: Five."]);
+        }
+    }
+}
+
 /// Typed answers remove what was rejected when the turn is over, also when it has failed.
 #[test]
 fn retry_after_rejected_answers_are_removed() {

@@ -1,7 +1,7 @@
 //! Turns that end early, and the results that the model then sees for calls.
 
 use oa_turn::{Action, CallState, Decision, Turn};
-use oa_types::{FinishReason, Outcome};
+use oa_types::{FinishReason, Message, Outcome};
 use serde_json::json;
 
 use crate::rules::{auto, end, shown};
@@ -48,6 +48,28 @@ fn cut_running_calls_may_have_taken_effect() {
         cut(&mut turn);
         let error = format!("cancelled: {why} while it ran; it may have taken effect");
         assert_eq!(told(&turn)[2], format!(r#"tool: 1!{{"error":"{error}","tool":"a"}}"#));
+    }
+}
+
+/// Also if the interrupt comes while the decision on a later call is awaited.
+#[test]
+fn cut_calls_are_reviewed_in_call_order() {
+    for decided in 0..3 {
+        let mut turn = auto();
+        answer(&mut turn, vec![call("1", "a"), call("2", "b"), call("3", "c")]);
+        for call in 0..decided {
+            shown(&mut turn);
+            turn.decide(call, Decision::Run(json!({})));
+        }
+        shown(&mut turn);
+        turn.interrupt(Vec::new());
+        assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
+        turn.submit(Message::user("Go on.")).unwrap();
+        for place in 0..3 {
+            assert_eq!(turn.next_action(), Some(Action::Review { call: place }), "{decided}");
+            turn.review(place, json!("reviewed"));
+        }
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
     }
 }
 

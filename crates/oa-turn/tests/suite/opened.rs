@@ -172,6 +172,20 @@ fn planned() -> Turn {
 }
 
 #[test]
+fn a_step_may_offer_no_tools() {
+    let mut turn = planned();
+    turn.next_action();
+    let mut plan = StepPlan::default();
+    plan.only_tools = Some(Vec::new());
+    turn.plan(plan);
+    perform(&mut turn);
+    answer(&mut turn, vec![call("1", "a")]);
+    perform(&mut turn);
+    let error = "no such tool: a; none is available in this step";
+    assert_eq!(told(&turn)[2], format!(r#"tool: 1!{{"error":"{error}","tool":"a"}}"#));
+}
+
+#[test]
 fn each_request_is_planned() {
     let mut turn = planned();
     assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));

@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use oa_client::{ErrorKind, InterruptHandle};
 use oa_hooks::Hooks;
-use oa_testkit::Reply;
+use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::FinishReason;
 
 use super::{OSLO, Place, last_words, oslo};
-use suite::talk::{client, manual, strict, told};
+use suite::talk::{auto, client, manual, strict, told};
 
 /// An answer that its hook has not accepted is none.
 #[tokio::test]
@@ -75,4 +75,21 @@ async fn panicking_checks_are_errors() {
     assert_eq!((answer.value.city, answer.tries), (oslo().city, 2));
     let words = last_words(&server.requests()[1]);
     assert!(words.contains("checking the value panicked: index out of bounds"), "{words}");
+}
+
+/// The answer did not fit, but the budget ended the turn.
+#[tokio::test]
+async fn used_up_budgets_are_named() {
+    for (used, tries) in [(100, 1), (60, 2)] {
+        let replies = vec![Reply::text("Oslo.").usage(used, 0); tries];
+        let server = MemoryServer::new(Script::from(replies).strict());
+        let mut client = client(auto(&server).max_run_tokens(100));
+        let error = client.send_for::<Place>("Where?").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Output);
+        assert_eq!(error.to_string(), "the turn ended before a valid answer: max_run_tokens");
+        assert_eq!(error.model_output(), Some("Oslo."));
+        assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+        assert_eq!(told(client.history()), ["user: Where?", "assistant: Oslo."]);
+        server.verify();
+    }
 }
