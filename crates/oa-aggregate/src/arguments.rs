@@ -164,9 +164,9 @@ impl Arguments {
         budget: &mut Budget,
     ) -> Result<Resolution, String> {
         let object = self.find(repair, budget.left() / COPIES_OF_CALL)?;
-        budget
-            .hold(COPIES_OF_CALL * held::by_members(&object))
-            .map_err(|_| TOO_LARGE.to_owned())?;
+        oa_types::check_nesting(&object)?;
+        let bytes = COPIES_OF_CALL * held::by_members(&object);
+        budget.hold(bytes).map_err(|_| TOO_LARGE.to_owned())?;
         Ok(Resolution(object))
     }
 

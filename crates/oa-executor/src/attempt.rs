@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use oa_contain::{Contained, Panic, contain};
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
-use oa_types::Outcome;
+use oa_types::{Outcome, flattened};
 use serde_json::Value;
 use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};
@@ -74,7 +74,7 @@ enum Failure {
 impl Job {
     pub(crate) async fn run(mut self) -> Ended {
         let (outcome, result) = match self.attempts().await {
-            Ok(result) => (Outcome::Ok, Ok(result)),
+            Ok(result) => (Outcome::Ok, Ok(flattened(result))),
             Err(failure) => {
                 let (outcome, body) = failure.into_parts();
                 (outcome, Err(body))

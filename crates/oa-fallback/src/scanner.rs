@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_json::{LenientValue, held};
+use oa_types::check_nesting;
 
 use crate::call::{MalformedCall, Scanned, TextCall};
 use crate::grammar::{
@@ -451,6 +452,10 @@ impl Scanner {
                     self.malformed(None, TOO_LARGE.to_owned());
                 }
                 ParsedCall::Valid { name, input } => {
+                    if let Err(error) = check_nesting(&input) {
+                        self.malformed(Some(name), error);
+                        continue;
+                    }
                     let bytes = COPIES * (name.len() + held::by_members(&input));
                     if bytes > self.left() {
                         self.malformed(Some(name), TOO_LARGE.to_owned());

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use oa_types::{ContentBlock, Message, MessageRole};
+use oa_types::{ContentBlock, MAX_NESTING, Message, MessageRole, is_nested_within};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::pending::Pending;
-
-/// The maximum nesting of values. JSON is read to 128 levels, and a message adds some levels.
-const DEPTH: usize = 100;
 
 /// The longest excerpt of an id in an error, in characters.
 const EXCERPT: usize = 64;
@@ -200,20 +197,10 @@ fn check_depth(message: &Message) -> Result<(), Error> {
 }
 
 fn check_value(value: &Value) -> Result<(), Error> {
-    fn fits(value: &Value, levels: usize) -> bool {
-        match value {
-            Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
-            Value::Object(members) => {
-                levels > 0 && members.values().all(|member| fits(member, levels - 1))
-            }
-            _ => true,
-        }
-    }
-
-    if fits(value, DEPTH) {
+    if is_nested_within(value, MAX_NESTING) {
         return Ok(());
     }
-    Err(Error::limit(format!("values may be nested at most {DEPTH} levels deep")))
+    Err(Error::limit(format!("values may be nested at most {MAX_NESTING} levels deep")))
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, Error> {

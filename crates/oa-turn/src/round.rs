@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::ops::Range;
 
-use oa_types::{ContentBlock, ImageBlock, Message, Outcome, ToolUseBlock, ToolUseError};
+use oa_types::{ContentBlock, ImageBlock, Message, Outcome, ToolUseBlock, ToolUseError, flattened};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ impl Round {
         images: Vec<ImageBlock>,
         outcome: Outcome,
     ) {
-        let place = self.place_of(call);
+        let (place, content) = (self.place_of(call), flattened(content));
         self.calls[call].images = images;
         to.insert(place, message_of(&self.calls[call], content.clone(), outcome));
         self.calls[call].state = CallState::Answered { content, outcome, reviewed: false };
@@ -105,7 +105,7 @@ impl Round {
         content: Value,
         images: Option<Vec<ImageBlock>>,
     ) {
-        let place = self.place_of(call);
+        let (place, content) = (self.place_of(call), flattened(content));
         let Call { state, images: shown, .. } = &mut self.calls[call];
         let CallState::Answered { content: old, outcome, reviewed } = state else { return };
         *reviewed = true;

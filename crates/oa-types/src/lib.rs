@@ -42,6 +42,7 @@ pub mod wire;
 mod error;
 mod error_record;
 mod json_size;
+mod nesting;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
@@ -60,6 +61,8 @@ pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::json_size::json_size;
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
+#[doc(hidden)]
+pub use crate::nesting::{MAX_NESTING, check_nesting, flattened, is_nested_within};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;

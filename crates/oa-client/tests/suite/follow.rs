@@ -538,3 +538,35 @@ async fn external_calls_wait_through_restarts() {
         }
     }
 }
+
+/// Neither a model nor a tool can make a conversation that cannot be stored.
+#[tokio::test]
+async fn deep_values_can_be_saved() {
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let call = |levels| json!({ "value": nested(levels) }).to_string();
+    let calls = Reply::new().call("echo", call(98)).call("echo", call(99)).call("echo", call(120));
+    let server = MemoryServer::new(Script::new().strict().reply(calls).reply(Reply::text("Done.")));
+    let echo = tool("echo", "Returns its arguments").schema(json!({"type": "object"}));
+    let echo = echo.build(|args| async move { Ok(json!([args, args])) });
+    let auto = || AgentOptions::builder().model("any").transport(server.clone());
+    let options = auto().tool(echo.clone()).auto_execute_tools(true).build();
+    let mut client = Client::new(options.expect("the options are right")).unwrap();
+    client.ask("Go.").await.expect("nothing fails here");
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    opened(&store).await.save_now(client.history()).await.expect("it can be stored");
+    assert_eq!(store.load(&session().id).await.unwrap().messages, client.history());
+    let sent = server.requests()[1].messages().to_vec();
+    let results: Vec<_> = sent.iter().filter(|it| it["role"] == "tool").collect();
+    assert_eq!(results[0]["content"], format!("[{0},{0}]", call(98)));
+    assert_eq!(results[1]["content"], format!("[{0},{0}]", call(99)));
+    assert!(results[2]["content"].as_str().unwrap().contains("nested more than 100 levels"));
+
+    // Nor a result of the caller.
+    let server = MemoryServer::new([Reply::new().call_with_id("c", "echo", json!({}))]);
+    let options = AgentOptions::builder().model("any").transport(server.clone()).tool(echo);
+    let mut client = Client::new(options.build().expect("the options are right")).unwrap();
+    client.ask("Go.").await.expect("nothing fails here");
+    client.add_tool_result("c", nested(120)).expect("the call is open");
+    store.delete(&session().id).await.expect("nothing fails here");
+    opened(&store).await.save_now(client.history()).await.expect("it can be stored");
+}

@@ -15,6 +15,24 @@ use tokio::time::Instant;
 
 use crate::{Alive, calls, end, executor, lines, one, sleep, sleeper};
 
+/// Deeper values cannot be read from stored conversations, and writing them could overflow the stack.
+#[tokio::test]
+async fn deep_results_become_text() {
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+    let deep = tool("deep", "").param("levels", "integer").build(move |args| async move {
+        Ok(nested(args["levels"].as_u64().expect("it is required")))
+    });
+    let executor = executor([deep], ExecutorOptions::new());
+    for (levels, expected) in [
+        (100, nested(100)),
+        (101, json!(nested(101).to_string())),
+        (50_000, json!("[a value that is nested more than 500 levels deep]")),
+    ] {
+        let result = one(&executor, "deep", json!({ "levels": levels })).await;
+        assert_eq!((result.outcome, &result.result), (Outcome::Ok, &expected), "{levels}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn timeout_signals_and_drops_the_tool() {
     for placement in [Placement::Inline, Placement::Spawned] {

@@ -243,6 +243,24 @@ fn what_is_nested_too_deeply_is_malformed() {
     assert!(matches!(found.calls[..], [Written::Malformed { .. }]));
 }
 
+/// As in native calls.
+#[test]
+fn arguments_are_nested_at_most_100_levels() {
+    for (levels, fits) in [(99, true), (100, false)] {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        let tagged = format!(
+            "<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": {open}{close}}}}}</tool_call>"
+        );
+        let react = format!("Action: unknown(tags={open}{close})");
+        for found in
+            [read(scanner(&TaggedJson::new()), [&*tagged]), read(scanner(&React::new()), [&*react])]
+        {
+            assert_eq!(found.calls.len(), 1);
+            assert_eq!(matches!(found.calls[0], Written::Call { .. }), fits, "{:?}", found.calls);
+        }
+    }
+}
+
 /// Numbers, texts and objects take up to a hundred times their text, and another call may still fit.
 #[test]
 fn calls_take_no_more_memory_than_the_limit() {

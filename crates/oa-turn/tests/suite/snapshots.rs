@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::events::{Event, blocks, decision, event, options, outcome, reviewed, stopped};
 use crate::laws::{check_pairing, check_request};
-use crate::{answer, call, image, malformed, perform, text};
+use crate::rules::manual;
+use crate::{answer, call, content, image, malformed, perform, text};
 
 /// The same turn, through JSON.
 pub(crate) fn carried(turn: &Turn) -> Turn {
@@ -260,7 +261,7 @@ fn snapshots_keep_pending_actions() {
     let mut turn = carried(&busy());
     assert_eq!(turn.next_action(), None);
     assert_eq!(turn.pending_action(), Some(Action::Review { call: 1 }));
-    turn.review(1, crate::content(&turn, 1));
+    turn.review(1, content(&turn, 1));
     let mut turn = carried(&turn);
     assert_eq!(turn.next_action(), Some(Action::Review { call: 0 }));
     turn.review(0, json!("ok"));
@@ -403,4 +404,24 @@ fn call_keys_are_stable_and_unique() {
         assert_ne!(other, key);
     }
     assert!(turn.calls().iter().any(Call::is_open));
+}
+
+/// Stored conversations and snapshots could not be read otherwise.
+#[test]
+fn deep_results_become_text() {
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let mut turn = manual();
+    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+    while turn.is_busy() {
+        perform(&mut turn);
+    }
+    turn.add_result("1", nested(100), Outcome::Ok).unwrap();
+    turn.add_result("2", nested(120), Outcome::Ok).unwrap();
+    let text = json!(nested(120).to_string());
+    assert_eq!((content(&turn, 0), content(&turn, 1)), (nested(100), text.clone()));
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Review { call: 0 }));
+    turn.review(0, nested(120));
+    assert_eq!(content(&turn, 0), text);
+    assert_eq!(carried(&turn).history(), turn.history());
 }

@@ -1,4 +1,5 @@
-//! The stored format of messages, their wire format, the inputs that constructors reject, and delays of retries.
+//! The stored format of messages, their wire format, the inputs that constructors reject, values that are nested
+//! too deeply, and delays of retries.
 
 mod backoff;
 mod cost;
@@ -8,6 +9,7 @@ mod finish;
 mod history;
 mod images;
 mod json_size;
+mod nesting;
 mod overflow;
 mod result_images;
 mod settings;

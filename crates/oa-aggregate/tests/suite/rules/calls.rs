@@ -123,6 +123,19 @@ fn check_arguments(fragments: &[&str], expected: &str) {
     assert_eq!(plain(&list).blocks(), expected);
 }
 
+/// A conversation with such a call could not be stored.
+#[test]
+fn deep_arguments_are_malformed() {
+    let nested = |levels| format!(r#"{{"a":{}1{}}}"#, "[".repeat(levels), "]".repeat(levels));
+    let fits = nested(99);
+    check_arguments(&[&fits], &format!("call a f {fits}"));
+    for levels in [100, 126] {
+        let deep = nested(levels);
+        let error = "the arguments are nested more than 100 levels deep";
+        check_arguments(&[&deep], &format!("error a f {deep:?}: {error}"));
+    }
+}
+
 #[test]
 fn repeats_are_tried_if_joining_fails() {
     check_arguments(&["{\"a\"", ":1}"], r#"call a f {"a":1}"#);

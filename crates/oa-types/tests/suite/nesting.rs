@@ -1,0 +1,40 @@
+//! Values that are nested too deeply for a conversation.
+
+use oa_types::{MAX_NESTING, Message, ToolResultBlock, flattened, is_nested_within};
+use serde_json::{Value, json};
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, level| {
+        // Not `json!`, which copies what it contains.
+        if level.is_multiple_of(2) {
+            Value::Array(vec![inner])
+        } else {
+            Value::Object([("a".to_owned(), inner)].into_iter().collect())
+        }
+    })
+}
+
+#[test]
+fn deep_values_become_text() {
+    assert!(is_nested_within(&json!("text"), 0) && !is_nested_within(&json!([]), 0));
+    assert!(is_nested_within(&nested(3), 3) && !is_nested_within(&nested(4), 3));
+    let fits = nested(MAX_NESTING);
+    assert_eq!(flattened(fits.clone()), fits);
+    for levels in [MAX_NESTING + 1, 500] {
+        let deep = nested(levels);
+        assert_eq!(flattened(deep.clone()), json!(deep.to_string()));
+    }
+    let left_out = json!("[a value that is nested more than 500 levels deep]");
+    assert_eq!(flattened(nested(501)), left_out);
+    assert_eq!(flattened(nested(100_000)), left_out, "its size takes no stack");
+}
+
+#[test]
+fn messages_with_deep_values_can_be_read() {
+    for levels in [MAX_NESTING, MAX_NESTING + 1, 127] {
+        let result = ToolResultBlock::new("1", flattened(nested(levels)));
+        let messages = [Message::tool(result)];
+        let json = serde_json::to_string(&messages).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Message>>(&json).unwrap(), messages);
+    }
+}
