@@ -258,10 +258,13 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the response format: a [`ResponseFormat`](crate::ResponseFormat), or any JSON such as
+    /// Sets the response format: a [`ResponseFormat`](crate::ResponseFormat), or any JSON object such as
     /// `{"type": "json_object"}`. Answers are not validated; [`Client::send_for`](crate::Client::send_for) does that.
     pub fn response_format(mut self, format: impl Into<Value>) -> Self {
-        self.chat.parameters.response_format = Some(format.into());
+        match format.into() {
+            format @ Value::Object(_) => self.chat.parameters.response_format = Some(format),
+            _ => self.refuse("response_format must be a JSON object".to_owned()),
+        }
         self
     }
 

@@ -347,6 +347,14 @@ fn useless_rates_and_prices_are_rejected() {
 }
 
 #[test]
+fn response_formats_are_objects() {
+    for format in [json!(null), json!("json_object"), json!([])] {
+        let options = AgentOptions::builder().model("any").response_format(format);
+        assert_eq!(refused(options), "response_format must be a JSON object");
+    }
+}
+
+#[test]
 fn permissions_can_be_read() {
     let bare = AgentOptions::builder().model("any").build().unwrap();
     assert_eq!((bare.allowed_tools(), bare.disallowed_tools()), (None, Vec::new()));
