@@ -108,12 +108,20 @@ impl Aggregator {
         let mut chunk = Chunk::default();
         match self.decoder.read_within(payload, room, &mut chunk) {
             Ok(StreamStatus::More) if chunk.is_empty() && !chunk.is_cut => {}
+            // Taken now: read again, it would match its own template, whose id and model count as taken.
+            Ok(StreamStatus::More) => {
+                let taken = state.take(&chunk);
+                drop(chunk);
+                return self.end_chunk(taken);
+            }
+            Ok(StreamStatus::Done) => {
+                state.done = true;
+                return Ok(StreamStatus::Done);
+            }
             Err(_) if has_payload_lines(payload) => {
                 return self.push_lines(payload, Self::push_error);
             }
             Err(_) => {}
-            // Read a second time, which is rare: a chunk, `[DONE]`, or a payload that is cut.
-            Ok(_) => return self.push(payload),
         }
         let mut error = failure::in_body(payload, room);
         if error.message.is_empty() {
@@ -132,9 +140,7 @@ impl Aggregator {
             Ok(StreamStatus::More) => {
                 let taken = state.take(&chunk);
                 drop(chunk);
-                // Templates are for words that need no others.
-                self.decoder.read_in_full(state.half.is_some());
-                taken.map(|()| StreamStatus::More).map_err(|error| state.fail(error))
+                self.end_chunk(taken)
             }
             Ok(StreamStatus::Done) => {
                 state.done = true;
@@ -146,6 +152,15 @@ impl Aggregator {
                 .map(|()| StreamStatus::More)
                 .map_err(|error| state.fail(error)),
         }
+    }
+
+    /// Prepares for the payload after a chunk that was read and taken.
+    #[inline]
+    fn end_chunk(&mut self, taken: Result<(), Error>) -> Result<StreamStatus, Error> {
+        let Self { decoder, state } = self;
+        // Templates are for words that need no others.
+        decoder.read_in_full(state.half.is_some());
+        taken.map(|()| StreamStatus::More).map_err(|error| state.fail(error))
     }
 
     /// Takes the lines of an event as payloads of their own.

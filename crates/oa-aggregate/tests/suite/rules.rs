@@ -7,7 +7,7 @@ mod strings;
 use insta::assert_snapshot;
 use oa_aggregate::{
     AggregatedAnswer, Aggregator, ChoiceIndex, FinishReason, Options, Problem, StreamStatus,
-    ThinkTags,
+    TemplateCache, ThinkTags,
 };
 use oa_types::ContentBlock;
 use serde_json::json;
@@ -457,6 +457,17 @@ fn payloads_like_errors_are_no_errors() {
         r#"{"object":"list","message":"hello"}"#,
     ]);
     assert_eq!((outcome.text(), outcome.answer.problems), ("a".to_owned(), vec![]));
+}
+
+/// A chunk in an event named `error` is read once, so it does not match the template that is made of it.
+#[test]
+fn chunks_framed_as_errors_have_id_and_model() {
+    let chunk = r#"{"id":"a1","model":"m","choices":[{"delta":{"content":"a"}}]}"#;
+    let mut aggregator = Aggregator::with_templates(Options::default(), TemplateCache::default());
+    assert_eq!(aggregator.push_error(chunk.as_bytes()).unwrap(), StreamStatus::More);
+    let answer = aggregator.into_answer();
+    assert_eq!((answer.id.as_deref(), answer.model.as_deref()), (Some("a1"), Some("m")));
+    assert_eq!(answer.blocks[0].as_text(), Some("a"));
 }
 
 #[test]
