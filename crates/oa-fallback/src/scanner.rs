@@ -5,6 +5,7 @@ use oa_json::{LenientValue, held};
 use oa_types::check_nesting;
 
 use crate::call::{MalformedCall, Scanned, TextCall};
+use crate::closing::Closing;
 use crate::grammar::{
     AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
 };
@@ -16,6 +17,10 @@ const SPACE: usize = 64;
 /// The number of copies of a call that a client holds: in the answer, in history, as the call to run, as its input,
 /// and as the block shown.
 const COPIES: usize = 5;
+
+/// The tags of thinking at the start of an answer. Calls between them are drafts, so they are text.
+const THINK: &str = "<think>";
+const THOUGHT: &str = "</think>";
 
 const TOO_LARGE: &str = "the call exceeds the memory limit";
 
@@ -109,6 +114,8 @@ enum State {
     /// The rest of the answer is text.
     Plain,
     Text,
+    /// Inside thinking, which is text up to its closing tag.
+    Thinking(Closing),
 }
 
 /// The part of an answer that is still to come.
@@ -257,12 +264,46 @@ impl Scanner {
                     rest.len()
                 }
                 State::Text => self.text(rest, to_come),
+                State::Thinking(closing) => {
+                    let end = closing.push(rest);
+                    self.think(rest, end)
+                }
             };
         }
     }
 
+    /// Emits thinking up to its end. Returns the number of bytes processed.
+    fn think(&mut self, rest: &str, end: Option<usize>) -> usize {
+        let length = end.unwrap_or(rest.len());
+        self.emit(&rest[..length]);
+        if end.is_some() {
+            self.state = State::Text;
+            // The answer itself begins here, as it would if the server had taken the thinking out of it.
+            (self.at_start, self.at_line_start) = (true, true);
+        }
+        length
+    }
+
     /// Emits text up to a possible call. Returns the number of bytes processed.
     fn text(&mut self, rest: &str, to_come: Rest) -> usize {
+        if self.at_start {
+            let begin = rest.trim_ascii_start();
+            let blank = rest.len() - begin.len();
+            if begin.starts_with(THINK) {
+                let length = blank + THINK.len();
+                self.emit(&rest[..length]);
+                self.state = State::Thinking(Closing::new(THOUGHT));
+                return length;
+            }
+            if to_come == Rest::Some && !begin.is_empty() && THINK.starts_with(begin) {
+                if blank < SPACE {
+                    return self.hold(rest);
+                }
+                // Text in any case, see below.
+                self.emit(&rest[..SPACE]);
+                return SPACE;
+            }
+        }
         // In this order: text in which no call can begin; white space before a call; then the grammar.
         let absorbs = self.grammar.after_call() == AfterCall::Cut;
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();

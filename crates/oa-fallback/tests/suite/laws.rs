@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{Written, bounded, dialects, read, read_cut_off, scanner};
 
 /// Pieces of what models write, and of what looks like it.
-const FRAGMENTS: [&str; 90] = [
+const FRAGMENTS: [&str; 93] = [
     "Action: ",
     "Action:",
     "\nAction: ",
@@ -97,6 +97,9 @@ const FRAGMENTS: [&str; 90] = [
     "\\ude42",
     "\\u00",
     "\\n",
+    "<think>",
+    "</think>",
+    "<thi",
     "Oslo",
     "3.5",
     "True",
@@ -375,6 +378,33 @@ proptest! {
                     prop_assert!(held.len() <= "final answer".len(), "{held:?}");
                 }
             }
+        }
+    }
+
+    /// Thinking at the start is text, and the answer behind it is read as if it stood alone.
+    #[test]
+    fn thinking_holds_no_calls(
+        blank in "[ \n]{0,70}",
+        thought in answer(),
+        whole in answer(),
+        cuts in vec(any::<Index>(), 0..8),
+    ) {
+        let thought = thought.replace("</think>", "</thin>");
+        let thinking = format!("{blank}<think>{thought}</think>");
+        let both = thinking.clone() + &whole;
+        for dialect in dialects() {
+            let mut alone = read(scanner(&*dialect), [&*whole]).settled();
+            alone.text.insert_str(0, &thinking);
+            for call in &mut alone.calls {
+                let (Written::Call { offset, .. } | Written::Malformed { offset, .. }) = call;
+                *offset += thinking.len();
+            }
+            for pieces in [cut(&both, &cuts), characters(&both)] {
+                prop_assert_eq!(&read(scanner(&*dialect), pieces).settled(), &alone);
+            }
+            // Without its end, all of it is text.
+            let open = &both[..thinking.len() - 1];
+            prop_assert_eq!(&read(scanner(&*dialect), [open]).text, open);
         }
     }
 
