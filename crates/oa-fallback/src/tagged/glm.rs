@@ -18,16 +18,22 @@ use crate::tools::{Parameters, Tools};
 
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal(hermes::OPEN)?;
+    let tag = head.at();
     head.spaces()?;
+    let is_adjacent = head.at() == tag;
     let name = head.name()?;
     head.spaces()?;
     let start = head.at();
     if head.peek()? == Some('{') {
         return Ok(Match::Call(Box::new(Arguments::new(name))));
     }
-    // A call without arguments is closed at once. Anything else after the name is not a call.
+    // A call without arguments is closed at once. Anything else after the name is not a call, and neither is
+    // `between <tool_call> and </tool_call>`, unless there is a tool `and`.
     if !head.maybe("<arg_key>")? {
         head.literal("</tool_call>")?;
+        if !is_adjacent && !tools.knows(name) {
+            return Err(NoMatch::Mismatch);
+        }
     }
     head.go_back(start);
     let closing = Closing::new("</tool_call>");
