@@ -54,6 +54,11 @@ impl Budget {
         self.hold(COPIES * (held::by_value(value) + held::member(name)))
     }
 
+    /// Releases a value that another one under this name replaces.
+    pub(crate) fn release_value(&mut self, name: &str, value: &Value) {
+        self.release(COPIES * (held::by_value(value) + held::member(name)));
+    }
+
     /// Appends to a text that the message keeps.
     #[inline]
     pub(crate) fn append(&mut self, text: &mut String, more: &str) -> Result<(), Error> {

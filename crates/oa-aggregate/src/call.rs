@@ -26,6 +26,11 @@ fn control_token(name: &str) -> Option<usize> {
     name[start..].find(CONTROL_TOKEN).map(|place| start + place)
 }
 
+/// Returns the length of a member as JSON.
+pub(crate) fn json_length(member: &str, value: &Value) -> usize {
+    member.len() + value.to_string().len()
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) index: Option<i64>,
@@ -61,6 +66,17 @@ impl Call {
         fragment.extra.is_none()
             && (fragment.id.is_none() || self.id.is_some())
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
+    }
+
+    /// Returns a member that only the server understands.
+    pub(crate) fn extra(&self, member: &str) -> Option<&Value> {
+        self.extra.get(member)
+    }
+
+    /// Returns the length of the members that these replace.
+    pub(crate) fn length_of_known(&self, new: &Map<String, Value>) -> usize {
+        let known = new.keys().filter_map(|member| Some((member, self.extra(member)?)));
+        known.map(|(member, value)| json_length(member, value)).sum()
     }
 
     /// Returns true if the name is known and cannot grow.

@@ -83,11 +83,13 @@ impl Calls {
         if new_id.is_none() && new_piece.is_none() && fragment.extra.is_none() {
             return Ok(());
         }
-        Self::hold_words(new_id, new_piece, fragment, budget)
+        self.hold_words(call, new_id, new_piece, fragment, budget)
     }
 
     #[inline(never)]
     fn hold_words(
+        &self,
+        call: usize,
         new_id: Option<&str>,
         new_piece: Option<&str>,
         fragment: &Fragment<'_>,
@@ -98,8 +100,11 @@ impl Calls {
         // A name that grows by pieces may take twice its length.
         budget.hold((COPIES_OF_CALL + 2) * new_piece.map_or(0, str::len))?;
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
-            let bytes = held::member(member) + held::by_value(value);
-            budget.hold(COPIES_OF_CALL * bytes)?;
+            let bytes = |value| COPIES_OF_CALL * (held::member(member) + held::by_value(value));
+            budget.hold(bytes(value))?;
+            if let Some(replaced) = self.list[call].extra(member) {
+                budget.release(bytes(replaced));
+            }
         }
         Ok(())
     }

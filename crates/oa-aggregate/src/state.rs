@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::answer::AggregatedAnswer;
 use crate::blocks::{Part, Voice, Words};
 use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
-use crate::call::Call;
+use crate::call::{Call, json_length};
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
 use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
@@ -287,10 +287,14 @@ impl State {
             opaque.signed.merge(block, &mut self.budget)?;
         }
         for (member, value) in &rare.extra {
-            self.keep(member.len() + value.to_string().len())?;
+            let opaque = self.opaque.get_or_insert_default();
+            let known = opaque.members.get(member).map_or(0, |old| json_length(member, old));
+            self.keep_instead(json_length(member, value), known)?;
             self.budget.hold_value(member, value)?;
             let opaque = self.opaque.get_or_insert_default();
-            opaque.members.insert(member.clone(), value.clone());
+            if let Some(old) = opaque.members.insert(member.clone(), value.clone()) {
+                self.budget.release_value(member, &old);
+            }
         }
         Ok(())
     }
@@ -375,9 +379,9 @@ impl State {
             }
         }
         if let Some(extra) = &fragment.extra {
-            self.keep(
-                extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
-            )?;
+            let known = self.calls.list[call].length_of_known(extra);
+            let new = extra.iter().map(|(member, value)| json_length(member, value)).sum();
+            self.keep_instead(new, known)?;
         }
         let place = self.calls.take(call, fragment, arguments);
         if self.calls.list[call].has_started {
@@ -427,6 +431,12 @@ impl State {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
         Ok(())
+    }
+
+    /// Counts members that replace others, which are no longer kept: some servers repeat them in each chunk.
+    fn keep_instead(&mut self, new: usize, known: usize) -> Result<(), Error> {
+        self.kept_bytes = self.kept_bytes.saturating_sub(known);
+        self.keep(new)
     }
 
     /// Releases all held-back text.

@@ -97,6 +97,28 @@ fn name_pieces_are_joined_before_arguments() {
     assert_eq!(outcome.blocks(), "call a get_time {}");
 }
 
+/// A server may send them in each chunk of a long answer.
+#[test]
+fn replaced_members_are_counted_once() {
+    let mut options = Options::default();
+    options.limits.held_bytes = 256 << 10;
+    options.limits.text_bytes = 16 << 10;
+    let payloads = (0..2_000).flat_map(|number| {
+        let value = format!(r#"{{"status":"running","step":{}}}"#, number % 7);
+        [
+            delta(&format!(r#""content":"x","extra_content":{value},"reasoning_opaque":"s""#)),
+            fragment(&format!(
+                r#""index":0,"id":"a","state":{value},"function":{{"name":"f","arguments":" "}}"#
+            )),
+        ]
+    });
+    let outcome = run(options, payloads.chain([finish("tool_calls")]));
+    assert_eq!((outcome.error, outcome.text().len()), (None, 2_000));
+    assert_eq!(outcome.answer.extra["extra_content"]["step"], 4);
+    let ContentBlock::ToolUse(call) = &outcome.answer.blocks[1] else { panic!("no call") };
+    assert_eq!(call.extra["state"]["step"], 4);
+}
+
 #[test]
 fn extra_members_stay_with_their_call() {
     let outcome = plain(&[
