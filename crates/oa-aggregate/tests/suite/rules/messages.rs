@@ -108,6 +108,34 @@ fn final_message_repeats_calls_in_other_words() {
     }
 }
 
+/// Arguments that were sent more than once (QUIRKS rows 20 and 21) are those of the message, too.
+#[test]
+fn final_message_repeats_resent_calls() {
+    let whole = r#"{"a":1,"b":2}"#;
+    let streams = [
+        vec![whole, whole],
+        vec![r#"{"a":1"#, r#","b":2}"#, whole],
+        vec![r#"{"a"#, r#"{"a":1,"#, whole],
+    ];
+    for pieces in streams {
+        for id in ["", r#""id":"other","#] {
+            let named = |piece: &&str| {
+                let arguments = json!(piece);
+                fragment(&format!(
+                    r#""index":0,"id":"c","function":{{"name":"add","arguments":{arguments}}}"#
+                ))
+            };
+            let call = format!(
+                r#"{{{id}"function":{{"name":"add","arguments":"{{ \"b\": 2, \"a\": 1 }}"}}}}"#
+            );
+            let last = message(&format!(r#""tool_calls":[{call}]"#));
+            let payloads = pieces.iter().map(named).chain([last.clone(), last]);
+            let outcome = plain(&payloads.chain([finish("tool_calls")]).collect::<Vec<_>>());
+            assert_eq!(outcome.blocks(), format!("call c add {whole}"), "{pieces:?} {id}");
+        }
+    }
+}
+
 #[test]
 fn equal_calls_of_two_ids_stay_two() {
     let call =
