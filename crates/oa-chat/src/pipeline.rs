@@ -311,6 +311,8 @@ impl Pipeline {
                 b' ' | b'\t' | b'\r' | b'\n' => {}
                 b'{' | b'[' => {
                     self.form = BodyForm::Json(Vec::new());
+                    // Blanks of earlier pieces are in front of the document, not of the events behind it.
+                    self.parser = Parser::with_limits(self.parser.limits());
                     return place;
                 }
                 _ => {

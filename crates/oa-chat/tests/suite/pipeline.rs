@@ -34,9 +34,18 @@ fn events_may_follow_a_document() {
     let spaced = error.replace(": ", ":\n  ");
     let ends = ["data: [DONE]", "\ndata: [DONE]\n\n", "\r\n\r\ndata: {}\r\n\r\n: bye\r\n", "\n\n"];
     for end in ends {
-        for body in [format!("{error}{end}"), format!("{spaced}{end}")] {
+        let bodies = [
+            vec![format!("{error}{end}")],
+            vec![format!("{spaced}{end}")],
+            // Blanks before the document are in front of no event.
+            vec![" ".to_owned(), format!("{error}{end}")],
+            vec!["\u{feff}".to_owned(), error.to_owned(), end.to_owned()],
+        ];
+        for body in bodies {
             let mut pipeline = Pipeline::new(PipelineOptions::default());
-            pipeline.push(Bytes::from(body.clone())).unwrap();
+            for piece in &body {
+                pipeline.push(Bytes::from(piece.clone())).unwrap();
+            }
             pipeline.finish().unwrap();
             let done = end.contains("[DONE]");
             let problems: Vec<_> = pipeline.problems().iter().map(ToString::to_string).collect();
