@@ -339,6 +339,7 @@ fn read_delta<'a>(
 ) -> Read<bool> {
     let mut reasoning = Reasoning::default();
     let (mut content, mut parts) = (None, Parts::default());
+    let mut legacy = None;
     let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
@@ -401,12 +402,8 @@ fn read_delta<'a>(
                 let mut fragment = Fragment { legacy: true, ..Fragment::default() };
                 let mut arguments = None;
                 function(reader, &mut fragment, &mut arguments)?;
-                if (fragment.name.is_some() || fragment.arguments.is_some())
-                    && allowance.hold_one::<Fragment<'_>>()
-                {
-                    notes.arguments = arguments;
-                    choice.add_call(fragment);
-                }
+                let has_content = fragment.name.is_some() || fragment.arguments.is_some();
+                legacy = has_content.then_some((fragment, arguments));
             }
             "extra_content" => {
                 if let Some(mut value) = present_member(&name, reader.raw()?.raw, allowance) {
@@ -430,6 +427,15 @@ fn read_delta<'a>(
     }
     if reasoning.is_present() {
         reasoning.tell(choice, notes);
+    }
+    if let Some((fragment, arguments)) = legacy {
+        if choice.call.is_some() {
+            // It repeats a call of `tool_calls` (QUIRKS row 125).
+            notes.is_ambiguous = true;
+        } else if allowance.hold_one::<Fragment<'_>>() {
+            notes.arguments = arguments;
+            choice.add_call(fragment);
+        }
     }
     parts.tell(choice);
     notes.text = content;

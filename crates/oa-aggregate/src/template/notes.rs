@@ -12,7 +12,7 @@ pub(crate) struct Notes<'a> {
     pub(crate) arguments: Option<Str<'a>>,
     /// The last item of the reasoning details.
     pub(crate) detail: Option<Str<'a>>,
-    /// True if thinking is in two places, so that no single one decides.
+    /// True if thinking or a call is in two places, so that no single one decides.
     pub(crate) is_ambiguous: bool,
     /// The range of the last delta.
     pub(crate) delta: Option<Range<usize>>,

@@ -85,6 +85,32 @@ fn legacy_function_call_is_one_call() {
     assert_eq!((id.len(), call), (9, r#"f {"a":1}"#));
 }
 
+/// llama-cpp-python sends both, for programs of either kind; the name of the legacy call may be another.
+#[test]
+fn legacy_call_beside_calls_is_a_repeat() {
+    let both = |arguments: &str| {
+        let tool_calls = format!(
+            r#""tool_calls":[{{"index":0,"id":"c","function":{{"name":"pay","arguments":{arguments}}}}}]"#
+        );
+        let legacy = format!(r#""function_call":{{"name":"pay","arguments":{arguments}}}"#);
+        [format!("{legacy},{tool_calls}"), format!("{tool_calls},{legacy}")]
+    };
+    for order in 0..2 {
+        let pieces = [r#""""#, r#""{\"eur\":""#, r#"" 5""#, r#""}""#];
+        let deltas = pieces.map(|piece| delta(&both(piece)[order]));
+        let message = r#""{\"eur\":5}""#;
+        let message = format!(r#"{{"choices":[{{"message":{{{}}}}}]}}"#, both(message)[order]);
+        for payloads in [&deltas[..], std::slice::from_ref(&message)] {
+            let payloads: Vec<String> =
+                payloads.iter().cloned().chain([finish("tool_calls")]).collect();
+            assert_eq!(plain(&payloads).blocks(), r#"call c pay {"eur":5}"#, "{payloads:?}");
+        }
+    }
+    // Only a call that is there is repeated.
+    let alone = delta(r#""function_call":{"name":"f","arguments":"{}"},"tool_calls":[]"#);
+    assert!(plain(&[alone, finish("function_call")]).blocks().ends_with(" f {}"));
+}
+
 #[test]
 fn name_pieces_are_joined_before_arguments() {
     let outcome = plain(&[
