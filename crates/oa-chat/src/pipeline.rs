@@ -154,9 +154,14 @@ impl Pipeline {
         let begin = (self.payloads == 0).then(|| bytes.clone());
         self.parser.push(bytes);
         let progress = self.read_events();
-        if let Some(begin) = begin.filter(|_| self.payloads == 0) {
-            let room = EXCERPT.saturating_sub(self.head.len());
-            self.head.extend_from_slice(&begin[..begin.len().min(room)]);
+        match begin {
+            Some(begin) if self.payloads == 0 => {
+                let room = EXCERPT.saturating_sub(self.head.len());
+                self.head.extend_from_slice(&begin[..begin.len().min(room)]);
+            }
+            // The first payload has arrived.
+            Some(_) => self.head.clear(),
+            None => {}
         }
         match progress {
             // The transport can read into the same buffer again.
@@ -178,6 +183,9 @@ impl Pipeline {
             BodyForm::Unknown(_) | BodyForm::Events => {
                 self.parser.finish_lenient();
                 self.read_events()?;
+                if self.payloads > 0 {
+                    self.head.clear();
+                }
             }
             BodyForm::Json(document) => {
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
@@ -259,7 +267,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns the start of a body without payloads, at most 4 KiB, for error messages. It may contain a key.
+    /// Returns the start of a body that is a document, or has no payloads, at most 4 KiB, for error messages. It may
+    /// contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head

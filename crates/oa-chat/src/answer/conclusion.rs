@@ -74,7 +74,7 @@ impl Arriving {
         } else if let Some(problem) = pipeline.problems().first() {
             let problem = quotation::problem(problem, secrets);
             format!("no part of the answer could be read: {problem}")
-        } else if pipeline.payloads() == 0 {
+        } else if !pipeline.head().is_empty() {
             let (kind, head) = (content_type.as_deref(), pipeline.head());
             quotation::no_event_stream(kind, head, received, secrets)
         } else {

@@ -57,6 +57,20 @@ async fn replaceable(reply: Reply) -> Result<AnswerStream> {
     Ok(answer)
 }
 
+/// Proxies report errors as JSON with a success status, too.
+#[tokio::test(start_paused = true)]
+async fn documents_without_an_answer_are_quoted() {
+    for (body, expected) in [
+        (r#"{"detail":"Not authenticated"}"#, "30 bytes of application/json: Not authenticated"),
+        (r#"{"choices":[]}"#, r#"14 bytes of application/json: {"choices":[]}"#),
+    ] {
+        let answer = ask(Reply::body(200, "application/json", body), request()).await.unwrap();
+        let (told, end) = read(answer).await;
+        let error = end.unwrap_err().to_string();
+        assert_eq!((&*told, error), ("", format!("expected an event stream, got {expected}")));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn replaced_answers_deliver_nothing() {
     let body = word("Hel") + "data: " + ERROR + "\n\n" + DONE;
