@@ -151,7 +151,11 @@ impl Decoder {
             .and_then(|is_error| reader.end().map(|()| is_error))
             .map_err(|Invalid { position }| UnreadablePayload::new(text, position))?;
         if is_error {
-            chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), allowance.room)));
+            let whole = failure::in_body(text.as_bytes(), allowance.room);
+            // What is beside the member `error` may say no more than it.
+            if chunk.error.as_ref().is_none_or(|known| known.message != whole.message) {
+                chunk.error = Some(Box::new(whole));
+            }
         }
         chunk.is_cut = allowance.is_cut;
         // A template would treat the numbers of a progress report as values that do not matter.
@@ -184,7 +188,8 @@ impl Decoder {
     }
 }
 
-/// Reads a chunk; true if the payload as a whole is an error that has no member `error` (QUIRKS row 114).
+/// Reads a chunk; true if the payload as a whole is an error: it has no member `error` (QUIRKS row 114), or one that
+/// may be explained by the members beside it, such as `{"error": true, "message": ".."}`.
 fn read_chunk<'a>(
     reader: &mut Reader<'a, '_>,
     chunk: &mut Chunk<'a>,
@@ -244,7 +249,11 @@ fn read_chunk<'a>(
         }
     }
     chunk.usage = top.or(in_choice).or(in_groq);
-    let is_error = failure.is_none() && chunk.choice.is_none() && (says_error || has_code);
+    let is_error = match &failure {
+        None => says_error || has_code,
+        Some(error) => error.message.is_empty() || !error.raw.is_object(),
+    };
+    let is_error = is_error && chunk.choice.is_none();
     chunk.error = failure.map(Box::new);
     Ok(is_error)
 }
@@ -429,10 +438,13 @@ fn read_delta<'a>(
         reasoning.tell(choice, notes);
     }
     if let Some((fragment, arguments)) = legacy {
-        if choice.call.is_some() {
-            // It repeats a call of `tool_calls` (QUIRKS row 125).
-            notes.is_ambiguous = true;
-        } else if allowance.hold_one::<Fragment<'_>>() {
+        notes.is_ambiguous |= choice.call.is_some();
+        // A repeat of a call in `tool_calls` (QUIRKS row 125), whose name may differ.
+        let repeats = |call: &Fragment<'_>| {
+            call.arguments == fragment.arguments
+                && (call.arguments.is_some() || call.name == fragment.name)
+        };
+        if !choice.calls().any(repeats) && allowance.hold_one::<Fragment<'_>>() {
             notes.arguments = arguments;
             choice.add_call(fragment);
         }

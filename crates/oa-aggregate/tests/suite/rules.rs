@@ -446,6 +446,26 @@ fn list_starting_with_an_error_is_an_error() {
     }
 }
 
+/// The member `error` may say little or nothing, and those beside it the rest.
+#[test]
+fn members_beside_an_error_explain_it() {
+    for (payload, expected) in [
+        (r#"{"error":true,"message":"no memory"}"#, "no memory"),
+        (r#"{"error":1,"msg":"no memory"}"#, "no memory"),
+        (r#"{"choices":[],"error":"Bad Request","detail":"no memory"}"#, "Bad Request: no memory"),
+        (r#"{"error":{"reason":"no memory"}}"#, r#"{"error":{"reason":"no memory"}}"#),
+        (r#"{"error":"no memory","model":"m"}"#, "no memory"),
+        (r#"{"error":{"message":"no memory"},"message":"else"}"#, "no memory"),
+    ] {
+        let problems = plain(&[payload]).answer.problems;
+        let words: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(words, [expected], "{payload}");
+    }
+    // Beside an answer, only the error itself is one.
+    let answer = r#"{"error":"odd","message":"else","choices":[{"delta":{"content":"a"}}]}"#;
+    assert_eq!(plain(&[answer]).answer.problems[0].to_string(), "odd");
+}
+
 #[test]
 fn payloads_like_errors_are_no_errors() {
     let outcome = plain(&[

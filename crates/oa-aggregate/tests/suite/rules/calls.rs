@@ -106,6 +106,10 @@ fn legacy_call_beside_calls_is_a_repeat() {
             assert_eq!(plain(&payloads).blocks(), r#"call c pay {"eur":5}"#, "{payloads:?}");
         }
     }
+    // The name of a whole message may be wrong.
+    let other = both(r#""{\"eur\":5}""#)[0].replacen("pay", "", 1);
+    let message = format!(r#"{{"choices":[{{"message":{{{other}}}}}]}}"#);
+    assert_eq!(plain(&[message, finish("tool_calls")]).blocks(), r#"call c pay {"eur":5}"#);
     // Only a call that is there is repeated.
     let alone = delta(r#""function_call":{"name":"f","arguments":"{}"},"tool_calls":[]"#);
     assert!(plain(&[alone, finish("function_call")]).blocks().ends_with(" f {}"));
