@@ -214,7 +214,8 @@ impl Arguments {
     }
 
     /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments
-    /// (QUIRKS row 20), or `{"a":1}{"a":1}` (row 21). Two different objects stay an error (row 22).
+    /// (QUIRKS row 20), or `{"a":1}{"a":1}` (row 21), or begins with `{}` (row 126). Two different objects stay an
+    /// error (row 22).
     ///
     /// `find` has checked that the text as a whole fits into `room`, which covers the values that follow one
     /// another.
@@ -225,6 +226,11 @@ impl Arguments {
                 return unwrap(value, room);
             }
         }
+        if let Some(rest) = self.behind_placeholder()
+            && let Ok(value @ Value::Object(_)) = read(rest, room)
+        {
+            return unwrap(value, room);
+        }
         let mut values = serde_json::Deserializer::from_str(self.text.trim()).into_iter::<Value>();
         let first = values.next()?.ok()?;
         for value in values {
@@ -233,6 +239,12 @@ impl Arguments {
             }
         }
         unwrap(first, room)
+    }
+
+    /// Returns the text behind a first fragment that is an empty object.
+    fn behind_placeholder(&self) -> Option<&str> {
+        let (first, rest) = self.text.split_at(*self.ends.first()?);
+        (first.trim() == "{}" && !rest.trim().is_empty()).then_some(rest)
     }
 
     fn each_extends_the_one_before(&self) -> bool {

@@ -152,7 +152,7 @@ fn assemble(fragments: &[Sent]) -> Vec<Call> {
 }
 
 /// `arguments_object` of the oracle, but that null and JSON in a string are unwrapped wherever they
-/// stand.
+/// stand, and an empty object in front of another one is a placeholder.
 fn object(parts: &[String]) -> Option<Value> {
     let raw = parts.concat();
     let raw = raw.trim();
@@ -172,6 +172,13 @@ fn object(parts: &[String]) -> Option<Value> {
         if extends || (before.trim() == last.trim() && value != Value::Null) {
             return unwrap(value);
         }
+    }
+    if let [first, rest @ ..] = &parts[..]
+        && first.trim() == "{}"
+        && let Ok(value @ Value::Object(_)) =
+            serde_json::from_str(&rest.iter().map(|part| part.as_str()).collect::<String>())
+    {
+        return Some(value);
     }
     let values: Result<Vec<Value>, _> =
         serde_json::Deserializer::from_str(raw).into_iter().collect();

@@ -200,6 +200,19 @@ fn repeats_are_tried_if_joining_fails() {
     check_arguments(&["{", "{\"a\"", "{\"a\":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["{\"a\"", ":1}", "{\"a\":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["{\"a\":1}", "{\"a\": 1}", "\n{\"a\":1}"], r#"call a f {"a":1}"#);
+    // An empty object may come first, as a placeholder.
+    check_arguments(&["{}", "{\"a\"", ":1}"], r#"call a f {"a":1}"#);
+    check_arguments(&["", " {} ", "{\"a\":1}"], r#"call a f {"a":1}"#);
+    check_arguments(&["{}", "", "\n"], "call a f {}");
+    check_arguments(&["{}", "{}"], "call a f {}");
+    check_arguments(
+        &["{}", "{\"a\""],
+        "error a f \"{}{\\\"a\\\"\": the arguments are not valid JSON: trailing characters at line 1 column 3",
+    );
+    check_arguments(
+        &["{\"a\":1}", "{}"],
+        "error a f \"{\\\"a\\\":1}{}\": the arguments are not valid JSON: trailing characters at line 1 column 8",
+    );
     // Joined it is JSON: the fragments look cumulative and are not.
     check_arguments(&["1", "12"], r#"error a f "112": the arguments are JSON, but not an object"#);
     check_arguments(
