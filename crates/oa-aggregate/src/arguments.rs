@@ -116,6 +116,12 @@ impl Arguments {
         self.text.trim().is_empty()
     }
 
+    /// Returns true if the text so far is this one.
+    pub(crate) fn are_written(&self, text: &str) -> bool {
+        // The lengths differ nearly always, and then it costs nothing.
+        self.text.len() == text.len() && self.text == text
+    }
+
     /// Returns true if these are the same arguments: the same text, or another spelling of the same object.
     pub(crate) fn is(&mut self, other: &WholeArguments<'_>, room: usize) -> bool {
         let text = self.edges.of(&self.text);

@@ -37,8 +37,10 @@ impl Calls {
         // The latest, because a server that gives all calls one index sends them one after the other.
         let latest = self.list.iter().rposition(|call| !call.legacy && call.index == Some(index));
         let Some(latest) = latest else {
-            // A known id under a different index still means the same call, unless the fragment has a new name.
-            return self.position_of_id(id?).filter(|_| !is_named);
+            // A known id under a different index still means the same call, unless the fragment has a name and does
+            // not repeat the whole call (QUIRKS row 127).
+            let known = self.position_of_id(id?)?;
+            return (!is_named || self.list[known].is_repeated_by(fragment)).then_some(known);
         };
         let call = &mut self.list[latest];
         // Nothing speaks against the call of this index, except a second name without an id once the

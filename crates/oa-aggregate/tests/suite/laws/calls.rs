@@ -88,8 +88,14 @@ fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
         sent.id().and_then(|id| calls.iter().position(|call| call.id.as_deref() == Some(id)));
     if let Some(index) = sent.index() {
         let Some(slot) = calls.iter().rposition(|call| call.index == Some(index)) else {
-            // A known id under another index still means the same call.
-            return same_id.filter(|_| sent.name().is_none());
+            // A known id under another index still means the same call, without a name or with all of the call.
+            return same_id.filter(|&same| {
+                let (call, arguments) = (&calls[same], sent.arguments());
+                sent.name().is_none()
+                    || sent.name() == call.name.as_deref()
+                        && !arguments.trim().is_empty()
+                        && arguments == call.arguments()
+            });
         };
         let call = &calls[slot];
         if sent.id().is_none() || call.id.is_none() || sent.id() == call.id.as_deref() {

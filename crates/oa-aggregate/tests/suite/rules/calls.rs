@@ -221,6 +221,36 @@ fn repeats_are_tried_if_joining_fails() {
     );
 }
 
+/// A gateway repeats each call when the answer ends, with its id and the next free index.
+#[test]
+fn repeated_calls_may_have_a_new_index() {
+    let call = |index: u8, id: &str, name: &str, arguments: &str| {
+        fragment(&format!(
+            r#""index":{index},"id":"{id}","function":{{"name":"{name}","arguments":{}}}"#,
+            json!(arguments)
+        ))
+    };
+    let outcome = plain(&[
+        call(0, "a", "pay", ""),
+        fragment(r#""index":0,"function":{"arguments":"{\"eur\":"}"#),
+        fragment(r#""index":0,"function":{"arguments":"5}"}"#),
+        call(1, "b", "pay", r#"{"eur":5}"#),
+        call(2, "a", "pay", r#"{"eur":5}"#),
+        call(3, "b", "pay", r#"{"eur":5}"#),
+        finish("tool_calls"),
+    ]);
+    assert_eq!(outcome.blocks(), "call a pay {\"eur\":5}\ncall b pay {\"eur\":5}");
+    outcome.check_starts();
+    // Other arguments or another tool make another call, although its id is taken.
+    let outcome = plain(&[
+        call(0, "a", "pay", r#"{"eur":5}"#),
+        call(1, "a", "pay", r#"{"eur":6}"#),
+        call(2, "a", "ask", r#"{"eur":5}"#),
+        finish("tool_calls"),
+    ]);
+    assert_eq!(outcome.answer.blocks.len(), 3);
+}
+
 #[test]
 fn two_objects_in_one_call_are_an_error() {
     let outcome = plain(&[
