@@ -370,7 +370,7 @@ fn answers_stay_within_memory_budget() {
     details, plain: Limit: the answer takes more memory than
     details in pieces, plain: 0 bytes, 0 calls, 0 broken
     details of one number each, plain: Limit: the answer takes more memory than
-    opaque reasoning, plain: Limit: the text of the answer is longer
+    opaque reasoning, plain: Stream: the stream ended without an answ
     thinking of structure, plain: Limit: the answer takes more memory than
     cumulative thinking, plain: 0 bytes, 0 calls, 0 broken
     thinking again in words, plain: Limit: the answer takes more memory than
