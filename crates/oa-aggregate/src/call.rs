@@ -68,12 +68,11 @@ impl Call {
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
     }
 
-    /// Returns true if a fragment is all of this call, in the same words.
-    pub(crate) fn is_repeated_by(&self, fragment: &Fragment<'_>) -> bool {
-        let arguments = fragment.arguments.as_deref().unwrap_or_default();
+    /// Returns true if a fragment with these arguments is all of this call, in the same words.
+    pub(crate) fn is_repeated_by(&mut self, fragment: &Fragment<'_>, arguments: &str) -> bool {
         fragment.name.as_deref().map(bare_name) == self.name.as_deref()
-            && !arguments.trim().is_empty()
             && self.arguments.are_written(arguments)
+            && self.arguments.is_whole()
     }
 
     /// Returns a member that only the server understands.

@@ -16,22 +16,27 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Finds the call of a fragment, or none if it begins a new one.
+    /// Finds the call of a fragment with this piece of arguments, or none if it begins a new one.
     ///
     /// An index is a key, not a position (QUIRKS row 4); it may be missing (2, 3), the same for every
     /// call (1), or sent with an id that changes in each fragment (10).
     #[inline]
-    pub(crate) fn find(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+    pub(crate) fn find(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Option<usize> {
         if fragment.legacy {
             return self.list.iter().position(|call| call.legacy);
         }
         match fragment.index {
-            Some(index) => self.find_by_index(index, fragment),
+            Some(index) => self.find_by_index(index, fragment, arguments),
             None => self.find_without_index(fragment),
         }
     }
 
-    fn find_by_index(&mut self, index: i64, fragment: &Fragment<'_>) -> Option<usize> {
+    fn find_by_index(
+        &mut self,
+        index: i64,
+        fragment: &Fragment<'_>,
+        arguments: &str,
+    ) -> Option<usize> {
         let id = fragment.id.as_deref();
         let is_named = fragment.name.is_some();
         // The latest, because a server that gives all calls one index sends them one after the other.
@@ -40,7 +45,8 @@ impl Calls {
             // A known id under a different index still means the same call, unless the fragment has a name and does
             // not repeat the whole call (QUIRKS row 127).
             let known = self.position_of_id(id?)?;
-            return (!is_named || self.list[known].is_repeated_by(fragment)).then_some(known);
+            return (!is_named || self.list[known].is_repeated_by(fragment, arguments))
+                .then_some(known);
         };
         let call = &mut self.list[latest];
         // Nothing speaks against the call of this index, except a second name without an id once the
@@ -170,7 +176,8 @@ impl Calls {
                 let call = &mut self.list[call];
                 is_free && call.name.as_deref() == name && call.arguments.is(&arguments, room)
             });
-            let continued = known.or_else(|| self.find(fragment).filter(|&call| !named[call]));
+            let continued =
+                known.or_else(|| self.find(fragment, text).filter(|&call| !named[call]));
             if let Some(call) = continued {
                 named[call] = true;
                 self.list[call].is_in_message = true;

@@ -303,7 +303,7 @@ impl State {
     #[inline]
     fn add_fragment(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Result<(), Error> {
         let limits = self.options.limits;
-        let call = match self.calls.find(fragment) {
+        let call = match self.calls.find(fragment, arguments) {
             Some(call) => call,
             None => self.begin_call(fragment)?,
         };

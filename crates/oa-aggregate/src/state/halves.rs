@@ -64,7 +64,7 @@ impl State {
         if arguments.is_empty() || (self.half.is_none() && fragment.halves.are_none()) {
             return Ok(Cow::Borrowed(arguments));
         }
-        let call = self.calls.find(fragment).unwrap_or(self.calls.list.len());
+        let call = self.calls.find(fragment, arguments).unwrap_or(self.calls.list.len());
         self.join_halves(Place::Arguments(call), arguments, fragment.halves)
     }
 

@@ -75,12 +75,13 @@ impl State {
     pub(super) fn add_calls(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
         let begun = self.calls.list.len();
         for fragment in choice.calls() {
+            let arguments = fragment.arguments.as_deref().unwrap_or_default();
             if fragment.name.is_none() {
-                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+                self.add_fragment(fragment, arguments)?;
                 continue;
             }
             // The calls of a message are whole, so none of them continues another, whatever their ids (QUIRKS row 11).
-            let call = self.calls.find(fragment).filter(|&call| call < begun);
+            let call = self.calls.find(fragment, arguments).filter(|&call| call < begun);
             self.add_whole(fragment, call)?;
         }
         Ok(())

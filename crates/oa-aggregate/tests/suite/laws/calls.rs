@@ -93,8 +93,8 @@ fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
                 let (call, arguments) = (&calls[same], sent.arguments());
                 sent.name().is_none()
                     || sent.name() == call.name.as_deref()
-                        && !arguments.trim().is_empty()
                         && arguments == call.arguments()
+                        && call.is_whole()
             });
         };
         let call = &calls[slot];
