@@ -3,14 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 
-use oa_json::{Limits, ValueEnd, held, repair};
+use oa_json::{Limits, Trim, ValueEnd, held, repair};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::Error;
 use crate::quirks::ArgumentRepair;
-use crate::trim::Trim;
 
 const TOO_LARGE: &str = "the arguments exceed the memory limit";
 
@@ -50,10 +49,6 @@ impl<'t> WholeArguments<'t> {
         Self { text, digest: digest(text, room) }
     }
 }
-
-/// The arguments object, however it was spelled.
-#[derive(Debug)]
-pub(crate) struct Resolution(pub(crate) Map<String, Value>);
 
 impl Arguments {
     /// Appends a fragment, if the budget has room for it, and returns where it starts and ends.
@@ -114,12 +109,6 @@ impl Arguments {
 
     pub(crate) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
-    }
-
-    /// Returns true if the text so far is this one.
-    pub(crate) fn are_written(&self, text: &str) -> bool {
-        // The lengths differ nearly always, and then it costs nothing.
-        self.text.len() == text.len() && self.text == text
     }
 
     /// Returns true if these are the same arguments: the same text, or another spelling of the same object.
@@ -187,12 +176,12 @@ impl Arguments {
         &self,
         repair: ArgumentRepair,
         budget: &mut Budget,
-    ) -> Result<Resolution, String> {
+    ) -> Result<Map<String, Value>, String> {
         let object = self.find(repair, budget.left() / COPIES_OF_CALL)?;
         oa_types::check_nesting(&object)?;
         let bytes = COPIES_OF_CALL * held::by_members(&object);
         budget.hold(bytes).map_err(|_| TOO_LARGE.to_owned())?;
-        Ok(Resolution(object))
+        Ok(object)
     }
 
     /// Returns the object, if it takes at most this many bytes.

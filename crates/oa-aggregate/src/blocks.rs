@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use oa_json::Trim;
 use oa_types::{ContentBlock, PromptProgress};
 
 use crate::budget::{Budget, COPIES};
@@ -10,7 +11,6 @@ use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
 use crate::prompt_progress::Packed;
-use crate::trim::Trim;
 
 /// A part of the answer. Parts are in the order in which they began.
 #[derive(Debug)]

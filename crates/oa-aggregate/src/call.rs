@@ -3,7 +3,7 @@
 use oa_types::{ToolUseBlock, ToolUseError};
 use serde_json::{Map, Value};
 
-use crate::arguments::{Arguments, Resolution};
+use crate::arguments::Arguments;
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::chunk::Fragment;
 use crate::quirks::ArgumentRepair;
@@ -51,7 +51,8 @@ pub(crate) struct Call {
     name_ended: bool,
     /// A part of the arguments was dropped because of the limit.
     pub(crate) is_too_long: bool,
-    extra: Map<String, Value>,
+    /// The members that only the server understands.
+    pub(crate) extra: Map<String, Value>,
 }
 
 impl Call {
@@ -68,21 +69,18 @@ impl Call {
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
     }
 
-    /// Returns true if a fragment with these arguments is all of this call, in the same words.
+    /// Returns true if a fragment with these arguments is all of this call, in the same words. Without any argument,
+    /// equal words say too little: a server that gives all calls one id may have sent two of them.
     pub(crate) fn is_repeated_by(&mut self, fragment: &Fragment<'_>, arguments: &str) -> bool {
         fragment.name.as_deref().map(bare_name) == self.name.as_deref()
-            && self.arguments.are_written(arguments)
+            && self.arguments.slice(0, self.arguments.len()) == arguments
             && self.arguments.is_whole()
-    }
-
-    /// Returns a member that only the server understands.
-    pub(crate) fn extra(&self, member: &str) -> Option<&Value> {
-        self.extra.get(member)
+            && !arguments.bytes().filter(|byte| !byte.is_ascii_whitespace()).eq(*b"{}")
     }
 
     /// Returns the length of the members that these replace.
     pub(crate) fn length_of_known(&self, new: &Map<String, Value>) -> usize {
-        let known = new.keys().filter_map(|member| Some((member, self.extra(member)?)));
+        let known = new.keys().filter_map(|member| Some((member, self.extra.get(member)?)));
         known.map(|(member, value)| json_length(member, value)).sum()
     }
 
@@ -173,7 +171,7 @@ impl Call {
             _ => self.arguments.resolve(repair, budget),
         };
         let why = match (resolution, &self.name) {
-            (Ok(Resolution(input)), Some(name)) => {
+            (Ok(input), Some(name)) => {
                 let mut block = ToolUseBlock::new(id, name, Value::Object(input));
                 block.extra = self.extra.into();
                 return Ok(block);

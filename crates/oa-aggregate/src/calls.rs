@@ -110,7 +110,7 @@ impl Calls {
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             let bytes = |value| COPIES_OF_CALL * (held::member(member) + held::by_value(value));
             budget.hold(bytes(value))?;
-            if let Some(replaced) = self.list[call].extra(member) {
+            if let Some(replaced) = self.list[call].extra.get(member) {
                 budget.release(bytes(replaced));
             }
         }

@@ -3,17 +3,16 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_json::{Halves, held};
-use oa_types::Usage;
+use oa_json::{Halves, JsonStr, held};
+use oa_types::{PromptProgress, Usage};
 use serde_json::{Map, Value};
 
 use crate::allowance::Allowance;
 use crate::chunk::{Choice, Chunk, Fragment, Payload};
 use crate::error::UnreadablePayload;
 use crate::failure;
-use crate::json::{Invalid, Read, Reader, Str};
+use crate::json::{Invalid, Read, Reader};
 use crate::parts::Parts;
-use crate::prompt_progress;
 use crate::reasoning::{Name, Reasoning, words_of_detail};
 use crate::stream_status::StreamStatus;
 use crate::template::slot::{Count, Slot, SlotKind};
@@ -229,21 +228,23 @@ fn read_chunk<'a>(
                     }
                 }
             }
-            "prompt_progress" => chunk.prompt_progress = prompt_progress::read(reader.raw()?.raw),
+            "prompt_progress" => {
+                chunk.prompt_progress = PromptProgress::from_wire(reader.raw()?.raw).map(Box::new);
+            }
             "error" => failure = failure::in_member(reader.raw()?.raw, allowance),
             // Compared in each chunk, because a payload with a different value may be an error.
-            "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, allowance),
+            "error_code" => has_code = failure::in_member(reader.raw()?.raw, allowance).is_some(),
             "object" | "type" => {
                 says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
             }
             // Needed only once: some servers send a different id with each chunk.
             "id" => {
                 notes.members.ids += 1;
-                chunk.id = reader.text_once(SlotKind::Id)?.map(Str::text);
+                chunk.id = reader.text_once(SlotKind::Id)?.map(JsonStr::text);
             }
             "model" => {
                 notes.members.models += 1;
-                chunk.model = reader.text_once(SlotKind::Model)?.map(Str::text);
+                chunk.model = reader.text_once(SlotKind::Model)?.map(JsonStr::text);
             }
             _ => reader.skip()?,
         }
@@ -270,7 +271,7 @@ fn is_list_of_errors(reader: &mut Reader<'_, '_>, allowance: &Allowance) -> Read
         let Some(mut members) = reader.object()? else { continue };
         while let Some(name) = reader.member(&mut members)? {
             let raw = reader.raw()?.raw;
-            is_error |= &*name == "error" && failure::is_in_member(raw, allowance);
+            is_error |= &*name == "error" && failure::in_member(raw, allowance).is_some();
         }
     }
     Ok(is_error)
@@ -310,7 +311,7 @@ fn read_choice<'a>(
             // Recorded as skipped, which it is beside a delta.
             "message" => message = Some(reader.pass()?.raw),
             "text" => text = reader.string_passed()?,
-            "finish_reason" => finish_reason = reader.text()?.map(Str::text),
+            "finish_reason" => finish_reason = reader.text()?.map(JsonStr::text),
             "error" => failure = failure::in_choice(reader.raw()?.raw, allowance),
             "usage" => usage = read_usage(reader, &mut notes.members)?,
             _ => reader.skip()?,
@@ -393,7 +394,7 @@ fn read_delta<'a>(
                 }
             }
             "refusal" => {
-                let refusal = reader.text()?.map(Str::text);
+                let refusal = reader.text()?.map(JsonStr::text);
                 if refusal.is_some() || choice.rare.is_some() {
                     choice.rare().refusal = refusal;
                 }
@@ -451,8 +452,8 @@ fn read_delta<'a>(
     }
     parts.tell(choice);
     notes.text = content;
-    choice.text = content.map(Str::text).filter(|text| !text.is_empty());
-    choice.halves[0] = content.map(Str::halves).unwrap_or_default();
+    choice.text = content.map(JsonStr::text).filter(|text| !text.is_empty());
+    choice.halves[0] = content.map(JsonStr::halves).unwrap_or_default();
     Ok(true)
 }
 
@@ -470,7 +471,7 @@ fn tool_call<'a>(
         match &*name {
             // No slots: a template has one index, id and name, and other calls must not match it.
             "index" => fragment.index = reader.integer()?,
-            "id" => fragment.id = reader.text()?.map(Str::text),
+            "id" => fragment.id = reader.text()?.map(JsonStr::text),
             "function" => function(reader, &mut fragment, &mut notes.arguments)?,
             "type" => reader.skip()?,
             _ => {
@@ -490,17 +491,17 @@ fn tool_call<'a>(
 fn function<'a>(
     reader: &mut Reader<'a, '_>,
     fragment: &mut Fragment<'a>,
-    target: &mut Option<Str<'a>>,
+    target: &mut Option<JsonStr<'a>>,
 ) -> Read<()> {
     let Some(mut members) = reader.object()? else { return Ok(()) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
-            "name" => fragment.name = reader.text()?.map(Str::text),
+            "name" => fragment.name = reader.text()?.map(JsonStr::text),
             "arguments" => match reader.peek() {
                 Some(b'"') => {
                     *target = reader.string_or_absent()?;
-                    fragment.arguments = target.map(Str::text).filter(|text| !text.is_empty());
-                    fragment.halves = target.map(Str::halves).unwrap_or_default();
+                    fragment.arguments = target.map(JsonStr::text).filter(|text| !text.is_empty());
+                    fragment.halves = target.map(JsonStr::halves).unwrap_or_default();
                 }
                 // Any JSON value instead of its text (QUIRKS row 19).
                 _ => {

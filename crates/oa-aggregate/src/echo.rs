@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::mem;
 
+use oa_json::Trim;
+
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::think::{CLOSE, OPEN, half_tag};
-use crate::trim::Trim;
 
 /// Removes thinking from the text if the server has already sent it as thinking.
 ///

@@ -27,11 +27,6 @@ pub(crate) fn in_choice(raw: &str, allowance: &mut Allowance) -> Option<ServerEr
     allowance.hold(bytes).then_some(error)
 }
 
-/// Returns true if a member reports an error.
-pub(crate) fn is_in_member(raw: &str, allowance: &Allowance) -> bool {
-    in_member(raw, allowance).is_some()
-}
-
 /// Reads a payload that is an error as a whole.
 pub(crate) fn in_body(payload: &[u8], room: usize) -> ServerError {
     // Without valid UTF-8 there is no JSON, and only the text is kept.

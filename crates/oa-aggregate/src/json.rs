@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_json::{Escapes, Halves, number_length, string_length, unescape_lossy};
+use oa_json::{Escapes, JsonStr, number_length, string_length};
 
 use crate::template::slot::{Slot, SlotKind};
 
@@ -26,61 +26,6 @@ pub(crate) struct Invalid {
 }
 
 pub(crate) type Read<T> = Result<T, Invalid>;
-
-/// A string between its quotes, or the text of any value.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Str<'a> {
-    pub(crate) raw: &'a str,
-    pub(crate) start: usize,
-    escapes: Escapes,
-}
-
-impl<'a> Str<'a> {
-    #[inline]
-    pub(crate) fn text(self) -> Cow<'a, str> {
-        if self.escapes == Escapes::None { Cow::Borrowed(self.raw) } else { self.unescaped() }
-    }
-
-    #[inline(never)]
-    fn unescaped(self) -> Cow<'a, str> {
-        let mut text = String::with_capacity(self.raw.len());
-        unescape_lossy(self.raw, &mut text);
-        Cow::Owned(text)
-    }
-
-    /// Returns the text like [`text`](Self::text), in a buffer if it has escapes.
-    #[inline]
-    pub(crate) fn text_in(self, buffer: &'a mut String) -> &'a str {
-        if self.escapes == Escapes::None {
-            return self.raw;
-        }
-        buffer.clear();
-        unescape_lossy(self.raw, buffer);
-        buffer
-    }
-
-    /// Returns true if it has escaped surrogates, which serde_json accepts only in pairs.
-    pub(crate) fn has_surrogates(self) -> bool {
-        self.escapes == Escapes::Surrogates
-    }
-
-    /// Returns the halves of surrogate pairs at its ends.
-    #[inline]
-    pub(crate) fn halves(self) -> Halves {
-        if self.has_surrogates() { Halves::of(self.raw) } else { Halves::default() }
-    }
-
-    /// Returns true if `bytes` begin with the same string, up to its closing quote.
-    #[inline]
-    pub(crate) fn is_at(self, bytes: &[u8]) -> bool {
-        let behind = bytes.strip_prefix(self.raw.as_bytes());
-        behind.is_some_and(|behind| behind.first() == Some(&b'"'))
-    }
-
-    pub(crate) fn end(self) -> usize {
-        self.start + self.raw.len()
-    }
-}
 
 /// An object or array that is being read, and whether any of it has been read.
 pub(crate) struct List(bool);
@@ -194,17 +139,17 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a string, even an empty one; null and all other types count as absent.
-    pub(crate) fn string_or_absent(&mut self) -> Read<Option<Str<'a>>> {
+    pub(crate) fn string_or_absent(&mut self) -> Read<Option<JsonStr<'a>>> {
         if self.peek() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|()| None) }
     }
 
     /// Reads a string; null, the empty string and all other types count as absent.
-    pub(crate) fn text(&mut self) -> Read<Option<Str<'a>>> {
+    pub(crate) fn text(&mut self) -> Read<Option<JsonStr<'a>>> {
         Ok(self.string_or_absent()?.filter(|string| !string.raw.is_empty()))
     }
 
     /// Reads a string like [`text`](Self::text), and records it as one that may vary.
-    pub(crate) fn text_once(&mut self, kind: SlotKind) -> Read<Option<Str<'a>>> {
+    pub(crate) fn text_once(&mut self, kind: SlotKind) -> Read<Option<JsonStr<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
             self.note(string.start, string.end(), kind);
@@ -213,7 +158,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a string like [`string_or_absent`](Self::string_or_absent), and records it as skipped.
-    pub(crate) fn string_passed(&mut self) -> Read<Option<Str<'a>>> {
+    pub(crate) fn string_passed(&mut self) -> Read<Option<JsonStr<'a>>> {
         let string = self.string_or_absent()?;
         if let Some(string) = string {
             self.note(string.start, string.end(), SlotKind::String);
@@ -235,7 +180,7 @@ impl<'a, 'n> Reader<'a, 'n> {
 
     /// Reads any number as its JSON text; anything else counts as absent.
     #[inline]
-    fn number(&mut self) -> Read<Option<Str<'a>>> {
+    fn number(&mut self) -> Read<Option<JsonStr<'a>>> {
         self.peek();
         let start = self.position;
         let Some(length) = number_length(&self.text.as_bytes()[start..]) else {
@@ -243,11 +188,11 @@ impl<'a, 'n> Reader<'a, 'n> {
         };
         self.position += length;
         let raw = &self.text[start..self.position];
-        Ok(Some(Str { raw, start, escapes: Escapes::None }))
+        Ok(Some(JsonStr::new(raw, start, Escapes::None)))
     }
 
     /// Reads any value as its JSON text.
-    pub(crate) fn raw(&mut self) -> Read<Str<'a>> {
+    pub(crate) fn raw(&mut self) -> Read<JsonStr<'a>> {
         // A value that is returned is not recorded as skipped.
         let noted = self.skipped.len();
         let raw = self.pass()?;
@@ -256,11 +201,11 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Skips any value like [`skip`](Self::skip), and returns its JSON text.
-    pub(crate) fn pass(&mut self) -> Read<Str<'a>> {
+    pub(crate) fn pass(&mut self) -> Read<JsonStr<'a>> {
         self.peek();
         let start = self.position;
         self.skip()?;
-        Ok(Str { raw: &self.text[start..self.position], start, escapes: Escapes::None })
+        Ok(JsonStr::new(&self.text[start..self.position], start, Escapes::None))
     }
 
     /// Skips any value and records the scalars in it.
@@ -306,13 +251,13 @@ impl<'a, 'n> Reader<'a, 'n> {
         if self.peek().is_some() { self.invalid() } else { Ok(()) }
     }
 
-    fn string(&mut self) -> Read<Str<'a>> {
+    fn string(&mut self) -> Read<JsonStr<'a>> {
         self.string_here()
     }
 
     /// Reads a string without a call: for names, of which a full reading has the most. Saves 6 % of it.
     #[inline(always)]
-    fn string_here(&mut self) -> Read<Str<'a>> {
+    fn string_here(&mut self) -> Read<JsonStr<'a>> {
         // The caller has seen the opening quote.
         let start = self.position + 1;
         let bytes = &self.text.as_bytes()[start..];
@@ -321,7 +266,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         };
         let raw = &self.text[start..start + length];
         self.position = start + length + 1;
-        Ok(Str { raw, start, escapes })
+        Ok(JsonStr::new(raw, start, escapes))
     }
 
     fn word(&mut self, word: &str) -> Read<()> {
@@ -358,14 +303,6 @@ impl<'a, 'n> Reader<'a, 'n> {
     fn invalid<T>(&self) -> Read<T> {
         Err(Invalid { position: self.position })
     }
-}
-
-/// Reads a string from after its opening quote up to the closing one; `None` if half a character is at one of its ends.
-#[inline]
-pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
-    let (length, escapes) = string_length(bytes)?;
-    let string = Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes };
-    (!string.has_surrogates() || string.halves().are_none()).then_some(string)
 }
 
 #[cfg(test)]

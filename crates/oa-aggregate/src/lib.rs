@@ -69,7 +69,6 @@ mod state;
 mod text;
 mod think;
 mod thought;
-mod trim;
 
 mod allowance;
 mod chunk;

@@ -1,8 +1,10 @@
 //! Content that is a list of parts (QUIRKS row 38).
 
+use oa_json::JsonStr;
+
 use crate::allowance::Allowance;
 use crate::chunk::{Choice, Part};
-use crate::json::{Read, Reader, Str};
+use crate::json::{Read, Reader};
 use crate::reasoning::read_words;
 
 /// The parts of one content. Other parts have none of the members that are read.
@@ -36,7 +38,7 @@ impl<'a> Parts<'a> {
         let Some(mut members) = reader.object()? else { return Ok(()) };
         while let Some(name) = reader.member(&mut members)? {
             match &*name {
-                "text" => text = reader.text()?.map(Str::text),
+                "text" => text = reader.text()?.map(JsonStr::text),
                 "thinking" | "summary" => read_words(reader, &mut thinking)?,
                 "refusal" => read_words(reader, &mut self.refusal)?,
                 "type" => {

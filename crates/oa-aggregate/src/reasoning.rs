@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::mem;
 
+use oa_json::JsonStr;
 use serde_json::Value;
 
 use crate::chunk::Choice;
-use crate::json::{Read, Reader, Str};
+use crate::json::{Read, Reader};
 use crate::template::Notes;
 
 /// The number of names under which thinking is a plain string.
@@ -28,7 +29,7 @@ pub(crate) struct Reasoning<'a> {
 enum Said<'a> {
     #[default]
     Nothing,
-    String(Str<'a>),
+    String(JsonStr<'a>),
     /// An object or a list, and its text (QUIRKS row 107).
     Structure(String),
 }
@@ -122,7 +123,7 @@ fn read_structure<'a>(reader: &mut Reader<'a, '_>) -> Read<Said<'a>> {
 /// Appends a string, an object's `text`, or the items of a list.
 pub(crate) fn read_words(reader: &mut Reader<'_, '_>, words: &mut String) -> Read<()> {
     match reader.peek() {
-        Some(b'"') => words.extend(reader.text()?.map(Str::text)),
+        Some(b'"') => words.extend(reader.text()?.map(JsonStr::text)),
         Some(b'[') => {
             let Some(mut items) = reader.array()? else { return Ok(()) };
             while reader.item(&mut items)? {
@@ -133,7 +134,7 @@ pub(crate) fn read_words(reader: &mut Reader<'_, '_>, words: &mut String) -> Rea
             let Some(mut members) = reader.object()? else { return Ok(()) };
             while let Some(name) = reader.member(&mut members)? {
                 match &*name {
-                    "text" => words.extend(reader.text()?.map(Str::text)),
+                    "text" => words.extend(reader.text()?.map(JsonStr::text)),
                     _ => reader.skip()?,
                 }
             }

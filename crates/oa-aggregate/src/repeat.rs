@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
+use oa_json::Trim;
+
 use crate::blocks::Voice;
 use crate::echo::Echo;
 use crate::think::Splitter;
-use crate::trim::Trim;
 
 /// Returns the text of a message as it would have been streamed: without the thinking in it, which is added to
 /// `thinking`, and without thinking that it repeats.

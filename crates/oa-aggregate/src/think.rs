@@ -1,10 +1,11 @@
 //! Splits thinking between tags from the text.
 
+use oa_json::Trim;
+
 use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::quirks::ThinkTags;
-use crate::trim::Trim;
 
 pub(crate) const OPEN: &str = "<think>";
 pub(crate) const CLOSE: &str = "</think>";

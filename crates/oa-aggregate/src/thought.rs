@@ -2,11 +2,12 @@
 
 use std::mem;
 
+use oa_json::Trim;
+
 use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::think::Splitter;
-use crate::trim::Trim;
 
 pub(crate) const OPEN: &str = "<thought>";
 pub(crate) const CLOSE: &str = "</thought>";

@@ -154,14 +154,9 @@ impl Pipeline {
         let begin = (self.payloads == 0).then(|| bytes.clone());
         self.parser.push(bytes);
         let progress = self.read_events();
-        match begin {
-            Some(begin) if self.payloads == 0 => {
-                let room = EXCERPT.saturating_sub(self.head.len());
-                self.head.extend_from_slice(&begin[..begin.len().min(room)]);
-            }
-            // The first payload has arrived.
-            Some(_) => self.head.clear(),
-            None => {}
+        if let Some(begin) = begin.filter(|_| self.payloads == 0) {
+            let room = EXCERPT.saturating_sub(self.head.len());
+            self.head.extend_from_slice(&begin[..begin.len().min(room)]);
         }
         match progress {
             // The transport can read into the same buffer again.
@@ -183,9 +178,6 @@ impl Pipeline {
             BodyForm::Unknown(_) | BodyForm::Events => {
                 self.parser.finish_lenient();
                 self.read_events()?;
-                if self.payloads > 0 {
-                    self.head.clear();
-                }
             }
             BodyForm::Json(document) => {
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
@@ -292,6 +284,10 @@ impl Pipeline {
             } else {
                 self.aggregator.push(payload)
             };
+            // A body with payloads has no head.
+            if self.payloads == 0 {
+                self.head.clear();
+            }
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
             self.check_chunks()?;

@@ -1,6 +1,5 @@
 //! Any transport, type-erased.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -113,11 +112,5 @@ where
             let response = service.call(request).await.map_err(Into::into)?;
             Ok(response.map(AnyBody::new))
         })
-    }
-}
-
-impl fmt::Debug for AnyService {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyService").finish_non_exhaustive()
     }
 }

@@ -559,10 +559,7 @@ impl Driver {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("turn", &self.turn)
-            .field("work", &self.work)
-            .finish_non_exhaustive()
+        f.debug_struct("Driver").field("turn", &self.turn).finish_non_exhaustive()
     }
 }
 

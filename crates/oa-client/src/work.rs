@@ -129,15 +129,6 @@ fn poll_slot<F: Future + Unpin>(slot: &mut Option<F>, cx: &mut Context<'_>) -> O
     }
 }
 
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work")
-            .field("answer", &self.answer)
-            .field("batch", &self.batch)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Returns the event for a feature that the server does not support.
 pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
     match refusal {

@@ -299,8 +299,7 @@ impl Scanner {
                 if blank < SPACE {
                     return self.hold(rest);
                 }
-                // Text in any case, see below.
-                self.emit(&rest[..SPACE]);
+                self.emit(&rest[..SPACE]); // text in any case, see below
                 return SPACE;
             }
         }
@@ -493,13 +492,10 @@ impl Scanner {
                     self.malformed(None, TOO_LARGE.to_owned());
                 }
                 ParsedCall::Valid { name, input } => {
-                    if let Err(error) = check_nesting(&input) {
-                        self.malformed(Some(name), error);
-                        continue;
-                    }
                     let bytes = COPIES * (name.len() + held::by_members(&input));
-                    if bytes > self.left() {
-                        self.malformed(Some(name), TOO_LARGE.to_owned());
+                    let fits = if bytes > self.left() { Err(TOO_LARGE.to_owned()) } else { Ok(()) };
+                    if let Err(error) = check_nesting(&input).and(fits) {
+                        self.malformed(Some(name), error);
                         continue;
                     }
                     self.taken += bytes;

@@ -51,20 +51,24 @@ pub mod held;
 
 mod error;
 mod excerpt;
+mod json_str;
 mod limits;
 mod scalar;
 mod syntax;
+mod trim;
 mod value;
 mod value_end;
 
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::escape::{Escape, EscapeError, Halves, unescape, unescape_lossy};
 pub use crate::find::{ObjectFinder, find_object};
+pub use crate::json_str::JsonStr;
 pub use crate::lenient::{LenientReader, LenientValue, read_lenient};
 pub use crate::limits::{Limits, MAX_DEPTH};
 pub use crate::partial::PartialReader;
 pub use crate::repair::repair;
 pub use crate::scalar::{Escapes, number_length, string_length};
+pub use crate::trim::Trim;
 pub use crate::value::literal;
 pub use crate::value_end::ValueEnd;
 

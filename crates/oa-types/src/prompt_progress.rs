@@ -26,6 +26,30 @@ impl PromptProgress {
     pub fn new(total: u64, cached: u64, processed: u64, elapsed: Duration) -> Self {
         Self { total, cached, processed, elapsed }
     }
+
+    /// Reads the member `prompt_progress` of a chunk, as llama.cpp sends it; `None` if it is anything other than an object
+    /// of numbers.
+    #[must_use]
+    pub fn from_wire(raw: &str) -> Option<Self> {
+        // Many times the length of a server's.
+        const LONGEST: usize = 1024;
+
+        if raw.len() > LONGEST || !raw.starts_with('{') {
+            return None;
+        }
+        let Wire { total, cache, processed, time_ms } = serde_json::from_str(raw).ok()?;
+        let elapsed = Duration::try_from_secs_f64(time_ms / 1000.0).ok()?;
+        Some(Self::new(total.into(), cache.into(), processed.into(), elapsed))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Wire {
+    total: u32,
+    cache: u32,
+    processed: u32,
+    time_ms: f64,
 }
 
 mod millis {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use oa_json::JsonStr;
 use oa_types::Usage;
 
 use crate::chunk::Chunk;
-use crate::json::{MOST_NOTED, Str};
+use crate::json::MOST_NOTED;
 use crate::template::notes::{MemberCounts, Notes};
 use crate::template::pattern::{Captures, Numbers, Pattern};
 use crate::template::shape::{ChunkShape, Scope};
@@ -198,11 +199,11 @@ impl ChunkTemplate {
 
     /// Returns the server's id of the answer.
     pub(crate) fn id(&self) -> Option<Cow<'_, str>> {
-        self.pattern.string(SlotKind::Id).map(Str::text)
+        self.pattern.string(SlotKind::Id).map(JsonStr::text)
     }
 
     /// Returns the model of the answer.
     pub(crate) fn model(&self) -> Option<Cow<'_, str>> {
-        self.pattern.string(SlotKind::Model).map(Str::text)
+        self.pattern.string(SlotKind::Model).map(JsonStr::text)
     }
 }

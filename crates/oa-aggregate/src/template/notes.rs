@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use crate::json::Str;
+use oa_json::JsonStr;
 
 /// The strings of a payload that a template could follow.
 #[derive(Debug, Default)]
 pub(crate) struct Notes<'a> {
-    pub(crate) text: Option<Str<'a>>,
-    pub(crate) thinking: Option<Str<'a>>,
-    pub(crate) arguments: Option<Str<'a>>,
+    pub(crate) text: Option<JsonStr<'a>>,
+    pub(crate) thinking: Option<JsonStr<'a>>,
+    pub(crate) arguments: Option<JsonStr<'a>>,
     /// The last item of the reasoning details.
-    pub(crate) detail: Option<Str<'a>>,
+    pub(crate) detail: Option<JsonStr<'a>>,
     /// True if thinking or a call is in two places, so that no single one decides.
     pub(crate) is_ambiguous: bool,
     /// The range of the last delta.

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use oa_json::number_length;
+use oa_json::{JsonStr, number_length};
 use oa_types::Usage;
 
-use crate::json::{Str, string_at};
 use crate::template::slot::{Slot, SlotKind, SlotSet};
 
 /// The bytes of a payload that was read in full, and its slots.
@@ -30,8 +29,8 @@ pub(crate) struct Pattern {
 /// The strings in the open slots of a payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Captures<'a> {
-    pub(crate) words: Str<'a>,
-    pub(crate) detail: Str<'a>,
+    pub(crate) words: JsonStr<'a>,
+    pub(crate) detail: JsonStr<'a>,
     /// True if the payload is the first of its answer that matched a template of an earlier answer.
     pub(crate) is_first: bool,
 }
@@ -81,9 +80,9 @@ impl Pattern {
     }
 
     /// Returns the string in the first slot of a kind.
-    pub(crate) fn string(&self, kind: SlotKind) -> Option<Str<'_>> {
+    pub(crate) fn string(&self, kind: SlotKind) -> Option<JsonStr<'_>> {
         let slot = self.slots.iter().find(|slot| slot.kind == kind)?;
-        string_at(&self.bytes[slot.start()..])
+        JsonStr::at(&self.bytes[slot.start()..])
     }
 
     /// Compares a payload of the same answer.
@@ -177,7 +176,7 @@ impl Pattern {
     ) -> Result<Captures<'a>, usize> {
         let mut captures = Captures::default();
         // The string that was read last.
-        let mut string = Str::default();
+        let mut string = JsonStr::default();
         let mut open = self.open;
         if let Purpose::Adopt(_) = purpose {
             open.insert(self.varied);
@@ -251,7 +250,7 @@ impl Pattern {
 fn read_value<'a>(
     kind: SlotKind,
     rest: &'a [u8],
-    string: &mut Str<'a>,
+    string: &mut JsonStr<'a>,
     captures: &mut Captures<'a>,
     numbers: &mut Numbers,
 ) -> Option<usize> {
@@ -270,7 +269,7 @@ fn read_value<'a>(
             // Some servers send the same string twice; it need not be checked twice.
             let is_again = !string.raw.is_empty() && string.is_at(rest);
             if !is_again {
-                *string = string_at(rest)?;
+                *string = JsonStr::at(rest)?;
             }
             match kind {
                 // An empty one counts as absent, and the answer takes the next one.

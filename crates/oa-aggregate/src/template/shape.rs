@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use oa_json::JsonStr;
+
 use crate::chunk::{Chunk, Fragment};
 use crate::details::DetailShape;
-use crate::json::Str;
 use crate::template::notes::Notes;
 use crate::template::slot::Slot;
 
@@ -46,7 +47,7 @@ impl ChunkShape {
         notes: &Notes<'a>,
         skipped: &mut Vec<Slot>,
         scope: Scope,
-    ) -> Option<(Self, Option<Str<'a>>)> {
+    ) -> Option<(Self, Option<JsonStr<'a>>)> {
         if chunk.error.is_some() || !chunk.more.is_empty() || notes.is_ambiguous {
             return None;
         }
@@ -91,7 +92,7 @@ impl ChunkShape {
 }
 
 /// Returns the fragment without its arguments, if other arguments are likely to follow.
-fn without_arguments(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
+fn without_arguments(call: &Fragment<'_>, arguments: JsonStr<'_>) -> Option<Fragment<'static>> {
     if call.extra.is_some() || call.arguments.is_none() != arguments.raw.is_empty() {
         return None;
     }

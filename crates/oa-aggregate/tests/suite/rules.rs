@@ -572,27 +572,6 @@ fn tagged_text_of_its_own_is_kept() {
 }
 
 #[test]
-fn final_message_adds_only_new_content() {
-    let call = r#""tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#;
-    let outcome = plain(&[
-        delta(r#""reasoning":"Hm.""#),
-        text("Hel"),
-        text("lo"),
-        fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}"#),
-        format!(
-            r#"{{"choices":[{{"message":{{"reasoning":"Hm.","content":"Hello!",{call}}},"finish_reason":"stop"}}]}}"#
-        ),
-    ]);
-    assert_snapshot!(outcome.blocks(), @r#"
-    thinking "Hm."
-    text "Hello"
-    call a f {"x":1}
-    text "!"
-    "#);
-    assert_eq!(outcome.answer.finish_reason, FinishReason::Stop);
-}
-
-#[test]
 fn thought_mark_is_removed_from_extra() {
     let marked = r#""extra_content":{"google":{"thought":true,"thought_signature":"s"}}"#;
     let outcome =

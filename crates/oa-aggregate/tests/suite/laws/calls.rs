@@ -88,13 +88,15 @@ fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
         sent.id().and_then(|id| calls.iter().position(|call| call.id.as_deref() == Some(id)));
     if let Some(index) = sent.index() {
         let Some(slot) = calls.iter().rposition(|call| call.index == Some(index)) else {
-            // A known id under another index still means the same call, without a name or with all of the call.
+            // A known id under another index still means the same call, without a name or with all of a call that
+            // has arguments.
             return same_id.filter(|&same| {
                 let (call, arguments) = (&calls[same], sent.arguments());
                 sent.name().is_none()
                     || sent.name() == call.name.as_deref()
                         && arguments == call.arguments()
                         && call.is_whole()
+                        && arguments.split_whitespace().collect::<String>() != "{}"
             });
         };
         let call = &calls[slot];

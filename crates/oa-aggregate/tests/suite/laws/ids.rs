@@ -13,9 +13,7 @@ fn ids(seed: u64, given: &[Option<String>]) -> Vec<String> {
     options.id_seed = seed;
     let call = |(number, id): (usize, &Option<String>)| {
         let id = id.as_ref().map(|id| format!(r#""id":"{id}","#)).unwrap_or_default();
-        fragment(&format!(
-            r#""index":{number},{id}"function":{{"name":"f","arguments":"{{\"n\":{number}}}"}}"#
-        ))
+        fragment(&format!(r#""index":{number},{id}"function":{{"name":"f","arguments":"{{}}"}}"#))
     };
     let mut payloads: Vec<String> = given.iter().enumerate().map(call).collect();
     payloads.push(finish("tool_calls"));

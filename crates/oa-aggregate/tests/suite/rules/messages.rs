@@ -242,3 +242,24 @@ fn empty_call_of_a_message_is_whole() {
     let cut = plain(&[call("null"), finish("length")]);
     assert!(cut.blocks().starts_with("error c now"), "{}", cut.blocks());
 }
+
+#[test]
+fn final_message_adds_only_new_content() {
+    let call = r#""tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#;
+    let outcome = plain(&[
+        delta(r#""reasoning":"Hm.""#),
+        text("Hel"),
+        text("lo"),
+        fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}"#),
+        format!(
+            r#"{{"choices":[{{"message":{{"reasoning":"Hm.","content":"Hello!",{call}}},"finish_reason":"stop"}}]}}"#
+        ),
+    ]);
+    assert_snapshot!(outcome.blocks(), @r#"
+    thinking "Hm."
+    text "Hello"
+    call a f {"x":1}
+    text "!"
+    "#);
+    assert_eq!(outcome.answer.finish_reason, FinishReason::Stop);
+}

@@ -1,8 +1,8 @@
-//! White space around a text that grows.
+//! White space around a text that grows, such as one that may be JSON at its end.
 
 /// Finds the white space around a text as it grows. Each byte is examined once, however often it is asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trim {
+pub struct Trim {
     seen: usize,
     start: usize,
     end: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Trim {
 
 impl Trim {
     /// Returns the text without white space around it. It must begin with the text of the last call.
-    pub(crate) fn of<'t>(&mut self, text: &'t str) -> &'t str {
+    pub fn of<'t>(&mut self, text: &'t str) -> &'t str {
         let new = &text[self.seen..];
         if self.start == self.end {
             self.start = text.len() - new.trim_start().len();
@@ -25,7 +25,7 @@ impl Trim {
     }
 
     /// Returns the text without white space at its start, like [`of`](Self::of).
-    pub(crate) fn start_of<'t>(&mut self, text: &'t str) -> &'t str {
+    pub fn start_of<'t>(&mut self, text: &'t str) -> &'t str {
         self.of(text);
         &text[self.start..]
     }
