@@ -1,7 +1,6 @@
 //! The work in progress: a request, an answer, hooks, tools.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};

@@ -124,3 +124,17 @@ fn depth(json: &[u8]) -> usize {
 pub(crate) fn corrupt(why: impl Into<String>) -> LogError {
     LogError::new(LogErrorKind::Corrupt, why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::depth;
+
+    #[test]
+    fn brackets_in_strings_are_not_nesting() {
+        for (json, expected) in
+            [("1", 0), (r#"{"[":"]{\"["}"#, 1), (r#"[[],{"a":[{}]}]"#, 4), (r#""\\[""#, 0)]
+        {
+            assert_eq!(depth(json.as_bytes()), expected, "{json}");
+        }
+    }
+}
