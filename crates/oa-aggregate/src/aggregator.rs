@@ -229,6 +229,12 @@ impl Aggregator {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
     }
 
+    /// Returns how many bytes of text and thinking have arrived and wait for more, without a delta so far.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        self.state.speech.held()
+    }
+
     /// Returns the reason why the answer ended, if the server has reported it.
     #[must_use]
     pub fn finish_reason(&self) -> &FinishReason {

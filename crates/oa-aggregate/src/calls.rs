@@ -31,12 +31,7 @@ impl Calls {
         }
     }
 
-    fn find_by_index(
-        &mut self,
-        index: i64,
-        fragment: &Fragment<'_>,
-        arguments: &str,
-    ) -> Option<usize> {
+    fn find_by_index(&mut self, index: i64, fragment: &Fragment<'_>, text: &str) -> Option<usize> {
         let id = fragment.id.as_deref();
         let is_named = fragment.name.is_some();
         // The latest, because a server that gives all calls one index sends them one after the other.
@@ -45,8 +40,7 @@ impl Calls {
             // A known id under a different index still means the same call, unless the fragment has a name and does
             // not repeat the whole call (QUIRKS row 127).
             let known = self.position_of_id(id?)?;
-            return (!is_named || self.list[known].is_repeated_by(fragment, arguments))
-                .then_some(known);
+            return (!is_named || self.list[known].is_repeated_by(fragment, text)).then_some(known);
         };
         let call = &mut self.list[latest];
         // Nothing speaks against the call of this index, except a second name without an id once the

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use oa_json::held;
+use oa_json::{held, read_or_text};
 use serde_json::Value;
 
 use crate::budget::{Budget, COPIES};
@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::json::Reader;
 use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
-use crate::value::parse;
 
 /// The number of items that are searched for the item of a fragment; searching all of them each time would be
 /// quadratic.
@@ -269,7 +268,7 @@ impl DetailShape {
 impl<'a> DetailFragment<'a> {
     /// Returns the fragment as the full reading would.
     pub(crate) fn value(self) -> Value {
-        let mut value = parse(&self.shape.json);
+        let mut value = read_or_text(&self.shape.json);
         value[self.shape.member] = self.words.into();
         value
     }

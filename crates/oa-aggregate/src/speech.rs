@@ -314,10 +314,10 @@ impl Speech {
         if text.is_empty() {
             return Ok(());
         }
+        // Thinking that is held back arrived before this text, which may repeat it.
+        self.flush_thinking(budget)?;
         self.echo.reserve(text, budget)?;
         let Some(text) = self.echo.push(text, self.blocks.thinking()) else { return Ok(()) };
-        // Thinking that is held back arrived before this text.
-        self.flush_thinking(budget)?;
         self.say_text(&text, budget)?;
         self.echo.release(budget);
         self.wary = !self.echo.is_over() || self.is_thought_open();
@@ -363,13 +363,17 @@ impl Speech {
 
     /// Checks that held-back and new text together do not exceed the limit of an answer.
     fn check_room(&self, text: &str) -> Result<(), Error> {
-        let split = self.splitter.as_ref().map_or(0, Splitter::held);
-        let held = self.text.held() + split + self.echo.held();
-        let held = held + self.thought.as_ref().map_or(0, |thought| thought.held());
-        if held + text.len() > self.limit {
+        if self.held() + text.len() > self.limit {
             return Err(Error::new(ErrorKind::TextTooLong, self.limit));
         }
         Ok(())
+    }
+
+    /// Returns the number of bytes held back, of text and thinking.
+    pub(crate) fn held(&self) -> usize {
+        let split = self.splitter.as_ref().map_or(0, Splitter::held);
+        let thought = self.thought.as_ref().map_or(0, |thought| thought.held());
+        self.text.held() + split + self.echo.held() + thought + self.thinking.held()
     }
 }
 

@@ -1,6 +1,6 @@
 //! JSON values that are kept unchanged.
 
-use oa_json::held;
+use oa_json::{held, read_or_text};
 use serde_json::Value;
 
 use crate::allowance::Allowance;
@@ -17,7 +17,7 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
         allowance.cut();
         return None;
     }
-    let value = parse(raw);
+    let value = read_or_text(raw);
     // This cannot fail: the bound by the text fits, and is larger.
     allowance.hold_value(&value);
     match &value {
@@ -27,13 +27,6 @@ pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
         Value::Object(members) if members.is_empty() => None,
         _ => Some(value),
     }
-}
-
-/// Reads JSON that our own reader accepts, also what `serde_json` rejects: a lone surrogate is read as U+FFFD, and a
-/// value with one of Python's numbers is kept as text.
-pub(crate) fn parse(raw: &str) -> Value {
-    let repair = |_| oa_json::repair(raw, oa_json::Limits::default());
-    serde_json::from_str(raw).or_else(repair).unwrap_or_else(|_| raw.into())
 }
 
 #[cfg(test)]

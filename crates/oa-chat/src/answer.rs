@@ -426,9 +426,13 @@ impl Arriving {
         let end = match ready!(body.poll_piece(watch, cx)) {
             Piece::Bytes(bytes) => {
                 watch.note_bytes();
-                let payloads = pipeline.payloads();
+                let (payloads, held_back) =
+                    (pipeline.payloads(), pipeline.aggregator().held_back());
                 let progress = pipeline.push(bytes);
                 body.charge(pipeline.payloads() - payloads);
+                if pipeline.aggregator().held_back() != held_back {
+                    watch.note_content(); // although no delta has it yet
+                }
                 // Deltas have no connection that a server may forget to close.
                 if destination.is_some()
                     && let Some(within) = pipeline.patience()

@@ -75,9 +75,6 @@ impl Default for Conversation {
 
 impl fmt::Debug for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversation")
-            .field("id", &self.id)
-            .field("requests", &self.requests)
-            .finish_non_exhaustive()
+        f.debug_struct("Conversation").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -27,9 +27,8 @@ impl Endpoint {
         let mut watch = Watch::new(timeouts);
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
-        let names = model_names(&body);
         let wrong = "the answer is not a list of models, or is longer than 4 MiB";
-        names.ok_or_else(|| Error::stream(wrong, body.len() as u64))
+        model_names(&body).ok_or_else(|| Error::stream(wrong, body.len() as u64))
     }
 }
 

@@ -66,7 +66,7 @@ pub use crate::json_str::JsonStr;
 pub use crate::lenient::{LenientReader, LenientValue, read_lenient};
 pub use crate::limits::{Limits, MAX_DEPTH};
 pub use crate::partial::PartialReader;
-pub use crate::repair::repair;
+pub use crate::repair::{read_or_text, repair};
 pub use crate::scalar::{Escapes, number_length, string_length};
 pub use crate::trim::Trim;
 pub use crate::value::literal;

@@ -46,6 +46,13 @@ pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     Ok(value)
 }
 
+/// Reads JSON, [repaired](repair) if serde_json rejects it. What cannot be repaired either becomes a string.
+#[must_use]
+pub fn read_or_text(text: &str) -> Value {
+    let repaired = |_| repair(text, Limits::default());
+    serde_json::from_str(text).or_else(repaired).unwrap_or_else(|_| text.into())
+}
+
 /// Returns the text after this word, in capital or small letters.
 fn without<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let (start, rest) = text.split_at_checked(word.len())?;

@@ -563,6 +563,14 @@ fn tagged_text_repeating_thinking_is_dropped() {
     }
 }
 
+/// Such thinking is held back, because it may be that of a cumulative stream.
+#[test]
+fn stammering_thinking_may_be_repeated() {
+    let thinking = || delta(r#""reasoning":"ha""#);
+    let outcome = plain(&[thinking(), thinking(), text("<think>haha"), text("</think>Yes.")]);
+    assert_eq!(outcome.blocks(), "thinking \"haha\"\ntext \"Yes.\"");
+}
+
 #[test]
 fn tagged_text_of_its_own_is_kept() {
     let outcome = plain(&[delta(r#""reasoning":"Hm.""#), text("<think>"), text("Ah.</think>Yes.")]);

@@ -117,6 +117,22 @@ async fn usage_after_the_finish_reason_is_read() {
     assert_eq!(client.usage().and_then(|usage: Usage| usage.prompt_tokens), Some(7));
 }
 
+/// Repeated thinking is held back, because it may be that of a cumulative stream, and so is text that may repeat it.
+#[tokio::test(start_paused = true)]
+async fn held_back_content_resets_its_timeout() {
+    let delta = |name: &str, words: &str| {
+        format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {name: words}}]}))
+    };
+    let thinking = delta("reasoning_content", "x").repeat(6);
+    let repeated = ["<think>", "xx", "xx", "xx", "</think>", "Done."];
+    let text: String = repeated.iter().map(|words| delta("content", words)).collect();
+    let server = strict([
+        Reply::sse(format!("{thinking}{text}data: [DONE]\n\n")).delay(Duration::from_secs(2))
+    ]);
+    let mut client = client(manual(&server).content_timeout(3));
+    assert_eq!(client.ask("Go.").await.unwrap().text, "Done.");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shorter_idle_timeout_is_not_an_error() {
     let server = strict([Reply::sse(CALL).stall_after(CALL.len())]);
