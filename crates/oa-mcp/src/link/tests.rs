@@ -41,6 +41,17 @@ fn request(ticket: &Ticket) -> TxJsonRpcMessage<RoleClient> {
     JsonRpcMessage::request(ClientRequest::CustomRequest(request), RequestId::Number(ID))
 }
 
+/// Returns a link whose call was sent, the queue of messages to write, and where its answer arrives.
+fn asked() -> (Link, mpsc::Receiver<Outgoing>, oneshot::Receiver<Result<Value, Error>>) {
+    let (outgoing, queue) = mpsc::channel(8);
+    let (reply, answer) = oneshot::channel();
+    let mut open = call(json!({})).take().expect("it is not sent");
+    open.reply = reply;
+    let link = link(outgoing);
+    assert!(link.send(request(&Ticket::new(open))).is_ok());
+    (link, queue, answer)
+}
+
 /// Large parameters take long to write. The call is dropped as soon as it counts as sent.
 #[test]
 fn cancellation_never_overtakes_its_request() {
@@ -78,13 +89,7 @@ fn unreadable_answers_fail_their_call() {
         (&*deep, "the answer is not valid JSON"),
         (r#"{"id":7,"result":{"text":"cut: \ud83d"}}"#, "cut: \u{fffd}"),
     ] {
-        let (outgoing, _queue) = mpsc::channel(8);
-        let link = link(outgoing);
-        let (reply, mut told) = oneshot::channel();
-        let ticket = call(json!({}));
-        let mut open = ticket.take().expect("it is not sent");
-        open.reply = reply;
-        assert!(link.send(request(&Ticket::new(open))).is_ok());
+        let (link, _queue, mut told) = asked();
         // The same of another request, or with a method, is not the answer.
         let other = answer.replace('7', "8");
         let _ = link.incoming(other.as_bytes(), None);
@@ -103,12 +108,7 @@ fn unreadable_answers_fail_their_call() {
 /// Otherwise the call behind it would wait until it times out.
 #[test]
 fn invalid_message_does_not_hide_its_batch() {
-    let (outgoing, _queue) = mpsc::channel(8);
-    let link = link(outgoing);
-    let (reply, mut told) = oneshot::channel();
-    let mut open = call(json!({})).take().expect("it is not sent");
-    open.reply = reply;
-    assert!(link.send(request(&Ticket::new(open))).is_ok());
+    let (link, _queue, mut told) = asked();
     let batch = br#"[1, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}]"#;
     assert!(link.incoming(batch, None).is_err(), "it is counted as invalid");
     assert_eq!(told.try_recv().expect("it is answered").expect("it has a result"), json!({"a": 1}));
@@ -118,12 +118,7 @@ fn invalid_message_does_not_hide_its_batch() {
 #[test]
 fn ids_and_tokens_may_be_floats_or_texts() {
     for id in ["7", "\"7\"", "7.0", "7e0"] {
-        let (outgoing, _queue) = mpsc::channel(8);
-        let link = link(outgoing);
-        let (reply, mut told) = oneshot::channel();
-        let mut open = call(json!({})).take().expect("it is not sent");
-        open.reply = reply;
-        assert!(link.send(request(&Ticket::new(open))).is_ok());
+        let (link, _queue, mut told) = asked();
         if let Some(call) = link.lock().calls.get_mut(&ID) {
             call.token = Some(json!(7));
         }
