@@ -1,4 +1,4 @@
-//! White space around a text that grows, such as one that may be JSON at its end.
+//! White space around a text that grows, such as the arguments of a call.
 
 /// Finds the white space around a text as it grows. Each byte is examined once, however often it is asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -9,7 +9,11 @@ pub struct Trim {
 }
 
 impl Trim {
-    /// Returns the text without white space around it. It must begin with the text of the last call.
+    /// Returns the text without white space around it.
+    ///
+    /// # Panics
+    ///
+    /// If the text does not begin with the text of the last call, it may panic.
     pub fn of<'t>(&mut self, text: &'t str) -> &'t str {
         let new = &text[self.seen..];
         if self.start == self.end {
@@ -24,7 +28,11 @@ impl Trim {
         &text[self.start..self.end]
     }
 
-    /// Returns the text without white space at its start, like [`of`](Self::of).
+    /// Returns the text without white space at its start.
+    ///
+    /// # Panics
+    ///
+    /// As [`of`](Self::of).
     pub fn start_of<'t>(&mut self, text: &'t str) -> &'t str {
         self.of(text);
         &text[self.start..]
