@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::venv;
 use crate::workspace::Workspace;
 
-// Over the workspace with all features, as the tests are built before.
+// With the features of the step `test`, so that nothing is built again.
 const BUILD: &str = "test --workspace --all-features --test conformance --no-run";
 const TESTS: &str = "test --workspace --all-features --test conformance -- --nocapture";
 

@@ -229,7 +229,7 @@ impl Aggregator {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
     }
 
-    /// Returns how many bytes of text and thinking have arrived and wait for more, without a delta so far.
+    /// Returns the number of bytes of text and thinking that have arrived but are held back: no delta has them yet.
     #[must_use]
     pub fn held_back(&self) -> usize {
         self.state.speech.held()

@@ -151,7 +151,7 @@ impl Decoder {
             .map_err(|Invalid { position }| UnreadablePayload::new(text, position))?;
         if is_error {
             let whole = failure::in_body(text.as_bytes(), allowance.room);
-            // What is beside the member `error` may say no more than it.
+            // The members beside `error` may say no more than it does.
             if chunk.error.as_ref().is_none_or(|known| known.message != whole.message) {
                 chunk.error = Some(Box::new(whole));
             }

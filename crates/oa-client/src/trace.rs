@@ -176,7 +176,7 @@ impl Trace {
     /// Ends the spans. A turn that a limit ended is a warning: the model was not done.
     pub(crate) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
         let Some(reason) = reason else { return };
-        // Only a reader is worth an excerpt. A limit has a log line, which is recorded without the span, too.
+        // An excerpt takes time, and most programs record no spans. A limit is logged even without one.
         if self.turn.is_disabled() && !reason.is_limit() {
             return;
         }

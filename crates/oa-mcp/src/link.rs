@@ -590,8 +590,8 @@ fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
 }
 
-/// Returns the id of one of our requests. All are whole numbers, but some servers return them as strings, and those that
-/// hold every number as a float as `7.0`.
+/// Returns the id of one of our requests. All are whole numbers, but some servers return them as strings, and servers
+/// whose numbers are all floats return `7.0`.
 fn our_id(id: &Value) -> Option<i64> {
     let of_float =
         || id.is_f64().then(|| id.to_string()).as_deref()?.strip_suffix(".0")?.parse().ok();

@@ -26,7 +26,7 @@ pub fn is_nested_within(value: &Value, levels: usize) -> bool {
 ///
 /// # Errors
 ///
-/// If they are, in words for the model.
+/// If they are, with a message for the model.
 #[doc(hidden)]
 pub fn check_nesting(arguments: &Map<String, Value>) -> Result<(), String> {
     if arguments.values().all(|value| is_nested_within(value, MAX_NESTING - 1)) {
@@ -35,7 +35,8 @@ pub fn check_nesting(arguments: &Map<String, Value>) -> Result<(), String> {
     Err(format!("the arguments are nested more than {MAX_NESTING} levels deep"))
 }
 
-/// Returns the value, or its JSON as a text if it is nested too deeply for a conversation. A model reads the same.
+/// Returns the value, or its JSON as a text if it is nested too deeply for a conversation. The model reads
+/// the same text.
 #[doc(hidden)]
 #[must_use]
 pub fn flattened(value: Value) -> Value {
