@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::support::{ALONE, Site, check_history, count, figure, results, work};
+use crate::support::{MACHINE, Site, check_history, count, figure, results, work};
 
 /// Kills random workers under load. Each prompt is answered, each history is valid and has the prompts that were answered.
 /// What is in history is the result of the last run of its call: no call runs again once its result is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_are_killed() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let kills = count("OPEN_AGENT_RESTATE_KILLS", 10);
     let (workers, sessions) = if kills > 10 { (8, 12) } else { (4, 6) };
     let Some(site) = Site::start(workers, json!({})).await else { return };
@@ -106,7 +106,7 @@ fn check_effects(effects: &[Value], recorded: &[String]) -> (usize, usize, usize
 /// not run again.
 #[tokio::test]
 async fn the_server_is_killed() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(1)], [work(1_500)]] })).await;
     let starts = |effects: &[Value]| effects.iter().filter(|line| !line["start"].is_null()).count();
@@ -132,7 +132,7 @@ async fn the_server_is_killed() {
 /// An approval outlives all workers.
 #[tokio::test]
 async fn approvals_outlive_workers() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(site) = Site::start(3, json!({})).await else { return };
     let danger = json!({ "name": "danger", "input": { "ms": 1 } });
     site.begin("s", &json!({ "rounds": [[danger]] })).await;
@@ -152,7 +152,7 @@ async fn approvals_outlive_workers() {
 /// An approval outlives all workers and the server at once, and so does what was recorded before it.
 #[tokio::test]
 async fn approvals_outlive_workers_and_server() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(mut site) = Site::start(2, json!({})).await else { return };
     let danger = json!({ "name": "danger", "input": { "ms": 1 } });
     site.begin("s", &json!({ "rounds": [[work(1)], [danger, work(2)]] })).await;
@@ -177,7 +177,7 @@ async fn approvals_outlive_workers_and_server() {
 /// A worker that is asked to end does so in good order, and the turn goes on with another one.
 #[tokio::test]
 async fn worker_shuts_down_gracefully() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(300)], [work(300)], [work(300)]] })).await;
     site.until_effect(|line| !line["start"].is_null()).await;
@@ -192,7 +192,7 @@ async fn worker_shuts_down_gracefully() {
 /// Many conversations over several workers, one of which is killed every few seconds: all end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batch_survives_killed_workers() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let conversations = count("OPEN_AGENT_RESTATE_CONVERSATIONS", 60);
     let workers = 4;
     let Some(site) = Site::start(workers, json!({})).await else { return };

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{ALONE, Site, check_history, figure, prompting, results, work};
+use crate::support::{MACHINE, Site, check_history, figure, prompting, results, work};
 
 /// A call may take longer than the engine's own timeouts allow.
 #[tokio::test]
 async fn long_calls_start_once() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let short = "inactivity-timeout = \"1s\"\nabort-timeout = \"1s\"";
     let Some(site) = Site::start_with(1, json!({}), short).await else { return };
     let answer = site.prompt("s", &json!({ "rounds": [[work(4_000)]] })).await;
@@ -22,7 +22,7 @@ async fn long_calls_start_once() {
 /// A model server that is down fails the prompt, and the session takes the next one.
 #[tokio::test]
 async fn unreachable_model_fails_the_prompt() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     // They do not count for `max_turns`.
     let down = json!({ "model": "http://127.0.0.1:1/v1", "max_turns": 1 });
     let Some(site) = Site::start(1, down).await else { return };
@@ -39,7 +39,7 @@ async fn unreachable_model_fails_the_prompt() {
 
 #[tokio::test]
 async fn full_sessions_refuse_prompts() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "session_bytes": 2_000 })).await else { return };
     let wish = json!({ "say": "x".repeat(400) });
     let refused = loop {
@@ -65,7 +65,7 @@ async fn full_sessions_refuse_prompts() {
 /// Messages that wait for a turn are bounded, and so are the answers of people.
 #[tokio::test]
 async fn steered_messages_are_bounded() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let steer = async |bytes: usize| {
         let message = json!({ "message": "x".repeat(bytes) });
@@ -93,7 +93,7 @@ async fn steered_messages_are_bounded() {
 /// The session has no turn in progress afterwards.
 #[tokio::test]
 async fn invalid_prompts_leave_nothing_behind() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let blank = site.call("s", "prompt", Some(json!({ "message": " " }))).await;
     assert_eq!(blank.status, 400, "{blank:?}");
@@ -107,7 +107,7 @@ async fn invalid_prompts_leave_nothing_behind() {
 
 #[tokio::test]
 async fn a_fork_keeps_the_agent() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let prompt = |agent: &str| Some(json!({ "message": "{}", "agent": agent }));
     assert_eq!(site.call("s", "prompt", prompt("helper")).await.status, 200);
@@ -121,7 +121,7 @@ async fn a_fork_keeps_the_agent() {
 /// A turn that fills its session ends, and a result that is too large is an error that the model reads.
 #[tokio::test]
 async fn large_results_are_refused() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "result_bytes": 10_000 })).await else { return };
     let big = |bytes: u64| json!({ "name": "big", "input": { "bytes": bytes } });
     let answer = site.prompt("s", &json!({ "rounds": [[big(10_000), big(9_000)]] })).await;
@@ -134,7 +134,7 @@ async fn large_results_are_refused() {
 /// A turn that fills its session ends in the middle. History is valid, and the session still answers.
 #[tokio::test]
 async fn full_session_ends_the_turn() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "session_bytes": 5_000 })).await else { return };
     let big = json!({ "name": "big", "input": { "bytes": 1_500 } });
     let rounds = vec![[big]; 20];
@@ -163,7 +163,7 @@ async fn full_session_ends_the_turn() {
 /// the model was sent, also if workers die in between.
 #[tokio::test]
 async fn conversations_are_shortened() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "context": 3_000 })).await else { return };
     let big = json!({ "name": "big", "input": { "bytes": 3_000 } });
     let mut asked: Vec<u64> = Vec::new();
@@ -198,7 +198,7 @@ async fn conversations_are_shortened() {
 /// A batch is bounded: the number of its prompts, those at once, and what it returns. One that fails is an item.
 #[tokio::test]
 async fn batches_are_bounded() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let run = async |input: Value| {
         let url = format!("{}/AgentBatch/run", site.server.ingress_url());
@@ -243,7 +243,7 @@ async fn batches_are_bounded() {
 
 #[tokio::test]
 async fn max_run_time_ends_the_turn() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "max_run_ms": 500 })).await else { return };
     let answer = site.prompt("call", &json!({ "rounds": [[work(60_000)]] })).await;
     assert_eq!(answer.json["reason"], "max_run_time", "{answer:?}");
@@ -257,7 +257,7 @@ async fn max_run_time_ends_the_turn() {
 /// Prompts at once: those with one key are one turn, and those of one session are turns in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_prompts_run_in_order() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let site = Arc::new(site);
     let same: Vec<_> = (0..10)
@@ -290,7 +290,7 @@ async fn concurrent_prompts_run_in_order() {
 /// A turn with ten calls takes milliseconds for each step. Without `TCP_NODELAY` it is half a second.
 #[tokio::test]
 async fn steps_are_quick() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let calls: Vec<_> = (0..10).map(|_| work(0)).collect();
     let mut times = Vec::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{ALONE, Answer, Site, figure, prompting, results, work};
+use crate::support::{Answer, MACHINE, Site, figure, prompting, results, work};
 
 /// An operator's request works in milliseconds; a loaded machine gets more.
 const SOON: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ impl Site {
 /// the session takes the next prompt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_are_cancelled() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let site = Arc::new(site);
     let cancelled = async |session: &str, prompt: tokio::task::JoinHandle<Answer>| {
@@ -85,7 +85,7 @@ async fn turns_are_cancelled() {
 /// are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_are_killed() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let site = Arc::new(site);
     assert_eq!(site.prompt("s", &json!({})).await.status, 200);
@@ -119,7 +119,7 @@ async fn turns_are_killed() {
 /// A call that hangs is killed or cancelled alone. The model reads that it may have taken effect, and the turn goes on.
 #[tokio::test]
 async fn calls_are_killed() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     for (number, how) in ["kill", "cancel"].into_iter().enumerate() {
         let session = format!("s{number}");

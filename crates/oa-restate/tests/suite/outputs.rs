@@ -8,7 +8,7 @@ use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::tool;
 use serde_json::{Value, json};
 
-use crate::support::{ALONE, Answer, Site, check_history, work};
+use crate::support::{Answer, MACHINE, Site, check_history, work};
 use crate::worker::reply;
 
 fn schema() -> Value {
@@ -44,7 +44,7 @@ fn outline(history: &[Value]) -> Vec<Value> {
 /// Value, attempts and history are those of a client with the same model, whether a worker dies in between or not.
 #[tokio::test]
 async fn output_matches_a_client() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let calls = json!([[work(300)], [answer(json!("three"))], [answer(json!(3))]]);
     let wishes = [
@@ -108,7 +108,7 @@ async fn by_client(wish: &Value, output: &Value) -> (Value, u32, Vec<Value>) {
 
 #[tokio::test]
 async fn failed_output_is_an_error() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let ask = async |wish: Value, output: Value| -> Answer {
         site.call("s", "prompt", Some(prompt(&wish, output))).await
@@ -144,7 +144,7 @@ async fn failed_output_is_an_error() {
 /// Calls of other tools may wait in between: for approval, and for results from outside.
 #[tokio::test]
 async fn output_waits_for_answers() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let wish = json!({ "rounds": [
         [answer(json!("soon"))],

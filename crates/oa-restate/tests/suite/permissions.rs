@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ALONE, Site, results, work};
+use crate::support::{MACHINE, Site, results, work};
 
 fn call(name: &str, input: Value) -> Value {
     json!({ "name": name, "input": input })
@@ -23,7 +23,7 @@ fn offered(site: &Site) -> Vec<Vec<String>> {
 /// it otherwise; also if the workers die in between. A tool that the outer agent may not have is not offered.
 #[tokio::test]
 async fn sub_agents_need_outer_permission() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let config = json!({ "deny": ["danger"], "disallow": ["big"] });
     let Some(site) = Site::start(1, config).await else { return };
     let danger = || call("danger", json!({ "ms": 1 }));
@@ -55,7 +55,7 @@ async fn sub_agents_need_outer_permission() {
 /// A person cannot give a call an input that a rule denies, nor approve it for an agent within another that may not.
 #[tokio::test]
 async fn approved_inputs_need_permission() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let danger = call("danger", json!({ "ms": 1 }));
     let mut prompt = json!({ "message": json!({ "rounds": [[danger]] }).to_string() });
@@ -87,7 +87,7 @@ async fn approved_inputs_need_permission() {
 /// denies by now does not start, although it was approved.
 #[tokio::test]
 async fn sub_agents_pass_the_last_gate() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     let inner = json!({ "rounds": [[work(1)]] }).to_string();
     let deep = |depth: &str| call("helper", json!({ "prompt": inner, "depth": depth }));

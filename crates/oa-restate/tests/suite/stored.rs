@@ -11,7 +11,7 @@ use serde_json::json;
 use services::Postgres;
 use tokio::time::sleep;
 
-use crate::support::{ALONE, Site, check_history, count, figure, results, work};
+use crate::support::{MACHINE, Site, check_history, count, figure, results, work};
 
 /// Starts both servers, and workers; `None` where one of them is missing.
 async fn start(workers: usize, dies: bool) -> Option<(Site, Postgres, PostgresStore)> {
@@ -28,7 +28,7 @@ fn id(session: &str) -> SessionId {
 /// A worker that dies after it has saved a turn, and before the engine knows: the turn is in the store once.
 #[tokio::test]
 async fn a_turn_is_saved_once() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some((site, _postgres, store)) = start(1, true).await else { return };
     site.begin("s", &json!({ "rounds": [[work(1), work(2)]] })).await;
     site.until_dead(0).await;
@@ -72,7 +72,7 @@ async fn a_turn_is_saved_once() {
 /// Somebody else who writes during a turn is not overwritten: the turn is refused.
 #[tokio::test]
 async fn other_writers_cause_a_conflict() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some((site, _postgres, store)) = start(1, false).await else { return };
     let site = Arc::new(site);
     assert_eq!(site.prompt("s", &json!({})).await.status, 200);
@@ -96,7 +96,7 @@ async fn other_writers_cause_a_conflict() {
 /// Another writer removes messages during a turn whose worker then dies: the turn is refused, and the session goes on.
 #[tokio::test]
 async fn removed_messages_refuse_the_turn() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some((site, _postgres, store)) = start(1, false).await else { return };
     let site = Arc::new(site);
     for (session, is_deleted) in [("rewound", false), ("deleted", true)] {
@@ -124,7 +124,7 @@ async fn removed_messages_refuse_the_turn() {
 /// A worker dies after it has saved a turn that shortened the conversation: the turn is in the store once.
 #[tokio::test]
 async fn a_shortened_turn_is_saved_once() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(postgres) = services::or_skip(Postgres::start()) else { return };
     let config = json!({ "postgres": postgres.url(), "context": 3_000 });
     let Some(mut site) = Site::start(1, config).await else { return };
@@ -151,7 +151,7 @@ async fn a_shortened_turn_is_saved_once() {
 /// While the database is down, turns wait for it; nothing fails and nothing is paused.
 #[tokio::test]
 async fn turns_wait_for_the_database() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some((site, mut postgres, store)) = start(1, false).await else { return };
     site.begin("s", &json!({ "rounds": [[work(300)]] })).await;
     site.until_effect(|line| !line["start"].is_null()).await;
@@ -166,7 +166,7 @@ async fn turns_wait_for_the_database() {
 /// Random workers are killed under load: the store has each prompt that was answered, once and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_with_a_store_are_killed() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let kills = count("OPEN_AGENT_RESTATE_KILLS", 10);
     let Some((site, _postgres, store)) = start(4, false).await else { return };
     let (site, is_over) = (Arc::new(site), Arc::new(AtomicBool::new(false)));

@@ -21,8 +21,8 @@ use crate::worker::{READY, VARIABLE};
 /// Nothing here takes longer, unless it hangs.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
-/// One test at a time: figures are of little use otherwise, and the machine is small.
-pub(crate) static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Tests share the machine; one that measures or crashes takes it alone.
+pub(crate) static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// A server with workers at one address.
 pub(crate) struct Site {

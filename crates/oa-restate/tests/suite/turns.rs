@@ -12,11 +12,11 @@ use oa_types::ContentBlock;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::support::{ALONE, LONGEST, Site, check_history, results, work};
+use crate::support::{LONGEST, MACHINE, Site, check_history, results, work};
 
 #[tokio::test]
 async fn a_turn_is_durable() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let answer = site.prompt("s", &json!({ "rounds": [[work(1), work(1)], [work(1)]] })).await;
     assert_eq!(answer.status, 200, "{answer:?}\n{}", site.server.log());
@@ -33,7 +33,7 @@ async fn a_turn_is_durable() {
 /// The requests of the manual's page, sent as `curl` sends them.
 #[tokio::test]
 async fn guide_requests_are_answered() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let page = include_str!("../../../open-agent/src/guide/durable.md");
     let requests: Vec<(&str, Value)> = page
@@ -65,7 +65,7 @@ async fn guide_requests_are_answered() {
 /// A tool that breaks, and one that gets wrong arguments, end their calls alone.
 #[tokio::test]
 async fn failing_tools_end_only_their_calls() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let panic = json!({ "name": "panic", "input": {} });
     let wrong = json!({ "name": "work", "input": { "ms": "soon" } });
@@ -80,7 +80,7 @@ async fn failing_tools_end_only_their_calls() {
 /// Registering again at the same address tells what was there before.
 #[tokio::test]
 async fn replaced_workers_are_reported() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(0, json!({})).await else { return };
     let listener = AgentWorker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -106,7 +106,7 @@ async fn replaced_workers_are_reported() {
 /// The client in Rust calls the same handlers.
 #[tokio::test]
 async fn sessions_call_all_handlers() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let sessions = Sessions::new(&site.server.ingress_url());
     let key = "a session/with ?";
@@ -159,7 +159,7 @@ async fn sessions_call_all_handlers() {
 /// A sub-agent is a turn of another session, whose text is the result of the call.
 #[tokio::test]
 async fn agents_call_agents() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let inner = json!({ "rounds": [[work(200)]], "say": "From the helper." });
     let helper = json!({ "name": "helper", "input": { "prompt": inner.to_string() } });
@@ -187,7 +187,7 @@ async fn agents_call_agents() {
 /// Front ends show what the last attempt of each step has told, and nothing twice.
 #[tokio::test]
 async fn events_show_the_last_attempt() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "events": true })).await else { return };
     let text = "One two three four five six seven.";
     site.begin("s", &json!({ "rounds": [[work(1)]], "think_ms": 150, "say": text })).await;

@@ -4,13 +4,13 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::support::{ALONE, Site, results, start_worker, work};
+use crate::support::{MACHINE, Site, results, start_worker, work};
 
 /// A turn stays with the version that began it, and the next turn is of the new one. Calls are invocations of their own:
 /// they go to the new version at once.
 #[tokio::test]
 async fn a_new_address_takes_new_turns() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "version": 1 })).await else { return };
     let version = json!({ "name": "version", "input": {} });
     site.begin("s", &json!({ "rounds": [[work(1_500)], [version]] })).await;
@@ -39,7 +39,7 @@ fn asked(site: &Site) -> Vec<u64> {
 /// Changed code at the same address cannot replay a turn. The engine says so, and goes on when the old code is back.
 #[tokio::test]
 async fn changed_code_waits_for_the_old() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(600)]] })).await;
     site.until_effect(|line| !line["start"].is_null()).await;
@@ -68,7 +68,7 @@ async fn changed_code_waits_for_the_old() {
 /// A worker that continues the turn of another version says so by itself, once, also if the turn can go on.
 #[tokio::test]
 async fn other_version_warns_once() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(mut site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(400)], [work(400)]] })).await;
     site.until_effect(|line| !line["start"].is_null()).await;

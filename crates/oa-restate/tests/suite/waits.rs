@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{ALONE, Site, figure, prompting, results, work};
+use crate::support::{MACHINE, Site, figure, prompting, results, work};
 
 /// The answer to an interrupt comes in milliseconds; a loaded machine gets more.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_are_interrupted() {
-    let _alone = ALONE.lock().await;
+    let _alone = MACHINE.write().await;
     let Some(site) = Site::start(2, json!({})).await else { return };
     let site = Arc::new(site);
     assert_eq!(site.call("none", "interrupt", None).await.json, false);
@@ -71,7 +71,7 @@ async fn turns_are_interrupted() {
 
 #[tokio::test]
 async fn calls_are_approved_and_denied() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let danger = |ms: u64| json!({ "name": "danger", "input": { "ms": ms } });
     site.begin("s", &json!({ "rounds": [[danger(1), work(1), danger(2), danger(3)]] })).await;
@@ -101,7 +101,7 @@ async fn calls_are_approved_and_denied() {
 
 #[tokio::test]
 async fn external_results_are_accepted() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     let ask = json!({ "name": "ask_user", "input": { "question": "Which?" } });
     site.begin("s", &json!({ "rounds": [[work(1), ask]] })).await;
@@ -118,7 +118,7 @@ async fn external_results_are_accepted() {
 
 #[tokio::test]
 async fn unanswered_calls_time_out() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({ "wait_ms": 300 })).await else { return };
     let danger = json!({ "name": "danger", "input": { "ms": 1 } });
     let ask = json!({ "name": "ask_user", "input": { "question": "Which?" } });
@@ -131,7 +131,7 @@ async fn unanswered_calls_time_out() {
 
 #[tokio::test]
 async fn messages_are_steered() {
-    let _alone = ALONE.lock().await;
+    let _shared = MACHINE.read().await;
     let Some(site) = Site::start(1, json!({})).await else { return };
     site.begin("s", &json!({ "rounds": [[work(500)], [work(1)]] })).await;
     site.until_effect(|line| !line["start"].is_null()).await;

@@ -80,6 +80,8 @@ impl Node {
         fs::write(&file, self.toml())?;
         let mut command = self.daemon.account().command(&self.program);
         command.arg("--config-file").arg(&file).arg("--no-logo");
+        // It leaves folders in the one for temporary files, which otherwise outlive it.
+        command.env("TMPDIR", folder);
         let (admin, ingress) = (self.admin, self.ingress);
         self.daemon.start(command, Instant::now() + START, |pid| {
             // The guard looks for it there, also while it starts.
