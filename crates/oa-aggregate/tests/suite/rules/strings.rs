@@ -1,4 +1,6 @@
-//! Rules of strings: in parts, in two members of one name, and with half an emoji.
+//! Rules of strings: in parts, in two members of one name, with half an emoji, and in place of deep values.
+
+use oa_types::{MAX_NESTING, is_nested_within};
 
 use super::*;
 
@@ -71,4 +73,33 @@ fn lone_surrogates_lose_nothing() {
     let error = plain(&[format!(r#"{{"error":{{"message":"{words}","code":7}}}}"#)]);
     let [Problem::Server(error)] = &error.answer.problems[..] else { panic!("{error:?}") };
     assert_eq!(error.message, "a\u{fffd}");
+}
+
+/// A conversation with such a member could not be stored.
+#[test]
+fn deep_members_become_texts() {
+    let nested = |levels| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    for levels in [90, 97, 100, 101, 118] {
+        let value = nested(levels);
+        let kept = format!(r#""extra_content":{{"a":{value}}}"#);
+        let detail = format!(r#""reasoning_details":[{{"type":"x","a":{value}}}]"#);
+        let call =
+            format!(r#""index":0,"id":"c","function":{{"name":"f","arguments":"{{}}"}},{kept}"#);
+        let outcome = plain(&[delta(&kept), delta(&detail), fragment(&call)]);
+        let Some(ContentBlock::ToolUse(call)) = outcome.answer.blocks.last() else {
+            panic!("{levels}: {}", story(&outcome));
+        };
+        let whole = format!(r#"{{"a":{value}}}"#);
+        let extra = &outcome.answer.extra;
+        for member in
+            [&call.extra["extra_content"], &extra["extra_content"], &extra["reasoning_details"]]
+        {
+            assert!(is_nested_within(member, MAX_NESTING), "{levels}: {member}");
+            let is_there = member.to_string().contains(&value);
+            assert!(is_there, "{levels}: {member}");
+            if levels > 100 && !member.is_array() {
+                assert_eq!(*member, json!(whole));
+            }
+        }
+    }
 }
