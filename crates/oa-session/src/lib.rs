@@ -69,6 +69,7 @@ mod store;
 
 pub mod rules;
 
+mod fault_store;
 mod ledger;
 mod memory;
 
@@ -81,6 +82,7 @@ pub mod contract;
 
 pub use crate::append::Append;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::fault_store::{FaultPoint, FaultStore, Operation};
 pub use crate::follow::{Follow, FollowError, FollowProgress, Following};
 pub use crate::id::SessionId;
 pub use crate::jsonl::{JsonlStore, LockedFile};

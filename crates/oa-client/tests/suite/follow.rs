@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_hooks::{HookDecision, Hooks, Permission};
 use oa_session::{
-    FollowError, JsonlStore, MemoryStore, NewSession, SavedSession, SessionId, SessionStore,
-    StoreFuture, Timestamp,
+    FaultPoint, FaultStore, FollowError, JsonlStore, MemoryStore, NewSession, Operation,
+    SavedSession, SessionId, SessionStore, Timestamp,
 };
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::tool;
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A model of three steps, two of which have calls. Its answers depend only on the request, so a program that
 /// continues later gets the same ones; after a refusal it answers differently.
@@ -353,81 +353,24 @@ async fn interrupted_turns_are_saved() {
     assert_eq!(assistants(client.history()), 1);
 }
 
-/// A store whose appends fail while `fails` is set.
-#[derive(Debug, Default)]
-struct Shaky {
-    inner: MemoryStore,
-    fails: AtomicBool,
-}
-
-impl SessionStore for Shaky {
-    fn create(&self, session: NewSession) -> StoreFuture<'_, oa_session::SessionInfo> {
-        self.inner.create(session)
-    }
-
-    fn append<'a>(
-        &'a self,
-        id: &'a SessionId,
-        append: oa_session::Append,
-    ) -> StoreFuture<'a, oa_session::SessionInfo> {
-        if self.fails.load(Ordering::Relaxed) {
-            let error = oa_session::Error::new(oa_session::ErrorKind::Io, "the disk is full");
-            return Box::pin(async { Err(error) });
-        }
-        self.inner.append(id, append)
-    }
-
-    fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, oa_session::Session> {
-        self.inner.load(id)
-    }
-
-    fn list(&self, list: oa_session::List) -> StoreFuture<'_, oa_session::SessionPage> {
-        self.inner.list(list)
-    }
-
-    fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
-        self.inner.delete(id)
-    }
-
-    fn fork<'a>(
-        &'a self,
-        id: &'a SessionId,
-        keep: usize,
-        fork: NewSession,
-    ) -> StoreFuture<'a, oa_session::SessionInfo> {
-        self.inner.fork(id, keep, fork)
-    }
-
-    fn set_metadata<'a>(
-        &'a self,
-        id: &'a SessionId,
-        members: Map<String, Value>,
-        at: Timestamp,
-    ) -> StoreFuture<'a, oa_session::SessionInfo> {
-        self.inner.set_metadata(id, members, at)
-    }
-
-    fn set_pending<'a>(
-        &'a self,
-        id: &'a SessionId,
-        revision: oa_session::Revision,
-        pending: Option<oa_session::Pending>,
-        at: Timestamp,
-    ) -> StoreFuture<'a, oa_session::SessionInfo> {
-        self.inner.set_pending(id, revision, pending, at)
-    }
-}
-
 #[tokio::test]
 async fn store_errors_do_not_end_the_turn() {
-    let shaky = Arc::new(Shaky::default());
-    let store: Arc<dyn SessionStore> = Arc::<Shaky>::clone(&shaky);
+    let is_full = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_full);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let is_append =
+            matches!(point, FaultPoint::Before(Operation::Append | Operation::AppendOnce));
+        let fails = is_append && seen.load(Ordering::Relaxed);
+        let full = oa_session::Error::new(oa_session::ErrorKind::Io, "the disk is full");
+        async move { if fails { Err(full) } else { Ok(()) } }
+    });
+    let store: Arc<dyn SessionStore> = Arc::new(store);
     let (server, runs) = (model(), Runs::default());
     let mut saved = opened(&store).await;
     let mut client = Client::new(options(&server, &runs)).expect("nothing fails here");
     client.send("Go.").await.expect("nothing fails here");
     let mut turn = saved.follow(&mut client);
-    shaky.fails.store(true, Ordering::Relaxed);
+    is_full.store(true, Ordering::Relaxed);
     let (mut events, mut errors) = (Vec::new(), 0);
     loop {
         match turn.next_event().await {
@@ -437,7 +380,7 @@ async fn store_errors_do_not_end_the_turn() {
                 assert_eq!(error.kind(), oa_session::ErrorKind::Io);
                 errors += 1;
                 // The disk has room again once the second step is saved.
-                shaky.fails.store(errors < 3, Ordering::Relaxed);
+                is_full.store(errors < 3, Ordering::Relaxed);
             }
             Err(error) => panic!("{error}"),
         }

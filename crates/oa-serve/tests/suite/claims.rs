@@ -6,88 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::{Method, StatusCode};
 use oa_hooks::ToolRule;
 use oa_session::{
-    Append, Error, ErrorKind, List, MemoryStore, NewSession, Pending, Revision, Session, SessionId,
-    SessionInfo, SessionPage, SessionStore, StoreFuture, Timestamp,
+    Error, ErrorKind, FaultPoint, FaultStore, MemoryStore, Operation, SessionId, SessionStore,
 };
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::app::{App, agent};
 
-/// A store that reports an error for a stored claim while `is_mute` is set.
-#[derive(Debug, Default)]
-struct Mute {
-    inner: MemoryStore,
-    is_mute: AtomicBool,
-    /// Held by a test that makes deletions wait.
-    deletions: Mutex<()>,
-}
-
-impl SessionStore for Mute {
-    fn create(&self, session: NewSession) -> StoreFuture<'_, SessionInfo> {
-        self.inner.create(session)
-    }
-
-    fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
-        self.inner.append(id, append)
-    }
-
-    fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session> {
-        self.inner.load(id)
-    }
-
-    fn list(&self, list: List) -> StoreFuture<'_, SessionPage> {
-        self.inner.list(list)
-    }
-
-    fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()> {
-        Box::pin(async move {
-            let _turn = self.deletions.lock().await;
-            self.inner.delete(id).await
-        })
-    }
-
-    fn fork<'a>(
-        &'a self,
-        id: &'a SessionId,
-        keep: usize,
-        fork: NewSession,
-    ) -> StoreFuture<'a, SessionInfo> {
-        self.inner.fork(id, keep, fork)
-    }
-
-    fn set_metadata<'a>(
-        &'a self,
-        id: &'a SessionId,
-        members: Map<String, Value>,
-        at: Timestamp,
-    ) -> StoreFuture<'a, SessionInfo> {
-        self.inner.set_metadata(id, members, at)
-    }
-
-    fn set_pending<'a>(
-        &'a self,
-        id: &'a SessionId,
-        revision: Revision,
-        pending: Option<Pending>,
-        at: Timestamp,
-    ) -> StoreFuture<'a, SessionInfo> {
-        Box::pin(async move {
-            let stored = self.inner.set_pending(id, revision, pending, at).await?;
-            if self.is_mute.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Io, "the connection broke"));
-            }
-            Ok(stored)
-        })
-    }
-}
-
 /// The claim is this server's own, and its agent has no answer.
 #[tokio::test]
 async fn lost_claim_can_be_repeated() {
-    let mute = Arc::new(Mute::default());
+    let is_mute = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_mute);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let is_claim = point == FaultPoint::After(Operation::SetPending);
+        let fails = is_claim && seen.load(Ordering::Relaxed);
+        async move {
+            if fails { Err(Error::new(ErrorKind::Io, "the connection broke")) } else { Ok(()) }
+        }
+    });
+    let store: Arc<dyn SessionStore> = Arc::new(store);
     let app = || {
-        let store: Arc<dyn SessionStore> = Arc::<Mute>::clone(&mute);
+        let store = Arc::clone(&store);
         App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.store(store))
     };
     let (first, second) = (app(), app());
@@ -99,10 +39,10 @@ async fn lost_claim_can_be_repeated() {
     let call = known["waiting"][0]["call_id"].as_str().expect("a call waits");
     let approve = format!("{path}/calls/{call}/approve");
 
-    mute.is_mute.store(true, Ordering::Relaxed);
+    is_mute.store(true, Ordering::Relaxed);
     let (status, _) = first.post(&approve, json!({})).await;
     assert!(status.is_server_error(), "{status}");
-    mute.is_mute.store(false, Ordering::Relaxed);
+    is_mute.store(false, Ordering::Relaxed);
     assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
     let (status, _) = second.post(&approve, json!({})).await;
     assert!(status.is_client_error(), "{status}");
@@ -137,9 +77,18 @@ async fn early_answers_go_with_their_turn() {
 /// The front end's prompt has closed the call, and its run is refused.
 #[tokio::test]
 async fn calls_of_deleted_chats_do_not_wait() {
-    let mute = Arc::new(Mute::default());
-    let store: Arc<dyn SessionStore> = Arc::<Mute>::clone(&mute);
-    let app = App::new(|server| server.store(store));
+    let deletions = Arc::new(Mutex::new(()));
+    let turn = Arc::clone(&deletions);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let turn = Arc::clone(&turn);
+        async move {
+            if point == FaultPoint::Before(Operation::Delete) {
+                drop(turn.lock().await);
+            }
+            Ok(())
+        }
+    });
+    let app = App::new(|server| server.store(Arc::new(store)));
     let chat = |text: &str| {
         let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]});
         json!({"id": "c", "messages": [message]})
@@ -148,7 +97,7 @@ async fn calls_of_deleted_chats_do_not_wait() {
     let path = "/api/conversations/chat-c";
     let (_, known) = app.get(path).await;
     let call = known["waiting"][0]["call_id"].as_str().expect("a call waits").to_owned();
-    let deletion = mute.deletions.lock().await;
+    let deletion = deletions.lock().await;
     let approve = format!("{path}/calls/{call}/approve");
     let meanwhile = async {
         for _ in 0..10 {

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 mod attacks;
 mod broken;
 mod contract;
+mod faults;
 mod files;
 mod limits;
 mod saved;
