@@ -1,6 +1,7 @@
-// Runs the scenarios at each width, and prints their names and times. `PAGE_ONLY` selects scenarios by a part of the name.
+// Runs the scenarios at one width (`PAGE_WIDTH`), and prints their names and times. `PAGE_ONLY` selects scenarios by a part
+// of the name.
 
-import { WIDTHS, Window, launch, reset } from "./driver.mjs";
+import { Window, launch, reset } from "./driver.mjs";
 import * as answers from "./answers.mjs";
 import * as calls from "./calls.mjs";
 import * as connection from "./connection.mjs";
@@ -11,30 +12,29 @@ import * as late from "./late.mjs";
 import * as lists from "./lists.mjs";
 
 const only = process.env.PAGE_ONLY ?? "";
+const width = Number(process.env.PAGE_WIDTH);
 const scenarios = [answers, calls, connection, drafts, edges, hostile, late, lists].flatMap((module) => module.scenarios);
 
 const browser = await launch();
 let failures = 0;
 const start = performance.now();
 for (const [name, run, options = {}] of scenarios) {
-  if (!name.includes(only)) continue;
-  for (const width of options.widths ?? WIDTHS) {
-    const from = performance.now();
-    let window = null;
-    try {
-      window = await Window.open(browser, width, options);
-      await run(window, browser);
-      window.checkErrors(options.allowed);
-      console.log(`ok ${name} (${width} px, ${Math.round(performance.now() - from)} ms)`);
-    } catch (error) {
-      failures += 1;
-      console.log(`FAILED ${name} (${width} px): ${error.stack}`);
-      console.log(`console: ${window?.errors.join("\n")}`);
-      await window?.page.screenshot({ path: `${process.env.SCREENSHOTS}/failed-${name.replaceAll(" ", "-")}-${width}.png` }).catch(() => {});
-      await reset();
-    }
-    await window?.close();
+  if (!name.includes(only) || !(options.widths ?? [width]).includes(width)) continue;
+  const from = performance.now();
+  let window = null;
+  try {
+    window = await Window.open(browser, width, options);
+    await run(window, browser);
+    window.checkErrors(options.allowed);
+    console.log(`ok ${name} (${width} px, ${Math.round(performance.now() - from)} ms)`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED ${name} (${width} px): ${error.stack}`);
+    console.log(`console: ${window?.errors.join("\n")}`);
+    await window?.page.screenshot({ path: `${process.env.SCREENSHOTS}/failed-${name.replaceAll(" ", "-")}-${width}.png` }).catch(() => {});
+    await reset();
   }
+  await window?.close();
 }
 console.log(`${Math.round((performance.now() - start) / 1000)} s in all`);
 await browser.close();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Blocking, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use services::{Unavailable, or_skip};
 use tokio::process::Command;
@@ -35,6 +36,9 @@ fn find(program: &str) -> Option<PathBuf> {
 
 /// Installs the driver of the browser; returns the browser's program.
 fn browser() -> Result<PathBuf, Unavailable> {
+    // Tests that run at the same time share the folder.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     node()?;
     let program = BROWSERS.into_iter().find_map(find).ok_or_else(|| {
         Unavailable::Missing("the tests of the page need Chromium: apt-get install chromium".into())
@@ -86,12 +90,12 @@ fn pure_modules_pass_their_tests() {
 }
 
 /// All features of the page, in the browser, one scenario after the other: each prints its name.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn page_passes_in_a_browser() {
+async fn pass(width: u16) {
     let Some(program) = or_skip(browser()) else { return };
     let app = app::start().await.unwrap();
     let mut node = Command::new("node");
     node.arg(format!("{TESTS}/browser.mjs"))
+        .env("PAGE_WIDTH", width.to_string())
         .env("PAGE_URL", format!("http://{}/", app.page))
         .env("DIRECT_URL", format!("http://{}/", app.direct))
         .env("CONTROL_URL", format!("http://{}", app.control))
@@ -105,4 +109,14 @@ async fn page_passes_in_a_browser() {
     println!("{said}");
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{failed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_passes_on_a_phone() {
+    pass(360).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_passes_on_a_desktop() {
+    pass(1600).await;
 }

@@ -10,7 +10,6 @@ const require = createRequire(join(NODE_FOLDER, "package.json"));
 const { chromium } = require("playwright-core");
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-export const WIDTHS = [360, 1600];
 export const url = PAGE_URL;
 export const token = PAGE_TOKEN;
 
