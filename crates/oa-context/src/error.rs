@@ -1,7 +1,7 @@
 use std::fmt;
 
 /// The category of an error (feature `tokenizers`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An invalid tokenizer file.

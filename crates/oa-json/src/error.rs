@@ -14,7 +14,7 @@ struct Inner {
 }
 
 /// The kinds of [`Error`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The text has more than one possible meaning.

@@ -13,7 +13,7 @@ pub struct Error {
 }
 
 /// The kind of an [`Error`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The requested output is invalid: the schema or the output tool cannot be sent.

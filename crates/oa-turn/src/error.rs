@@ -3,7 +3,7 @@ use std::fmt;
 use oa_types::{Message, MessageRole};
 
 /// The kind of an [`Error`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The call already has a result.
