@@ -69,6 +69,7 @@ async fn answer(
     while let Some(block) = client.receive().await? {
         terminal.block(&block);
     }
+    terminal.end_line();
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //! answer. No agent, no history, no tool loop.
 //!
 //! Two things make the second request cheaper than the first. The request head is prepared once
-//! (`RequestHead`), and chunk templates learned from one answer (`Forms`) are compared with the next answer's
+//! (`RequestHead`), and the templates of one answer's chunks (`TemplateCache`) are compared with the next answer's
 //! chunks, so that almost nothing of it is parsed.
 //!
 //!     cargo run --example layers

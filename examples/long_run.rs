@@ -78,9 +78,9 @@ async fn many_pages(
 fn line(event: &ContextShortened) -> String {
     let ContextShortened { before, after, how, .. } = event;
     let mut line =
-        format!("  {before} tokens became {after}: {} results cleared", how.results_cleared);
+        format!("  {before} tokens became {after}; tool results cleared: {}", how.results_cleared);
     if how.messages_summarized > 0 {
-        line += &format!(", {} messages became a summary", how.messages_summarized);
+        line += &format!("; {} messages became a summary", how.messages_summarized);
     }
     line
 }
@@ -104,6 +104,7 @@ async fn one_long_result(
     while let Some(block) = client.receive().await? {
         terminal.block(&block);
     }
+    terminal.end_line();
     Ok(())
 }
 

@@ -76,7 +76,7 @@ fn print<T: Copy, D: Display>(
             let mut shown: Vec<String> =
                 shown.map(|one| format!("{}={}", one.key, one.value)).collect();
             shown.sort();
-            format!("  {} times, {} | {}", point.count(), sum(point), shown.join(" "))
+            format!("  count {}, sum {} | {}", point.count(), sum(point), shown.join(" "))
         })
         .collect();
     lines.sort_by(|a, b| a.rsplit('|').next().cmp(&b.rsplit('|').next()));

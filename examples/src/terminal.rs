@@ -64,6 +64,14 @@ impl Terminal {
         }
     }
 
+    /// Ends a line of streamed text, if there is one.
+    pub fn end_line(&mut self) {
+        if self.is_mid_line {
+            self.write("\n");
+            self.is_mid_line = false;
+        }
+    }
+
     /// Prints a remark about the conversation.
     pub fn note(&mut self, text: &str) {
         self.styled_line(&self.paint(DIM, text));
@@ -131,13 +139,6 @@ impl Terminal {
     fn write(&self, text: &str) {
         let mut stdout = stdout().lock();
         let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    }
-
-    fn end_line(&mut self) {
-        if self.is_mid_line {
-            self.write("\n");
-            self.is_mid_line = false;
-        }
     }
 }
 
