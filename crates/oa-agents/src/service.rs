@@ -42,7 +42,8 @@ use tower::Service;
 /// # }
 /// ```
 ///
-/// With tower's features `limit` and `timeout`: ten prompts per minute, two at a time, one minute for each:
+/// With tower's features `limit` and `timeout`: ten prompts per minute, at most two that wait for their answer to
+/// begin, each for at most a minute:
 ///
 /// ```
 /// # use std::time::Duration;

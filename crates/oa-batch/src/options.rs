@@ -18,8 +18,9 @@ pub struct BatchOptions {
 }
 
 impl BatchOptions {
-    /// Creates options with the defaults of the [crate's page](crate#limits). Every prompt is a conversation with these
-    /// options of an agent, which runs tools if it has `auto_execute_tools`. Otherwise a reply may end with calls.
+    /// Creates options for an agent, with the defaults of the [crate's page](crate#limits). Each prompt is a separate
+    /// conversation with the agent, which runs tools if it has `auto_execute_tools`. Otherwise a reply may end with
+    /// calls.
     pub fn new(agent: AgentOptions) -> Self {
         Self {
             agent,

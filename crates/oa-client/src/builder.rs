@@ -221,15 +221,15 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the hooks, which run before a prompt is sent, before a call is run or returned, and on results. They
-    /// replace earlier ones; [`Hooks::merge`] joins several.
+    /// Sets the hooks, which run before a prompt is sent, before a call is run or returned, on results, and on finished
+    /// answers. They replace earlier ones; [`Hooks::merge`] joins several.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.config.hooks = hooks;
         self
     }
 
-    /// Sets how the model calls tools: with function calling or in text. By default it is function calling, and text
-    /// once the server says that the model does not support that.
+    /// Sets how the model calls tools. [`ToolMode::Auto`], the default, uses the server's function calling, and falls
+    /// back to calls in the answer's text once the server says that the model does not support it.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.config.turn.inline_results = matches!(mode, ToolMode::MarkersInline);
         self.chat.tool_mode = mode;

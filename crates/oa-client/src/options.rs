@@ -52,14 +52,12 @@ impl AgentOptions {
         &self.0
     }
 
-    /// Checks that requests can be sent.
+    /// Checks the options without sending anything.
     ///
     /// # Errors
     ///
     /// `Config` if there is no model, or if the address in the environment is invalid. Only [`AgentOptions::default`]
     /// creates such options; their first request fails with the same error.
-    ///
-    /// `Config`, with the error of the first request.
     pub fn check(&self) -> Result<()> {
         self.0.check_usable()
     }

@@ -28,13 +28,14 @@ pub struct Tiktoken {
 }
 
 impl Tiktoken {
-    /// Counts with `o200k_base`, used by GPT-4o and later models and by gpt-oss.
+    /// Creates a counter with `o200k_base`, used by GPT-4o and later models and by gpt-oss.
     #[must_use]
     pub fn o200k_base() -> Self {
         Self::new("o200k_base", tiktoken_rs::o200k_base_singleton())
     }
 
-    /// Counts with `cl100k_base`, used by GPT-4 and GPT-3.5; the vocabularies of Llama 3 and Qwen resemble it.
+    /// Creates a counter with `cl100k_base`, used by GPT-4 and GPT-3.5; the vocabularies of Llama 3 and Qwen resemble
+    /// it.
     #[must_use]
     pub fn cl100k_base() -> Self {
         Self::new("cl100k_base", tiktoken_rs::cl100k_base_singleton())

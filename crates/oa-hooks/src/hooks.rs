@@ -8,9 +8,8 @@ use crate::handler::Handler;
 
 /// The hooks of an agent, in order.
 ///
-/// At each point the hooks run in order, and the first decision wins. `None` and
-/// [`continue_`](HookDecision::continue_) are not decisions, so a logging hook does not disable the gates after
-/// it.
+/// At each point the hooks run in order, and the first decision wins. `None` and [`allow`](HookDecision::allow) are
+/// not decisions, so a logging hook does not disable the gates after it.
 ///
 /// **Modifying is a decision, so later hooks are not asked.** Put gates before hooks that rewrite arguments,
 /// and do all redaction in one hook.

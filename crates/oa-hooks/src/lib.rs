@@ -2,8 +2,7 @@
 //! answer, and that may block or change it.
 //!
 //! [`Hooks`] holds them in order and runs them with `pre_tool_use`, `post_tool_use`, `user_prompt_submit` and
-//! `answer`.
-//! The first decision wins, and a hook that fails (error, panic, timeout) never counts as consent.
+//! `answer`. The first decision wins, and a hook that fails (error, panic, timeout) never counts as consent.
 //! [`HookDecision`] is generic over its event, so a decision that does not fit the event does not compile.
 //!
 //! [`Permissions`] decide which tools may be called with which arguments: by lists, rules, a mode and a

@@ -72,7 +72,7 @@ pub struct Permissions {
 pub(crate) type Callback = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
 
 impl Permissions {
-    /// Allows everything.
+    /// Creates permissions that allow every call.
     pub fn new() -> Self {
         Self::default()
     }

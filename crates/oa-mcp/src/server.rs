@@ -246,7 +246,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the form of schemas that are sent to the model server. The default is [`SchemaForm::AsIs`].
+    /// Sets the form of schemas that are sent to the model server. The default is [`SchemaForm::AsIs`], which only
+    /// repairs what model servers reject.
     pub fn schemas(mut self, form: SchemaForm) -> Self {
         self.schemas = form;
         self

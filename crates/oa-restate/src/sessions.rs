@@ -128,7 +128,8 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// If the engine does not answer; 400 if it is not a user's message, 429 if 32 messages are already waiting.
+    /// If the engine does not answer; 400 if it is not a user's message, 429 if 32 messages are already waiting, 413 if
+    /// they would exceed 4 MiB together.
     pub async fn steer(&self, session: &str, message: &SessionPrompt) -> Result<(), SessionError> {
         self.tell(session, "steer", message).await
     }

@@ -16,7 +16,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the calls run for one prompt in auto mode.
+    /// Limits the calls run for one prompt in auto mode; no limit by default. If the calls of an answer would exceed the
+    /// limit, none of them runs, and the turn ends with
+    /// [`FinishReason::MaxToolCalls`](oa_types::FinishReason::MaxToolCalls).
     pub fn max_tool_calls(mut self, calls: u32) -> Self {
         if calls == 0 {
             self.refuse("max_tool_calls must be at least 1".to_owned());
@@ -61,8 +63,10 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_cost")
     }
 
-    /// Limits the tokens of one prompt in auto mode, as the server counts them. Once they are used up, no more calls
-    /// run, and the turn ends.
+    /// Limits the tokens of one prompt in auto mode, as the server counts them; no limit by default. Once they are used
+    /// up, no more calls run, and the turn ends with
+    /// [`FinishReason::MaxRunTokens`](oa_types::FinishReason::MaxRunTokens). Answers without token counts are not
+    /// limited.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
         if tokens == 0 {
             self.refuse("max_run_tokens must be at least 1".to_owned());
@@ -71,8 +75,8 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_tokens")
     }
 
-    /// Limits the time from a prompt to the end of its turn, including tools. The turn then ends as after an
-    /// interrupt, with a finish reason of its own.
+    /// Limits the time from a prompt to the end of its turn, including tools; no limit by default. The turn then ends as
+    /// after an interrupt, with [`FinishReason::MaxRunTime`](oa_types::FinishReason::MaxRunTime).
     pub fn max_run_time(mut self, time: impl Into<Timeout>) -> Self {
         self.config.max_run_time = self.timeout_of("max_run_time", time);
         self
@@ -88,7 +92,8 @@ impl AgentOptionsBuilder {
         self.auto_only("repeat_guard")
     }
 
-    /// Sends one last request without tools after a limit is reached in auto mode.
+    /// Sets whether one last request without tools is sent after a limit is reached in auto mode, unless the tokens or
+    /// the cost are used up. Off by default.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.config.turn.last_answer_without_tools = last_answer;
         self.auto_only("last_answer_without_tools")

@@ -44,9 +44,9 @@ impl AgentOptionsBuilder {
 
     /// Offers the model a tool `read_result` once a result of this conversation was truncated or cleared. It reads the
     /// full result in pages, or searches it. Hooks and rules apply to it as to any tool. Each client stores up to 8
-    /// MiB of results and removes the oldest first. A result that a hook replaced is not stored, and one that a hook
-    /// saw only if a hook for `read_result` sees the rest. For auto mode. A tool of your own with this name is an error
-    /// at [`build`](Self::build).
+    /// MiB of results and removes the oldest first. A result that a hook replaced is not stored. A result that a hook
+    /// saw is stored only if a hook also sees those of `read_result`. For auto mode. A tool of your own with this name is
+    /// an error at [`build`](Self::build).
     pub fn offer_full_results(mut self, offer: bool) -> Self {
         self.config.keeps_results = offer;
         if offer { self.auto_only("offer_full_results") } else { self }
