@@ -11,7 +11,7 @@ use crate::labels::Agent;
 use crate::measurement::agent_turn;
 use crate::recorder::Recorder;
 
-/// An agent whose turns are recorded, from [`Metrics::agent`](crate::Metrics::agent).
+/// A recorder for the turns of an agent, returned by [`Metrics::agent`](crate::Metrics::agent).
 #[derive(Clone)]
 pub struct MeteredAgent {
     recorder: Recorder,

@@ -61,7 +61,7 @@ impl Metrics {
         MeteredChat::of_endpoint(endpoint, self.0.clone())
     }
 
-    /// Returns an agent without a name, whose turns are recorded.
+    /// Returns a recorder for the turns of an agent, without the agent's name and model.
     ///
     /// ```
     /// # use oa_client::{AgentOptions, Client};

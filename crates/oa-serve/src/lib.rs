@@ -2,7 +2,14 @@
 //! viewers.
 //!
 //! [`router`] returns an axum router to nest into an application, [`serve`] serves it on its own, and [`AgentServer`]
-//! has the options for both.
+//! has the options for both. Both speak four protocols:
+//!
+//! | path | protocol |
+//! | --- | --- |
+//! | `/api/conversations` | the [native interface](http_api), which the page at `/` uses |
+//! | `/api/chat` | the UI message stream of the AI SDK (`useChat`) |
+//! | `/ag-ui` | AG-UI |
+//! | `/v1` | OpenAI's chat completions and models |
 //!
 //! ```no_run
 //! # // Serves until the process receives a shutdown signal.
@@ -14,6 +21,13 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! By default, pages of other origins are refused, and [`serve`] accepts only loopback addresses. [`ServeLimits`] bounds
+//! what clients can send and what is kept for them.
+//!
+//! # When to use this crate directly
+//!
+//! Rarely: the facade `open-agent` has it as the module `serve`, behind the feature of that name.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
