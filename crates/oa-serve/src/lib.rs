@@ -2,14 +2,10 @@
 //! viewers.
 //!
 //! [`router`] returns an axum router to nest into an application, [`serve`] serves it on its own, and [`AgentServer`]
-//! has the options for both. Both speak four protocols:
-//!
-//! | path | protocol |
-//! | --- | --- |
-//! | `/api/conversations` | the [native interface](http_api), which the page at `/` uses |
-//! | `/api/chat` | the UI message stream of the AI SDK (`useChat`) |
-//! | `/ag-ui` | AG-UI |
-//! | `/v1` | OpenAI's chat completions and models |
+//! has the options for both. They speak the [native interface](http_api), which the page at `/` uses, the AI SDK's UI
+//! message stream at `/api/chat`, AG-UI at `/ag-ui`, and OpenAI's chat completions at `/v1`. By default, pages of other
+//! origins are refused, and [`serve`] accepts only loopback addresses. Most programs use it as the module `serve` of the
+//! facade `open-agent`.
 //!
 //! ```no_run
 //! # // Serves until the process receives a shutdown signal.
@@ -21,13 +17,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! By default, pages of other origins are refused, and [`serve`] accepts only loopback addresses. [`ServeLimits`] bounds
-//! what clients can send and what is kept for them.
-//!
-//! # When to use this crate directly
-//!
-//! Rarely: the facade `open-agent` has it as the module `serve`, behind the feature of that name.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
