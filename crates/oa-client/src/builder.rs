@@ -127,13 +127,13 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the maximum length of an answer, in tokens.
+    /// Sets the maximum length of an answer, in tokens; by default the server's.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.chat.parameters.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets the sampling temperature, from 0 to 2.
+    /// Sets the sampling temperature, from 0 to 2; by default the server's.
     pub fn temperature(mut self, temperature: f32) -> Self {
         match Temperature::new(temperature) {
             Ok(temperature) => self.chat.parameters.temperature = Some(temperature.value()),
@@ -185,7 +185,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets whether the client runs the model's calls and continues, until the model is done or a limit is reached.
+    /// Sets whether the client runs the model's calls and continues, until the model is done or a limit is reached. Off
+    /// by default: your program runs the calls.
     pub fn auto_execute_tools(mut self, auto: bool) -> Self {
         self.config.turn.mode = if auto { Mode::Auto } else { Mode::Manual };
         self
@@ -201,7 +202,7 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_iterations")
     }
 
-    /// Returns only the text of the last answer, in one piece. For auto mode.
+    /// Sets whether only the text of the last answer is returned, in one piece. Off by default. For auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
         self.config.turn.final_text_only = final_text;
         self.auto_only("final_text_only")
@@ -359,7 +360,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets whether arguments whose JSON is cut off or slightly broken are repaired.
+    /// Sets whether arguments whose JSON is cut off or slightly broken are repaired. Off by default: such a call becomes a
+    /// [`ToolUseError`](oa_types::ToolUseError) and does not run.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
         self.chat.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
         self

@@ -57,7 +57,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         Self { driver, base, mode, prompt, format, tries: TRIES, output, tool, checks: Vec::new() }
     }
 
-    /// Sets the maximum number of attempts; 3 by default, at least 1.
+    /// Sets the maximum number of attempts; 3 by default. With 0, the request fails with kind `Config`.
     pub fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self

@@ -84,7 +84,7 @@ pub struct ExecutorOptions {
     /// True if each batch ends with its metrics.
     pub metrics: bool,
     /// The largest number of queued emissions; the oldest is dropped when the queue is full. Retries share the
-    /// queue and are never dropped.
+    /// queue and are never dropped. 1,024 by default.
     pub emission_queue: usize,
 }
 
