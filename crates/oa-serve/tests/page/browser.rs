@@ -89,10 +89,10 @@ fn pure_modules_pass_their_tests() {
     assert!(output.status.success(), "{said}");
 }
 
-/// All features of the page, in the browser, one scenario after the other: each prints its name.
-async fn pass(width: u16) {
-    let Some(program) = or_skip(browser()) else { return };
-    let app = app::start().await.unwrap();
+/// Runs all scenarios in the browser, one after the other, and returns what they print.
+async fn pass(width: u16) -> String {
+    let Some(program) = or_skip(browser()) else { return String::new() };
+    let app = app::start().await.expect("ports are free");
     let mut node = Command::new("node");
     node.arg(format!("{TESTS}/browser.mjs"))
         .env("PAGE_WIDTH", width.to_string())
@@ -104,19 +104,19 @@ async fn pass(width: u16) {
         .env("NODE_FOLDER", FOLDER)
         .env("SCREENSHOTS", SCREENSHOTS)
         .kill_on_drop(true);
-    let output = node.output().await.unwrap();
+    let output = node.output().await.expect("Node is installed");
     let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{failed}");
+    said.into_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_passes_on_a_phone() {
-    pass(360).await;
+    println!("{}", pass(360).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn page_passes_on_a_desktop() {
-    pass(1600).await;
+    println!("{}", pass(1600).await);
 }
