@@ -1,7 +1,7 @@
 //! AG-UI, for unmodified front ends such as CopilotKit.
 
 mod encoder;
-mod request;
+pub(crate) mod request;
 mod routes;
 
 pub(crate) use self::routes::routes;

@@ -2,7 +2,7 @@
 
 mod encoder;
 mod keys;
-mod request;
+pub(crate) mod request;
 mod routes;
 
 pub(crate) use self::routes::routes;

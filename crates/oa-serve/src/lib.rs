@@ -31,6 +31,7 @@ mod native;
 mod openai;
 mod page;
 
+mod body;
 mod connections;
 mod guard;
 mod served;

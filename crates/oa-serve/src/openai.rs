@@ -1,7 +1,7 @@
 //! OpenAI's chat completions and models, for any OpenAI client.
 
 mod encoder;
-mod request;
+pub(crate) mod request;
 mod routes;
 mod sampling;
 

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::events::EventFrames;
+use crate::body::{self, or_default};
 use crate::conversation::From;
 use crate::error::Refusal;
 use crate::served::Served;
@@ -55,8 +56,9 @@ impl IntoResponse for NativeError {
 type Answer<T = Response> = Result<T, NativeError>;
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
-    let body = if body.is_empty() { b"{}" } else { &**body };
-    Ok(serde_json::from_slice(body)
+    // Some clients send null for no body.
+    let body = if matches!(body.trim_ascii(), b"" | b"null") { b"{}" } else { &**body };
+    Ok(body::read(body)
         .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))?)
 }
 
@@ -182,7 +184,7 @@ async fn rename(
 #[serde(deny_unknown_fields)]
 struct Prompt {
     text: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     images: Vec<String>,
 }
 
@@ -300,7 +302,7 @@ async fn deny(
 #[serde(deny_unknown_fields)]
 struct ToolAnswer {
     content: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     is_error: bool,
 }
 

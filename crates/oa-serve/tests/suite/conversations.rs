@@ -246,3 +246,51 @@ async fn invalid_requests_get_error_messages() {
         assert!(body["error"]["message"].is_string(), "{path}: {body}");
     }
 }
+
+#[tokio::test]
+async fn null_members_count_as_absent() {
+    let app = App::new(|server| server);
+    let (status, _) = app.post("/api/conversations", json!(null)).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    let body = json!({"text": "[both]", "images": null});
+    let (status, body) = app.post(&format!("{path}/prompt"), body).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+    events.run().await;
+    let waiting = app.get(&path).await.1["waiting"].clone();
+    for call in waiting.as_array().expect("calls wait") {
+        let id = call["call_id"].as_str().expect("an id");
+        let answers = [
+            ("approve", json!({"input": null})),
+            ("result", json!({"content": "teal", "is_error": null})),
+        ];
+        let (answer, body) = &answers[usize::from(call["kind"] != "approval")];
+        let (status, body) = app.post(&format!("{path}/calls/{id}/{answer}"), body.clone()).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}: {body}");
+    }
+    assert!(text(&events.run().await).contains("teal"));
+    assert_eq!(app.post(&format!("{path}/stop"), json!(null)).await.0, StatusCode::ACCEPTED);
+}
+
+/// The implementations that serde derives also read an array of the members' values.
+#[tokio::test]
+async fn arrays_in_place_of_objects_are_refused() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    for (method, path, body) in [
+        (Method::POST, "/api/conversations".to_owned(), json!([])),
+        (Method::PATCH, path.clone(), json!(["title"])),
+        (Method::POST, format!("{path}/prompt"), json!(["hi"])),
+        (Method::POST, format!("{path}/steer"), json!(["hi"])),
+        (Method::POST, format!("{path}/stop"), json!([])),
+        (Method::POST, format!("{path}/calls/x/approve"), json!([null])),
+        (Method::POST, format!("{path}/calls/x/deny"), json!([null])),
+        (Method::POST, format!("{path}/calls/x/result"), json!(["teal"])),
+    ] {
+        let (status, body) = app.call(method, &path, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
+        let why = body["error"]["message"].as_str().expect("a message");
+        assert!(why.contains("invalid type: sequence, expected an object"), "{why}");
+    }
+}
