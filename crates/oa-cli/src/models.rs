@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, stdout};
 
+use open_agent::redact::{printable, visible};
+
 use crate::failure::Result;
 use crate::output::write_line;
 use crate::runtime::runtime;
@@ -18,13 +20,13 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let mut lines = Vec::new();
     for server in servers {
         if is_terminal {
-            lines.push(server.name());
+            lines.push(printable(&server.name()).into_owned());
         }
         let indent = if is_terminal { "  " } else { "" };
-        lines.extend(server.models.iter().map(|model| format!("{indent}{model}")));
+        lines.extend(server.models.iter().map(|model| format!("{indent}{}", visible(model))));
         if is_terminal && server.models.is_empty() {
             lines.push("  (no models)".to_owned());
         }
     }
-    Ok(write_line(&open_agent::redact::printable(&lines.join("\n")))?)
+    Ok(write_line(&lines.join("\n"))?)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use open_agent::events::TurnText;
+use open_agent::redact::visible;
 use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
 use tokio::sync::mpsc;
 
@@ -106,7 +107,7 @@ fn waiting(conversation: &Conversation) -> bool {
     if !can_decide {
         for call in &calls {
             let call = call_text(&call.name, &call.input);
-            tell(&format!("✗ {call} waited for permission and was not run"));
+            tell(&visible(&format!("✗ {call} waited for permission and was not run")));
         }
     }
     can_decide && !calls.is_empty()
@@ -175,11 +176,12 @@ impl Answer for Plain {
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
-                tell(&format!("{sign} {call} → {}", result_text(&result.result)));
+                let result = result_text(&result.result);
+                tell(&visible(&format!("{sign} {call} → {result}")));
             }
             AgentEvent::CallDenied(denied) => {
                 let call = call_text(&denied.tool_name, &denied.input);
-                tell(&format!("✗ {call} denied: {}", denied.reason));
+                tell(&visible(&format!("✗ {call} denied: {}", denied.reason)));
             }
             _ => {}
         }

@@ -4,6 +4,7 @@ use oa_testkit::{Reply, Request, Script, SocketServer};
 use serde_json::{Value, json};
 
 use crate::program::{Home, text};
+use crate::terminal::Terminal;
 
 /// A server for a test that waits for the program, on threads of its own.
 pub(crate) struct Server {
@@ -108,6 +109,57 @@ fn escape_sequences_are_neutralized() {
     assert_eq!(text(&output.stdout), "m\\u{1b}[2J\n");
     let output = home.run(&["chat", "-m", "m", "--base-url", &server.url()], "Hello");
     assert_eq!(text(&output.stdout), "a\\u{1b}]0;title\\u{7}b\n");
+}
+
+/// Names that a server sends, one for each way to break a line or to reach the terminal, and what is shown of them.
+const NAMES: [(&str, &str); 6] = [
+    ("m\nok", r"m\u{a}ok"),
+    ("m\rok", r"m\u{d}ok"),
+    ("m\tok", r"m\u{9}ok"),
+    ("m\x1b[2J", r"m\u{1b}[2J"),
+    ("m\u{9b}2J", r"m\u{9b}2J"),
+    ("m\u{2028}\u{202e}", r"m\u{2028}\u{202e}"),
+];
+
+#[test]
+fn names_of_a_server_are_one_line_each() {
+    let home = Home::new();
+    let script = Script::new().models(NAMES.map(|(name, _)| name));
+    let server = Server::start(script.otherwise(Reply::text("hi")));
+    let shown = NAMES.map(|(_, shown)| shown);
+    let output = home.run(&["models", "--base-url", &server.url()], "");
+    assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), shown);
+    let mut terminal = Terminal::start(&home, &["models", "--base-url", &server.url()]);
+    terminal.wait_for_end();
+    let list = format!("{}\n  {}", server.url(), shown.join("\n  "));
+    terminal.wait_for(&list);
+    // A name with control characters cannot be chosen, but is listed.
+    let terminal = Terminal::start(&home, &["chat", "-m", "m", "--base-url", &server.url()]);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/model\r");
+    terminal.wait_for(&format!("\n  {}\n", shown.join("\n  ")));
+    let output = home.run(&["doctor", "-m", "m", "--base-url", &server.url()], "");
+    let report = text(&output.stdout);
+    assert!(!report.contains(|c: char| c != '\n' && c.is_control()), "{report}");
+}
+
+#[test]
+fn calls_in_a_pipe_are_one_line_each() {
+    let home = Home::new();
+    let reply = Reply::by(|request: &Request| match request.messages().last() {
+        Some(last) if last["role"] == "user" => {
+            Reply::new().call("list_files", json!({"path": ".", "a\nb\u{9b}": "c\u{2028}d"}))
+        }
+        _ => Reply::text("done"),
+    });
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    for mode in ["all", "plan"] {
+        let arguments = ["chat", "--tools", "files:.", "--mode", mode, "--base-url", &server.url()];
+        let output = home.run(&arguments, "Hello");
+        let told = text(&output.stderr);
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains(r"a\u{a}b\u{9b}: ") && told.contains(r"c\u{2028}d"), "{told}");
+    }
 }
 
 #[test]
