@@ -2,12 +2,14 @@
 
 mod prompt;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
-use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, json, run_batch};
+use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, Value, json, run_batch};
+use serde_json::value::{RawValue, to_raw_value};
 
 use self::prompt::Prompt;
 use crate::agent::{self, Person};
@@ -71,9 +73,6 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         // Replies come in the order of the input, so the next prompt in it is that of this reply.
         let id = lines.by_ref().map_while(Result::ok).find_map(|(_, line)| line.into_id());
         let mut line = json!({ "index": index });
-        if let Some(Some(id)) = id {
-            line["id"] = id;
-        }
         match reply {
             Ok(reply) => {
                 line["text"] = json!(reply.text);
@@ -85,7 +84,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             }
             Err(error) => line["error"] = json!(crate::failure::with_causes(&error)),
         }
-        writeln!(output, "{line}").map_err(at_part)?;
+        write_reply(&mut output, &line, id.flatten().as_deref()).map_err(at_part)?;
         show(&bar, &batch.progress());
     }
     bar.finish_and_clear();
@@ -105,6 +104,19 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     }
     tell(&format!("{done} replies are in {}", args.output.display()));
     Ok(())
+}
+
+/// Writes a reply with the id of its prompt, as it is in the input: a number of any length keeps its digits.
+fn write_reply(output: &mut impl Write, line: &Value, id: Option<&RawValue>) -> io::Result<()> {
+    let mut members = BTreeMap::new();
+    for (name, value) in line.as_object().into_iter().flatten() {
+        members.insert(&**name, to_raw_value(value)?);
+    }
+    if let Some(id) = id {
+        members.insert("id", id.to_owned());
+    }
+    serde_json::to_writer(&mut *output, &members)?;
+    writeln!(output)
 }
 
 /// Returns a path with another suffix appended.

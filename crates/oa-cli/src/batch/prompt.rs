@@ -1,10 +1,12 @@
 //! A line of the input.
 
-use open_agent::Value;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 
 /// A prompt, with the id that its reply repeats; `None` for an empty line.
-#[derive(Debug, PartialEq)]
-pub(super) struct Prompt(Option<(String, Option<Value>)>);
+#[derive(Debug)]
+pub(super) struct Prompt(Option<(String, Option<Box<RawValue>>)>);
 
 impl Prompt {
     /// Parses a line: a JSON string, or an object with `prompt` and `id`.
@@ -16,14 +18,23 @@ impl Prompt {
         let not_json = |error: serde_json::Error| {
             format!(r#"expected JSON like {{"prompt": "Why?"}} or "Why?": {error}"#)
         };
-        let (prompt, id) = match serde_json::from_str(line).map_err(not_json)? {
-            Value::String(prompt) => (prompt, None),
-            Value::Object(mut members) => match members.remove("prompt") {
-                Some(Value::String(prompt)) => (prompt, members.remove("id")),
-                Some(_) => return Err("\"prompt\" is not a string".to_owned()),
-                None => return Err("\"prompt\" is missing".to_owned()),
-            },
-            _ => return Err("neither a string nor an object".to_owned()),
+        let (prompt, id) = match line.as_bytes()[0] {
+            b'"' => (serde_json::from_str::<String>(line).map_err(not_json)?, None),
+            b'{' => {
+                // Values as they are written, because an id may be a number with more digits than fit.
+                let members = serde_json::from_str::<BTreeMap<String, &RawValue>>(line);
+                let members = members.map_err(not_json)?;
+                let prompt = members.get("prompt").ok_or("\"prompt\" is missing")?.get();
+                if !prompt.starts_with('"') {
+                    return Err("\"prompt\" is not a string".to_owned());
+                }
+                let prompt = serde_json::from_str(prompt).map_err(not_json)?;
+                (prompt, members.get("id").map(|&id| id.to_owned()))
+            }
+            _ => {
+                serde_json::from_str::<&RawValue>(line).map_err(not_json)?;
+                return Err("neither a string nor an object".to_owned());
+            }
         };
         if prompt.trim().is_empty() {
             return Err("the prompt is empty".to_owned());
@@ -36,7 +47,7 @@ impl Prompt {
     }
 
     /// Returns the id, if the line has a prompt.
-    pub(super) fn into_id(self) -> Option<Option<Value>> {
+    pub(super) fn into_id(self) -> Option<Option<Box<RawValue>>> {
         self.0.map(|(_, id)| id)
     }
 }
@@ -50,20 +61,32 @@ mod tests {
 
     #[test]
     fn lines_are_texts_or_objects() {
-        let prompt = |text: &str, id| Ok(Prompt(Some((text.to_owned(), id))));
-        assert_eq!(Prompt::parse(b"\"Why?\"\n"), prompt("Why?", None));
-        assert_eq!(
-            Prompt::parse(br#"{"prompt": "Why?", "id": 7}"#),
-            prompt("Why?", Some(json!(7)))
-        );
-        assert_eq!(Prompt::parse(b" \r\n"), Ok(Prompt(None)));
+        let parse = |line: &[u8]| {
+            let parsed = Prompt::parse(line).unwrap().0;
+            parsed.map(|(prompt, id)| (prompt, id.map(|id| id.get().to_owned())))
+        };
+        assert_eq!(parse(b"\"Why?\"\n"), Some(("Why?".to_owned(), None)));
+        let line = br#"{"prompt": "Why\u003f", "id": 7}"#;
+        assert_eq!(parse(line), Some(("Why?".to_owned(), Some("7".to_owned()))));
+        assert_eq!(parse(b" \r\n"), None);
         for (line, why) in [
             ("7", "neither a string nor an object"),
+            ("[]", "neither a string nor an object"),
             ("{}", "\"prompt\" is missing"),
             (r#"{"prompt": 7}"#, "\"prompt\" is not a string"),
             ("\" \"", "the prompt is empty"),
         ] {
-            assert_eq!(Prompt::parse(line.as_bytes()), Err(why.to_owned()));
+            assert_eq!(Prompt::parse(line.as_bytes()).unwrap_err(), why);
+        }
+        for line in [
+            "{",
+            "\"Why?",
+            "7 8",
+            "{\"prompt\": \"\\ud800\"}",
+            "{\"prompt\": \"Why?\", \"id\": 01}",
+        ] {
+            let told = Prompt::parse(line.as_bytes()).unwrap_err();
+            assert!(told.starts_with("expected JSON like"), "{told}");
         }
         // Plain text is a plausible first attempt, so the error shows the expected form.
         let told = Prompt::parse(b"Why?").unwrap_err();

@@ -228,6 +228,36 @@ fn batch_replies_are_in_order_and_resumed() {
     assert!(!home.path().join("out.jsonl.part").exists());
 }
 
+/// Numbers of any length, and everything else character by character, also when replies come from the log.
+#[test]
+fn ids_of_a_batch_come_back_as_they_came() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let ids = [
+        "12345678901234567890123456789",
+        "-9223372036854775809",
+        "0.10000000000000000000000001",
+        "1E400",
+        "-0",
+        r#""caf\u00e9""#,
+        "null",
+        r#"{"b": [18446744073709551616], "a": 1.0}"#,
+    ];
+    let lines = ids.map(|id| format!("{{\"id\": {id} , \"prompt\": \"Hello\"}}\n"));
+    std::fs::write(home.path().join("in.jsonl"), lines.concat()).unwrap();
+    let url = server.url();
+    for _run in 0..2 {
+        let output = home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &url], "");
+        assert!(output.status.success(), "{output:?}");
+        let out = std::fs::read_to_string(home.path().join("out.jsonl")).unwrap();
+        assert_eq!(out.lines().count(), ids.len());
+        for (index, (line, id)) in out.lines().zip(ids).enumerate() {
+            assert!(line.contains(&format!("\"id\":{id},\"index\":{index},")), "{line}");
+        }
+    }
+    let chats = server.server.requests().iter().filter(|it| it.model().is_some()).count();
+    assert_eq!(chats, ids.len());
+}
+
 #[test]
 fn batch_never_overwrites_its_input() {
     let (home, server) = (Home::new(), Server::start(echo()));
