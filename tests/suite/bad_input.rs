@@ -127,6 +127,13 @@ async fn error_statuses_quote_the_server() {
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "\u{1f}\u{8b}").header("content-encoding", "gzip")).await, @r#""", Stream: the answer uses gzip compression, which was not requested: check for a proxy that compresses, or decompress in your own transport [received: 0]"#);
     assert_snapshot!(served(Reply::body(502, "text/html", "\u{1f}\u{8b}").header("content-encoding", "Br")).await, @r#""", Api: the server answered 502 Bad Gateway (its body uses br compression, which was not requested) [status: 502] [retryable]"#);
     assert_snapshot!(served(Reply::text("Hello").header("content-encoding", "identity")).await, @r#""Hello", no error"#);
+    let gzip = |status| {
+        Reply::raw(format!(
+            "HTTP/1.1 {status}\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\n\u{1f}\u{8b}\r\n0\r\n\r\n"
+        ))
+    };
+    assert_snapshot!(served(gzip("200 OK")).await, @r#""", Stream: the response from 127.0.0.1:PORT has a transfer coding that was not requested: gzip (check for a proxy that compresses) [received: 0]"#);
+    assert_snapshot!(served(gzip("502 Bad Gateway")).await, @r#""", Api: the server answered 502 Bad Gateway (its body uses gzip compression, which was not requested) [status: 502] [retryable]"#);
     assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @r#""", Api: the server answered 500 Internal Server Error: Jinja Exception: roles must alternate [status: 500]"#);
     let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
     assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: exceed_context_size_error]"#);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::iter;
 use std::time::Duration;
 
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
 use oa_output::refuses_format;
@@ -417,7 +417,8 @@ pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
 
 /// Returns the encoding that a body is compressed with.
 fn compression(headers: &HeaderMap) -> Option<&'static str> {
-    let codings = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let headers = [CONTENT_ENCODING, TRANSFER_ENCODING].map(|name| headers.get_all(name));
+    let codings = headers.iter().flatten().filter_map(|value| value.to_str().ok());
     let mut codings = codings.flat_map(|value| value.split(',')).map(str::trim);
     // Others, such as `identity` and the names of character sets, change nothing.
     codings.find_map(|coding| {

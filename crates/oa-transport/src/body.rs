@@ -24,7 +24,7 @@ use crate::pool::Pool;
 ///
 /// # Errors
 ///
-/// [`Broken`](crate::ErrorKind::Broken), after which the body ends.
+/// As [`chunk`](Self::chunk); the body ends after an error.
 ///
 /// # Cancel safety
 ///
@@ -33,6 +33,8 @@ use crate::pool::Pool;
 pub struct ResponseBody {
     /// `None` once the end was read or the body broke off.
     reading: Option<Reading>,
+    /// The error in place of a body that cannot be decoded. The reader of the head still sees the status.
+    refused: Option<Error>,
     received: u64,
 }
 
@@ -49,7 +51,9 @@ impl ResponseBody {
         incoming: Incoming,
         peer: Arc<Peer>,
         pool: Arc<Pool>,
+        coding: Option<&'static str>,
     ) -> Self {
+        let refused = coding.map(|coding| Error::coding(&peer, coding));
         let reading = Reading { connection, incoming, peer, pool };
         // A response without a body gives its connection back here, because its reader may never poll.
         let reading = if reading.incoming.is_end_stream() {
@@ -58,14 +62,15 @@ impl ResponseBody {
         } else {
             Some(reading)
         };
-        Self { reading, received: 0 }
+        Self { reading, refused, received: 0 }
     }
 
     /// Waits for the next chunk; `None` at the end of the body.
     ///
     /// # Errors
     ///
-    /// [`Broken`](crate::ErrorKind::Broken), after which it returns `None`.
+    /// [`Broken`](crate::ErrorKind::Broken), or [`Protocol`](crate::ErrorKind::Protocol) for a transfer coding besides
+    /// `chunked`. After an error, it returns `None`.
     ///
     /// # Cancel safety
     ///
@@ -114,6 +119,10 @@ impl Body for ResponseBody {
         let Some(reading) = &mut this.reading else {
             return Poll::Ready(None);
         };
+        if let Some(error) = this.refused.take() {
+            this.reading = None;
+            return Poll::Ready(Some(Err(error)));
+        }
         let frame = ready!(reading.connection.poll_frame(&mut reading.incoming, cx));
         if let Some(Ok(frame)) = frame {
             if let Some(data) = frame.data_ref() {

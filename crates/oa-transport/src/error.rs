@@ -21,7 +21,7 @@ pub enum ErrorKind {
     InvalidKey,
     /// A request URI without scheme or host, with an unknown scheme, or with a user name.
     InvalidUri,
-    /// The response is not HTTP/1.1, or its head is too large.
+    /// The response is not HTTP/1.1, its head is too large, or its body has a transfer coding besides `chunked`.
     Protocol,
     /// The host name could not be resolved.
     Resolve,
@@ -80,6 +80,15 @@ impl Error {
         let mut error = Self::new(ErrorKind::Broken, message).with_source(source);
         error.0.received = Some(received);
         error
+    }
+
+    /// Creates the error for a body with a transfer coding that cannot be decoded.
+    pub(crate) fn coding(peer: &Peer, coding: &str) -> Self {
+        let message = format!(
+            "the response from {peer} has a transfer coding that was not requested: {coding} (check for a proxy \
+             that compresses)"
+        );
+        Self::new(ErrorKind::Protocol, message)
     }
 
     pub(crate) fn connect(peer: &Peer, source: Source) -> Self {

@@ -45,7 +45,8 @@
 //!
 //! A response head may have 100 headers and 64 KiB. The body is unbounded but never collected: at most one read
 //! of the socket is buffered. In a chunked body, the extensions of all chunks together may have 16 KiB, and so may
-//! the trailers.
+//! the trailers. A body with another transfer coding, such as `gzip, chunked`, is an error of kind
+//! [`Protocol`](ErrorKind::Protocol) that names it.
 //!
 //! # Features
 //!
@@ -62,6 +63,7 @@
 mod service;
 
 mod body;
+mod coding;
 mod head;
 mod request;
 

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower::Service;
 
 use crate::body::ResponseBody;
+use crate::coding;
 use crate::connect::{Connect, Dialer};
 use crate::connection::{Connection, Unanswered};
 use crate::error::{Error, Heard, io_kind};
@@ -181,7 +182,8 @@ impl Shared {
         head: &RequestHead,
     ) -> Response<ResponseBody> {
         let (peer, pool) = (Arc::clone(head.peer()), Arc::clone(&self.pool));
-        response.map(|incoming| ResponseBody::new(connection, incoming, peer, pool))
+        let coding = coding::unrequested(response.headers());
+        response.map(|incoming| ResponseBody::new(connection, incoming, peer, pool, coding))
     }
 }
 

@@ -164,6 +164,48 @@ async fn invalid_uris_are_rejected() {
     }
 }
 
+/// The head is a response, because its status may say more than its body.
+#[tokio::test]
+async fn unrequested_transfer_codings_are_errors() {
+    async fn check(head: &'static str, outcome: Result<&str, &str>) {
+        let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
+            hear(&mut stream).await;
+            say(&mut stream, format!("HTTP/1.1 {head}\r\n\r\n2\r\nhi\r\n0\r\n\r\n")).await;
+        })
+        .await;
+        let transport = Transport::new();
+        let response = post(&transport, &format!("http://{address}")).await.unwrap();
+        assert_eq!(response.status().as_str(), &head[..3]);
+        let mut body = response.into_body();
+        let read = body.chunk().await;
+        let Err(error) = &read else {
+            assert_eq!(read.unwrap().unwrap(), outcome.unwrap(), "{head}");
+            return;
+        };
+        assert_eq!((error.kind(), error.received()), (ErrorKind::Protocol, None));
+        let coding = outcome.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the response from {address} has a transfer coding that was not requested: {coding} (check for a \
+                 proxy that compresses)"
+            )
+        );
+        assert!(body.chunk().await.unwrap().is_none() && body.received() == 0);
+        assert_eq!(transport.idle_connections(), 0);
+    }
+    check("200 OK\r\ntransfer-encoding: gzip, chunked", Err("gzip")).await;
+    check("200 OK\r\ntransfer-encoding: GZip;q=1\r\ntransfer-encoding: chunked", Err("gzip")).await;
+    check("502 Bad Gateway\r\ntransfer-encoding: deflate,chunked", Err("deflate")).await;
+    check("200 OK\r\ntransfer-encoding: chunked, zstd", Err("zstd")).await;
+    check("200 OK\r\ntransfer-encoding: br", Err("br")).await;
+    check("200 OK\r\ntransfer-encoding: secret, chunked", Err("an unknown one")).await;
+    check("200 OK\r\ntransfer-encoding: ch\u{e4}nked, chunked", Err("an unknown one")).await;
+    check("200 OK\r\ntransfer-encoding: Chunked", Ok("hi")).await;
+    check("200 OK\r\ntransfer-encoding: , identity, chunked", Ok("hi")).await;
+    check("200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked", Ok("hi")).await;
+}
+
 #[test]
 fn an_empty_port_is_the_default() {
     for uri in ["http://Host/", "http://Host:/", "https://[::1]:/", "http://host:65535"] {
