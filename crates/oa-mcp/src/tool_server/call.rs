@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -169,9 +170,9 @@ impl Connection {
         self.protocol().is_busy()
     }
 
-    /// Cancels all running calls; each is answered with an error.
+    /// Cancels all running calls; each is answered with an error, as are later calls.
     pub(crate) fn end(&self) {
-        let running = self.protocol().running();
+        let running = self.protocol().end();
         running.iter().for_each(Cancel::cancel);
     }
 
@@ -252,11 +253,23 @@ impl Connection {
             Err(Refused(why)) => return Some(call.answer(failure(&why))),
         };
         // Permission first: a user may take long to decide, and other calls must not wait for that.
-        let _turn = runner.catalog.turn(&call.offer, &call.tool).await;
+        let turn = runner.catalog.turn(&call.offer, &call.tool).await;
         let calls = vec![ToolUseBlock::new(call.key(), &*call.tool, input)];
         let mut events = call.offer.executor.execute_batch_streaming(calls, batch);
         let mut output = Output::new(call);
-        while let Some(event) = events.next().await {
+        // The notices that the client has not made room for yet. Events are read all the same, because other calls
+        // may wait for the end of this tool.
+        let mut notices = VecDeque::new();
+        let answer = loop {
+            let event = tokio::select! {
+                biased;
+                room = out.reserve(), if !notices.is_empty() => {
+                    let (Ok(room), Some(notice)) = (room, notices.pop_front()) else { return None };
+                    room.send(M::from(notice));
+                    continue;
+                }
+                event = events.next() => event?,
+            };
             if let ToolEvent::CallComplete(result) = &event {
                 // The executor may have seen the cancellation first.
                 if result.outcome == Outcome::Cancelled {
@@ -264,15 +277,21 @@ impl Connection {
                 }
                 let tool = call.offer.executor.tools().get(&call.tool);
                 let schema = tool.and_then(|tool| contain(|| tool.output_schema()).ok().flatten());
-                return Some(output.answer(result, schema, runner.limits.result_bytes));
+                break output.answer(result, schema, runner.limits.result_bytes);
             }
-            if let Some(notice) = output.notice(&event)
-                && out.send(notice.into()).await.is_err()
-            {
+            notices.extend(output.notice(&event));
+            if notices.len() > EMISSIONS {
+                notices.pop_front();
+            }
+        };
+        drop((events, turn));
+        for notice in notices {
+            // A client that does not read loses notices, and not the answer.
+            if out.send_timeout(notice.into(), runner.limits.write_time).await.is_err() {
                 break;
             }
         }
-        None
+        Some(answer)
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {

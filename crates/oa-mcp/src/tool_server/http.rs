@@ -133,16 +133,14 @@ impl HttpService {
                 let message = self.shared.read(body).await?;
                 return self.shared.post_alone(&mirrors(&parts.headers), &message);
             }
-            let id = session_id(&parts)?;
-            let session = match id {
-                Some(id) => Some((id.to_owned(), self.shared.find(id)?)),
-                None => None,
+            let Some(id) = session_id(&parts)? else {
+                return self.shared.open(&self.shared.read(body).await?);
             };
+            self.shared.find(id)?;
             let message = self.shared.read(body).await?;
-            return match session {
-                Some((id, session)) => self.shared.post(&id, &session.connection, &message),
-                None => self.shared.open(&message),
-            };
+            // Once more: the session may have ended before all of the body was there.
+            let session = self.shared.find(id)?;
+            return self.shared.post(id, &session.connection, &message);
         }
         if parts.method == Method::GET && !is_stateless(&parts.headers) {
             check_stream(&parts.headers)?;

@@ -24,6 +24,7 @@ pub(crate) struct Protocol {
     catalog: Arc<Catalog>,
     limits: ServerLimits,
     is_ready: bool,
+    is_over: bool,
     level: Arc<Level>,
     /// The running calls and the subscriptions, by the JSON of their ids.
     open: HashMap<String, Open>,
@@ -163,6 +164,7 @@ impl Protocol {
             catalog,
             limits,
             is_ready: false,
+            is_over: false,
             level: Arc::new(Level(AtomicU8::new(1))),
             open: HashMap::new(),
             calls: 0,
@@ -318,6 +320,9 @@ impl Protocol {
             Ok(key) => key,
             Err(step) => return step,
         };
+        if self.is_over {
+            return Step::Answer(unavailable(&id, server.is_some(), "the session has ended"));
+        }
         let (calls, limit) = (self.limits.calls, self.limits.call_bytes);
         let bytes = memory_of(&params) + key.len();
         if self.calls >= calls {
@@ -432,8 +437,9 @@ impl Protocol {
         self.remove(&ticket.key).is_some()
     }
 
-    /// Returns the cancel signals of all running calls.
-    pub(crate) fn running(&self) -> Vec<Cancel> {
+    /// Ends the conversation: there are no calls from here on. Returns the cancel signals of the running ones.
+    pub(crate) fn end(&mut self) -> Vec<Cancel> {
+        self.is_over = true;
         self.open.values().map(|open| open.cancel.clone()).collect()
     }
 }

@@ -1,15 +1,18 @@
 //! Faults over real sockets.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_mcp::ToolServer;
+use http_body::Body;
+use oa_mcp::{HttpBody, ToolServer};
 use oa_tools::tool;
 use oa_transport::ApiKey;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tower::Service;
 
 use crate::support::{
     PATIENCE, Served, call, cancel, hello, limits, request, server, text, watched,
@@ -313,6 +316,76 @@ async fn deleted_session_answers_running_calls() {
     assert_eq!((&messages[0]["id"], &messages[0]["error"]["code"]), (&json!(1), &json!(-32000)));
 }
 
+/// A call whose body comes after the end of its session.
+#[tokio::test]
+async fn late_body_of_a_deleted_session_is_refused() {
+    let (offered, started, _dropped) = endless();
+    let served = Served::start(offered.http_service()).await;
+    let id = served.greet().await;
+    let message = call(1, "wait", json!({})).to_string();
+    let late = format!("{}content-length: {}\r\n", headers(Some(&id)), message.len());
+    let mut stream = served.open("POST", &late, b"").await;
+    // Until the head was read.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let session = format!("mcp-session-id: {id}\r\n");
+    assert_eq!(served.ask("DELETE", &session, b"").await.status, 204);
+    stream.write_all(message.as_bytes()).await.unwrap();
+    let refused = tokio::select! {
+        answer = read(stream) => answer.status,
+        () = told(&started) => panic!("it runs"),
+    };
+    assert_eq!(refused, 404);
+}
+
+/// The next event of a stream; empty at its end.
+async fn next_of(body: &mut HttpBody) -> String {
+    let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx));
+    let frame = tokio::time::timeout(PATIENCE, frame).await.unwrap_or_else(|_| panic!("no event"));
+    let data = frame.and_then(|frame| frame.ok()?.into_data().ok()).unwrap_or_default();
+    String::from_utf8_lossy(&data).into_owned()
+}
+
+/// A client that never reads its stream.
+#[tokio::test]
+async fn unread_progress_does_not_hold_up_others() {
+    let steps = tool("steps", "Steps").build_with_context(|_, cx| async move {
+        (1..=1_000_u64).for_each(|step| cx.emit_progress((step, 1_000)));
+        Ok(json!("done"))
+    });
+    let alone = tool("alone", "Runs alone").exclusive().build(|_| async { Ok(json!("alone")) });
+    let short = limits(|limits| {
+        limits.write_time = Duration::from_millis(100);
+        limits.calls = 1;
+    });
+    let offered = server([steps, alone]).limits(short);
+    let served = Served::start(offered.http_service()).await;
+    let (id, other) = (served.greet().await, served.greet().await);
+    let request = http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-session-id", &id)
+        .body(watched(1, "steps", json!({})).to_string());
+    let mut body = served.service.clone().call(request.unwrap()).await.unwrap().into_body();
+    // The tool has its turn before the next call.
+    assert!(next_of(&mut body).await.contains(r#""progress":1,"#));
+    let answer = served.post(Some(&other), &call(2, "alone", json!({}))).await;
+    assert_eq!(text(&answer.messages()[0]), "alone");
+    // Its place among the running calls is free again, too, and its answer is not lost.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let answer = served.post(Some(&id), &call(3, "alone", json!({}))).await;
+    assert_eq!(text(&answer.messages()[0]), "alone");
+    let mut last = String::new();
+    loop {
+        match next_of(&mut body).await {
+            end if end.is_empty() => break,
+            event => last = event,
+        }
+    }
+    let last = last.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    assert_eq!(text(&serde_json::from_str(last).unwrap()), "done");
+}
+
 #[tokio::test]
 async fn sessions_are_bounded_and_busy_ones_stay() {
     let (offered, started, _dropped) = endless();
@@ -372,7 +445,7 @@ async fn calls_of_many_clients_run_at_once() {
 fn service_has_the_bounds_of_axum() {
     fn fits<S>(_: &S)
     where
-        S: tower::Service<http::Request<String>, Error = std::convert::Infallible>
+        S: Service<http::Request<String>, Error = std::convert::Infallible>
             + Clone
             + Send
             + Sync
