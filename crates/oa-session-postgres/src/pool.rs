@@ -148,6 +148,9 @@ impl Pool {
             }
             match self.run(&client, access.begin()).await {
                 Ok(()) => return Ok(client),
+                // A network that has forgotten this connection has forgotten those that were idle for longer. One after
+                // the other, they would keep the operation waiting for minutes.
+                Err(Failure::Silent(_)) => self.idle().clear(),
                 Err(failure) if failure.is_lost() => {}
                 Err(failure) => return Err(failure.into_error(access.stage())),
             }

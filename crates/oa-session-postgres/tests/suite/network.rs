@@ -14,6 +14,7 @@ struct Scene {
     proxy: Proxy,
     store: PostgresStore,
     other: PostgresStore,
+    place: Place,
     info: SessionInfo,
 }
 
@@ -26,11 +27,11 @@ impl Scene {
         let url = place.url.replace(&server.port().to_string(), &proxy.port().to_string());
         let mut limits = Limits::default();
         limits.timeout = Duration::from_millis(200);
-        let options = Place { url, schema: place.schema }.options();
+        let options = Place { url, schema: place.schema.clone() }.options();
         let options = options.limits(limits).answer_timeout(Duration::from_millis(300));
         let store = block_on(PostgresStore::connect_with(options)).expect("it opens");
         let info = append(&store, &create(&store, "a"), turn(0)).expect("it is stored");
-        Some(Self { proxy, store, other, info })
+        Some(Self { proxy, store, other, place, info })
     }
 
     /// Replaces the turn while the network fails.
@@ -80,6 +81,26 @@ fn connection_lost_before_begin_is_replaced() {
     let Some(scene) = Scene::new() else { return };
     scene.replace("BEGIN", Fault::Cut).unwrap();
     scene.check(&[1]);
+}
+
+/// As after an outage, of which a client hears nothing.
+#[test]
+fn one_silent_connection_ends_all_idle_ones() {
+    let Some(scene) = Scene::new() else { return };
+    // Four at once, so that as many connections are idle afterwards.
+    std::thread::scope(|scope| {
+        let lock = scene.place.connect();
+        lock.execute("BEGIN; LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE");
+        for _ in 0..4 {
+            scope.spawn(|| block_on(scene.store.load(&scene.info.id)));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        lock.execute("COMMIT");
+    });
+    scene.proxy.silence();
+    append(&scene.store, &scene.info, turn(1)).unwrap();
+    assert_eq!(scene.proxy.unheard(), 1);
+    scene.check(&[0, 1]);
 }
 
 #[test]

@@ -22,7 +22,14 @@ struct State {
     armed: Option<(&'static str, Fault)>,
     /// Kept open for as long as the proxy lives.
     silenced: Vec<TcpStream>,
+    /// One for each connection.
+    struck: Vec<Struck>,
+    /// The number of transactions that were begun on silent connections.
+    unheard: usize,
 }
+
+/// The fault that has struck a connection.
+type Struck = Arc<Mutex<Option<Fault>>>;
 
 /// Passes connections on to a server.
 pub(crate) struct Proxy {
@@ -55,6 +62,18 @@ impl Proxy {
         lock(&self.state).armed = Some((marker, fault));
     }
 
+    /// Silences all connections that are open, as a router does that has forgotten them.
+    pub(crate) fn silence(&self) {
+        for struck in &lock(&self.state).struck {
+            *struck.lock().unwrap_or_else(PoisonError::into_inner) = Some(Fault::Silence);
+        }
+    }
+
+    /// Returns the number of transactions that were begun on connections that [`silence`](Self::silence) has struck.
+    pub(crate) fn unheard(&self) -> usize {
+        lock(&self.state).unheard
+    }
+
     /// Returns true until the fault has happened.
     pub(crate) fn is_armed(&self) -> bool {
         lock(&self.state).armed.is_some()
@@ -66,15 +85,13 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 fn pass_on(client: &TcpStream, server: &TcpStream, state: &Arc<Mutex<State>>) {
-    /// The fault that has struck this connection.
-    type Struck = Arc<Mutex<Option<Fault>>>;
-
     fn get(struck: &Struck) -> Option<Fault> {
         *struck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     let clone = |stream: &TcpStream| stream.try_clone().expect("it can be cloned");
     let struck = Struck::default();
+    lock(state).struck.push(Arc::clone(&struck));
 
     let (mut from, mut to) = (clone(client), clone(server));
     let (state, mine) = (Arc::clone(state), Arc::clone(&struck));
@@ -82,6 +99,10 @@ fn pass_on(client: &TcpStream, server: &TcpStream, state: &Arc<Mutex<State>>) {
         let mut buffer = [0; 1 << 16];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             let piece = &buffer[..length];
+            if get(&mine) == Some(Fault::Silence) {
+                lock(&state).unheard += usize::from(contains(piece, b"BEGIN"));
+                continue;
+            }
             let fault = {
                 let mut state = lock(&state);
                 let hit = state.armed.filter(|(marker, _)| contains(piece, marker.as_bytes()));
