@@ -1,7 +1,8 @@
 use std::time::Duration;
 use std::{error, fmt};
 
-use oa_transport::{RequestBody, Transport};
+use http::HeaderValue;
+use oa_transport::{ErrorKind, RequestBody, Transport};
 use tower::Service;
 
 /// The HTTP interfaces of the engine.
@@ -13,11 +14,15 @@ pub(crate) struct Engine {
 
 /// The reason why the engine did not answer.
 #[derive(Debug)]
-pub(crate) struct NoAnswer(String);
+pub(crate) struct NoAnswer {
+    message: String,
+    /// True if there is no such request: it was not sent, and never will be.
+    pub(crate) is_invalid: bool,
+}
 
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
@@ -52,7 +57,11 @@ impl Engine {
         body: Option<String>,
         key: Option<&str>,
     ) -> Result<(u16, Vec<u8>), NoAnswer> {
-        let failed = |error: &dyn fmt::Display| NoAnswer(error.to_string());
+        let invalid = |message: String| NoAnswer { message, is_invalid: true };
+        let failed = |error: oa_transport::Error| NoAnswer {
+            message: error.to_string(),
+            is_invalid: matches!(error.kind(), ErrorKind::InvalidUri | ErrorKind::TlsMissing),
+        };
         let request = http::Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.url))
@@ -63,18 +72,23 @@ impl Engine {
             None => request,
         };
         let request = match key {
-            Some(key) => request.header("idempotency-key", key),
+            Some(key) => {
+                let key = HeaderValue::from_str(key);
+                let why = "an idempotency key has no control characters";
+                request.header("idempotency-key", key.map_err(|_| invalid(why.to_owned()))?)
+            }
             None => request,
         };
         let body = body.map_or_else(RequestBody::empty, RequestBody::new);
-        let request = request.body(body).map_err(|error| failed(&error))?;
+        let request = request.body(body).map_err(|error| invalid(error.to_string()))?;
         let mut transport = self.transport.clone();
-        let response = transport.call(request).await.map_err(|error| failed(&error))?;
+        let response = transport.call(request).await.map_err(failed)?;
         let status = response.status().as_u16();
         let (mut body, mut said) = (response.into_body(), Vec::new());
-        while let Some(chunk) = body.chunk().await.map_err(|error| failed(&error))? {
+        while let Some(chunk) = body.chunk().await.map_err(failed)? {
             if said.len() + chunk.len() > Self::MOST {
-                return Err(NoAnswer(format!("the answer is longer than {} bytes", Self::MOST)));
+                let message = format!("the answer is longer than {} bytes", Self::MOST);
+                return Err(NoAnswer { message, is_invalid: false });
             }
             said.extend_from_slice(&chunk);
         }

@@ -31,7 +31,8 @@ pub struct Sessions(Engine);
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct SessionError {
-    /// The status; `None` if the engine did not answer.
+    /// The status; `None` if the engine did not answer. 400 also for a request that cannot be sent: its idempotency key
+    /// has control characters, or the address of the ingress is invalid.
     pub status: Option<u16>,
     /// The message.
     pub message: String,
@@ -170,7 +171,10 @@ impl Sessions {
     ) -> Result<Vec<u8>, SessionError> {
         let path = format!("/Agent/{}/{handler}", escaped(session));
         let answer = self.0.send_with_key(Method::POST, &path, input, key).await;
-        let (status, said) = answer.map_err(|error| failure(None, error.to_string()))?;
+        let (status, said) = answer.map_err(|error| {
+            // Callers try again while the engine does not answer, which would not help here.
+            failure(error.is_invalid.then_some(400), error.to_string())
+        })?;
         if (200..300).contains(&status) {
             return Ok(said);
         }
@@ -207,6 +211,20 @@ fn read<T: DeserializeOwned>(said: Vec<u8>) -> Result<T, SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn unsendable_requests_are_no_silence() {
+        let prompt = SessionPrompt::text("Hello");
+        for (ingress, key, status) in [
+            ("http://127.0.0.1:1", "message-1", None),
+            ("http://127.0.0.1:1", "a\nb", Some(400)),
+            ("127.0.0.1:1", "message-1", Some(400)),
+            ("ftp://127.0.0.1:1", "message-1", Some(400)),
+        ] {
+            let error = Sessions::new(ingress).prompt("s", &prompt, Some(key)).await.unwrap_err();
+            assert_eq!(error.status, status, "{error}");
+        }
+    }
 
     #[test]
     fn keys_are_percent_encoded() {
