@@ -2,14 +2,12 @@
 
 mod prompt;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
-use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, Value, json, run_batch};
-use serde_json::value::{RawValue, to_raw_value};
+use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, json, run_batch};
 
 use self::prompt::Prompt;
 use crate::agent::{self, Person};
@@ -43,8 +41,8 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         tell(&format!("{} replies are in the log of an earlier run", log.replies()));
     }
     let options = BatchOptions::new(agent.options).concurrency(args.at_once).in_input_order(true);
-    let prompts = Lines::new(file).map_while(Result::ok).filter_map(|(_, line)| line.prompt());
-    let prompts = Counted { prompts: prompts.map(Message::user), left: count };
+    let prompts = Lines::new(file).map_while(Result::ok).map(|prompt| Message::user(prompt.text));
+    let prompts = Counted { prompts, left: count };
     let mut batch = run_batch(prompts, options.log(log))?;
 
     // Ids are read again along with the replies, so that they need not be kept in memory.
@@ -71,7 +69,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         };
         let Some((index, reply)) = next else { break };
         // Replies come in the order of the input, so the next prompt in it is that of this reply.
-        let id = lines.by_ref().map_while(Result::ok).find_map(|(_, line)| line.into_id());
+        let id = lines.next().and_then(|prompt| prompt.ok()?.id);
         let mut line = json!({ "index": index });
         match reply {
             Ok(reply) => {
@@ -84,7 +82,9 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
             }
             Err(error) => line["error"] = json!(crate::failure::with_causes(&error)),
         }
-        write_reply(&mut output, &line, id.flatten().as_deref()).map_err(at_part)?;
+        // As it is written in the input: a number of any length keeps its digits.
+        let id = id.map(|id| format!("\"id\":{id},")).unwrap_or_default();
+        writeln!(output, "{{{id}{}", &line.to_string()[1..]).map_err(at_part)?;
         show(&bar, &batch.progress());
     }
     bar.finish_and_clear();
@@ -104,19 +104,6 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     }
     tell(&format!("{done} replies are in {}", args.output.display()));
     Ok(())
-}
-
-/// Writes a reply with the id of its prompt, as it is in the input: a number of any length keeps its digits.
-fn write_reply(output: &mut impl Write, line: &Value, id: Option<&RawValue>) -> io::Result<()> {
-    let mut members = BTreeMap::new();
-    for (name, value) in line.as_object().into_iter().flatten() {
-        members.insert(&**name, to_raw_value(value)?);
-    }
-    if let Some(id) = id {
-        members.insert("id", id.to_owned());
-    }
-    serde_json::to_writer(&mut *output, &members)?;
-    writeln!(output)
 }
 
 /// Returns a path with another suffix appended.
@@ -144,18 +131,15 @@ fn check_files(input: &Path, output: &Path, target: &Path) -> Result<()> {
 
 /// Checks every line, and returns the number of prompts.
 fn checked(file: &File, path: &Path) -> Result<usize> {
-    let mut count = 0;
-    for line in Lines::new(file) {
-        let (_, line) = line.map_err(|failure| failure.at(path.display()))?;
-        count += usize::from(line.into_id().is_some());
-    }
+    let count = Lines::new(file).try_fold(0, |count, prompt| prompt.map(|_| count + 1));
+    let count = count.map_err(|failure| failure.at(path.display()))?;
     if count == 0 {
         return Err(Failure::usage("the file contains no prompts").at(path.display()));
     }
     Ok(count)
 }
 
-/// The lines of an input, with their numbers.
+/// The prompts of an input.
 struct Lines<R> {
     reader: BufReader<R>,
     number: usize,
@@ -166,7 +150,8 @@ impl<R: Read> Lines<R> {
         Self { reader: BufReader::new(input), number: 0 }
     }
 
-    fn read(&mut self) -> Result<Option<Prompt>> {
+    /// Reads a line; `Some(None)` for one without a prompt.
+    fn read(&mut self) -> Result<Option<Option<Prompt>>> {
         let mut line = Vec::new();
         let count = self.reader.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)?;
         if count == 0 {
@@ -183,14 +168,15 @@ impl<R: Read> Lines<R> {
 }
 
 impl<R: Read> Iterator for Lines<R> {
-    type Item = Result<(usize, Prompt)>;
+    type Item = Result<Prompt>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.number += 1;
-        let number = self.number;
-        match self.read() {
-            Ok(line) => line.map(|line| Ok((number, line))),
-            Err(failure) => Some(Err(failure.at(format_args!("line {number}")))),
+        loop {
+            self.number += 1;
+            let read = self.read().map_err(|why| why.at(format_args!("line {}", self.number)));
+            if let Some(prompt) = read.transpose()?.transpose() {
+                return Some(prompt);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stdout};
 
-use open_agent::redact::{printable, visible};
+use open_agent::redact::visible;
 
 use crate::failure::Result;
 use crate::output::write_line;
@@ -20,7 +20,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let mut lines = Vec::new();
     for server in servers {
         if is_terminal {
-            lines.push(printable(&server.name()).into_owned());
+            lines.push(server.name());
         }
         let indent = if is_terminal { "  " } else { "" };
         lines.extend(server.models.iter().map(|model| format!("{indent}{}", visible(model))));
@@ -28,5 +28,5 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
             lines.push("  (no models)".to_owned());
         }
     }
-    Ok(write_line(&lines.join("\n"))?)
+    Ok(write_line(&open_agent::redact::printable(&lines.join("\n")))?)
 }

@@ -4,51 +4,39 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-/// A prompt, with the id that its reply repeats; `None` for an empty line.
-#[derive(Debug)]
-pub(super) struct Prompt(Option<(String, Option<Box<RawValue>>)>);
+/// A prompt, and the JSON of the id that its reply repeats.
+#[derive(Debug, PartialEq)]
+pub(super) struct Prompt {
+    pub(super) text: String,
+    pub(super) id: Option<String>,
+}
 
 impl Prompt {
-    /// Parses a line: a JSON string, or an object with `prompt` and `id`.
-    pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
+    /// Parses a line: a JSON string, or an object with `prompt` and `id`; `None` for an empty line.
+    pub(super) fn parse(line: &[u8]) -> Result<Option<Self>, String> {
         let line = std::str::from_utf8(line).map_err(|_| "not valid UTF-8".to_owned())?.trim();
         if line.is_empty() {
-            return Ok(Self(None));
+            return Ok(None);
         }
         let not_json = |error: serde_json::Error| {
             format!(r#"expected JSON like {{"prompt": "Why?"}} or "Why?": {error}"#)
         };
-        let (prompt, id) = match line.as_bytes()[0] {
-            b'"' => (serde_json::from_str::<String>(line).map_err(not_json)?, None),
-            b'{' => {
-                // Values as they are written, because an id may be a number with more digits than fit.
-                let members = serde_json::from_str::<BTreeMap<String, &RawValue>>(line);
-                let members = members.map_err(not_json)?;
-                let prompt = members.get("prompt").ok_or("\"prompt\" is missing")?.get();
-                if !prompt.starts_with('"') {
-                    return Err("\"prompt\" is not a string".to_owned());
-                }
-                let prompt = serde_json::from_str(prompt).map_err(not_json)?;
-                (prompt, members.get("id").map(|&id| id.to_owned()))
-            }
-            _ => {
-                serde_json::from_str::<&RawValue>(line).map_err(not_json)?;
-                return Err("neither a string nor an object".to_owned());
-            }
+        // Values as they are written, because an id may be a number with more digits than fit.
+        let whole: &RawValue = serde_json::from_str(line).map_err(not_json)?;
+        let members: BTreeMap<String, &RawValue> = match line.as_bytes()[0] {
+            b'"' => BTreeMap::from([("prompt".to_owned(), whole)]),
+            b'{' => serde_json::from_str(line).map_err(not_json)?,
+            _ => return Err("neither a string nor an object".to_owned()),
         };
-        if prompt.trim().is_empty() {
+        let text = members.get("prompt").ok_or("\"prompt\" is missing")?.get();
+        if !text.starts_with('"') {
+            return Err("\"prompt\" is not a string".to_owned());
+        }
+        let text: String = serde_json::from_str(text).map_err(not_json)?;
+        if text.trim().is_empty() {
             return Err("the prompt is empty".to_owned());
         }
-        Ok(Self(Some((prompt, id))))
-    }
-
-    pub(super) fn prompt(self) -> Option<String> {
-        self.0.map(|(prompt, _)| prompt)
-    }
-
-    /// Returns the id, if the line has a prompt.
-    pub(super) fn into_id(self) -> Option<Option<Box<RawValue>>> {
-        self.0.map(|(_, id)| id)
+        Ok(Some(Self { text, id: members.get("id").map(|id| id.get().to_owned()) }))
     }
 }
 
@@ -61,14 +49,13 @@ mod tests {
 
     #[test]
     fn lines_are_texts_or_objects() {
-        let parse = |line: &[u8]| {
-            let parsed = Prompt::parse(line).unwrap().0;
-            parsed.map(|(prompt, id)| (prompt, id.map(|id| id.get().to_owned())))
+        let prompt = |text: &str, id: Option<&str>| {
+            Ok(Some(Prompt { text: text.to_owned(), id: id.map(str::to_owned) }))
         };
-        assert_eq!(parse(b"\"Why?\"\n"), Some(("Why?".to_owned(), None)));
+        assert_eq!(Prompt::parse(b"\"Why?\"\n"), prompt("Why?", None));
         let line = br#"{"prompt": "Why\u003f", "id": 7}"#;
-        assert_eq!(parse(line), Some(("Why?".to_owned(), Some("7".to_owned()))));
-        assert_eq!(parse(b" \r\n"), None);
+        assert_eq!(Prompt::parse(line), prompt("Why?", Some("7")));
+        assert_eq!(Prompt::parse(b" \r\n"), Ok(None));
         for (line, why) in [
             ("7", "neither a string nor an object"),
             ("[]", "neither a string nor an object"),
@@ -98,7 +85,7 @@ mod tests {
         fn any_text_is_a_prompt(text in "\\PC{1,40}") {
             prop_assume!(!text.trim().is_empty());
             let parsed = Prompt::parse(json!(text).to_string().as_bytes()).unwrap();
-            prop_assert_eq!(parsed.prompt(), Some(text));
+            prop_assert_eq!(parsed, Some(Prompt { text, id: None }));
         }
     }
 }

@@ -176,8 +176,7 @@ impl Answer for Plain {
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
-                let result = result_text(&result.result);
-                tell(&visible(&format!("{sign} {call} → {result}")));
+                tell(&visible(&format!("{sign} {call} → {}", result_text(&result.result))));
             }
             AgentEvent::CallDenied(denied) => {
                 let call = call_text(&denied.tool_name, &denied.input);

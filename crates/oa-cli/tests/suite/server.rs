@@ -251,7 +251,8 @@ fn ids_of_a_batch_come_back_as_they_came() {
         let out = std::fs::read_to_string(home.path().join("out.jsonl")).unwrap();
         assert_eq!(out.lines().count(), ids.len());
         for (index, (line, id)) in out.lines().zip(ids).enumerate() {
-            assert!(line.contains(&format!("\"id\":{id},\"index\":{index},")), "{line}");
+            assert!(line.starts_with(&format!("{{\"id\":{id},")), "{line}");
+            assert!(line.contains(&format!("\"index\":{index},")), "{line}");
         }
     }
     let chats = server.server.requests().iter().filter(|it| it.model().is_some()).count();

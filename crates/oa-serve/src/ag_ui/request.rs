@@ -9,7 +9,6 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::body::{self, Object, or_default};
 use crate::error::Refusal;
 use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -23,15 +22,15 @@ const LONGEST_ID: usize = 256;
 struct Body {
     thread_id: String,
     run_id: String,
-    messages: Vec<Object<FrontMessage>>,
+    messages: Vec<FrontMessage>,
     #[serde(default)]
     state: Value,
-    #[serde(default, deserialize_with = "or_default")]
-    tools: Vec<Object<FrontTool>>,
-    #[serde(default, deserialize_with = "or_default")]
-    context: Vec<Object<ContextItem>>,
-    #[serde(default, deserialize_with = "or_default")]
-    resume: Vec<Object<Resume>>,
+    #[serde(default)]
+    tools: Vec<FrontTool>,
+    #[serde(default)]
+    context: Vec<ContextItem>,
+    #[serde(default)]
+    resume: Vec<Resume>,
 }
 
 #[derive(Deserialize)]
@@ -40,8 +39,8 @@ struct FrontMessage {
     role: String,
     #[serde(default)]
     content: Value,
-    #[serde(default, deserialize_with = "or_default")]
-    tool_calls: Vec<Object<FrontCall>>,
+    #[serde(default)]
+    tool_calls: Vec<FrontCall>,
     tool_call_id: Option<String>,
     #[serde(default)]
     error: Value,
@@ -50,20 +49,20 @@ struct FrontMessage {
 #[derive(Deserialize)]
 struct FrontCall {
     id: String,
-    function: Object<Function>,
+    function: Function,
 }
 
 #[derive(Deserialize)]
 struct Function {
     name: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     arguments: String,
 }
 
 #[derive(Deserialize)]
 struct FrontTool {
     name: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     description: String,
     #[serde(default)]
     parameters: Value,
@@ -71,7 +70,7 @@ struct FrontTool {
 
 #[derive(Deserialize)]
 struct ContextItem {
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     description: String,
     #[serde(default)]
     value: Value,
@@ -98,7 +97,7 @@ pub(crate) struct RunInput {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusal> {
-    let body: Body = body::read(body).map_err(|error| {
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
         Refusal::bad_request(format!("the body is not a valid run input: {error}"))
     })?;
     for id in [&body.thread_id, &body.run_id] {
@@ -121,15 +120,14 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     let tools = body
         .tools
         .into_iter()
-        .map(|Object(tool)| client_tool(tool.name, tool.description, tool.parameters));
+        .map(|tool| client_tool(tool.name, tool.description, tool.parameters));
     let mut turn = FrontTurn::default();
     if let Some(context) = context(&body.context) {
         turn.history.push(context);
     }
-    let answered =
-        body.messages.iter().filter_map(|Object(message)| message.tool_call_id.as_deref());
+    let answered = body.messages.iter().filter_map(|message| message.tool_call_id.as_deref());
     let answered: HashSet<_> = answered.collect();
-    for Object(message) in &body.messages {
+    for message in &body.messages {
         push(message, &answered, limits, &mut turn)?;
     }
     // The prompt is the last message of the history, if that is the user's. Instructions may follow it.
@@ -140,9 +138,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
         turn.prompt = Some(turn.history.remove(last));
         turn.answers.results.clear();
     }
-    if turn.prompt.is_none()
-        && !body.messages.iter().any(|Object(message)| message.role != "system")
-    {
+    if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
         return Err(Refusal::bad_request("the run has no messages"));
     }
     turn.answers.approvals = body.resume.into_iter().map(approval).collect();
@@ -156,15 +152,15 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
 }
 
 /// Reads the answer to an interrupt. Only an explicit approval approves the call.
-fn approval(Object(resume): Object<Resume>) -> Approval {
+fn approval(resume: Resume) -> Approval {
     let is_approved = resume.status == "resolved" && resume.payload["approved"] == true;
     let reason = resume.payload["reason"].as_str().map(str::to_owned);
     Approval { id: resume.interrupt_id, is_approved, reason }
 }
 
 /// Returns the front end's context items as a message for the model.
-fn context(items: &[Object<ContextItem>]) -> Option<Message> {
-    let lines = items.iter().map(|Object(item)| {
+fn context(items: &[ContextItem]) -> Option<Message> {
+    let lines = items.iter().map(|item| {
         let value = item.value.as_str().map_or_else(|| item.value.to_string(), str::to_owned);
         format!("{}: {value}", item.description)
     });
@@ -202,15 +198,14 @@ fn push(
         }
         "assistant" => {
             let mut blocks = content(&message.content);
-            blocks.extend(message.tool_calls.iter().filter_map(|Object(call)| {
-                let Object(function) = &call.function;
+            blocks.extend(message.tool_calls.iter().filter_map(|call| {
                 // The arguments of a truncated call are not an object. Without a result, the answer was stopped in
                 // the middle of the call, which is nowhere else.
-                let input = serde_json::from_str(&function.arguments).ok();
+                let input = serde_json::from_str(&call.function.arguments).ok();
                 let is_over = answered.contains(&*call.id);
                 let input =
                     input.filter(Value::is_object).or_else(|| is_over.then(|| json!({})))?;
-                Some(ToolUseBlock::new(&*call.id, &*function.name, input).into())
+                Some(ToolUseBlock::new(&*call.id, &*call.function.name, input).into())
             }));
             if !blocks.is_empty() {
                 turn.answers = Answers::default();

@@ -6,7 +6,6 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::body::{self, Object, or_default};
 use crate::error::Refusal;
 use crate::front::{Answers, Approval, ClientResult, FrontTurn, unseen};
 use crate::limits::ServeLimits;
@@ -18,12 +17,12 @@ const LONGEST_ID: usize = 256;
 #[derive(Deserialize)]
 struct Body {
     id: String,
-    messages: Vec<Object<UiMessage>>,
+    messages: Vec<UiMessage>,
 }
 
 #[derive(Deserialize)]
 struct UiMessage {
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     id: String,
     role: Role,
     parts: Vec<Value>,
@@ -50,7 +49,7 @@ pub(crate) struct ChatTurn {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusal> {
-    let Body { id, mut messages } = body::read(body).map_err(|error| {
+    let Body { id, mut messages } = serde_json::from_slice(body).map_err(|error| {
         Refusal::bad_request(format!("The body is not a valid chat request: {error}."))
     })?;
     if id.is_empty() || id.len() > LONGEST_ID {
@@ -62,15 +61,15 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
         let message = format!("A chat can have at most {} messages.", limits.messages);
         return Err(Refusal::too_large(message));
     }
-    if messages.iter().any(|Object(message)| message.parts.len() > limits.parts) {
+    if messages.iter().any(|message| message.parts.len() > limits.parts) {
         let message = format!("A message can have at most {} parts.", limits.parts);
         return Err(Refusal::too_large(message));
     }
-    let Some(Object(last)) = messages.pop() else {
+    let Some(last) = messages.pop() else {
         return Err(Refusal::bad_request("The chat has no messages."));
     };
     let mut turn = FrontTurn::default();
-    for Object(message) in &messages {
+    for message in &messages {
         push(message, &mut turn.history);
     }
     let (mut continues, mut denied) = (None, Vec::new());

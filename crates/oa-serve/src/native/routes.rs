@@ -16,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::events::EventFrames;
-use crate::body::{self, or_default};
 use crate::conversation::From;
 use crate::error::Refusal;
 use crate::served::Served;
@@ -56,9 +55,8 @@ impl IntoResponse for NativeError {
 type Answer<T = Response> = Result<T, NativeError>;
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
-    // Some clients send null for no body.
-    let body = if matches!(body.trim_ascii(), b"" | b"null") { b"{}" } else { &**body };
-    Ok(body::read(body)
+    let body = if body.is_empty() { b"{}" } else { &**body };
+    Ok(serde_json::from_slice(body)
         .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))?)
 }
 
@@ -184,7 +182,7 @@ async fn rename(
 #[serde(deny_unknown_fields)]
 struct Prompt {
     text: String,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     images: Vec<String>,
 }
 
@@ -302,7 +300,7 @@ async fn deny(
 #[serde(deny_unknown_fields)]
 struct ToolAnswer {
     content: Value,
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     is_error: bool,
 }
 

@@ -9,7 +9,6 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::body::{self, Object};
 use crate::error::Refusal;
 use crate::front::{ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -19,9 +18,9 @@ use crate::openai::sampling::Sampling;
 #[derive(Deserialize)]
 struct Body {
     model: String,
-    messages: Vec<Object<WireMessage>>,
+    messages: Vec<WireMessage>,
     stream: Option<bool>,
-    stream_options: Option<Object<StreamOptions>>,
+    stream_options: Option<StreamOptions>,
     tools: Option<Vec<Value>>,
     #[serde(flatten)]
     others: Map<String, Value>,
@@ -62,7 +61,7 @@ pub(crate) fn read(
     limits: &ServeLimits,
     hasher: &RandomState,
 ) -> Result<Completion, Refusal> {
-    let body: Body = body::read(body).map_err(|error| {
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
         Refusal::bad_request(format!("the body is not a valid completion request: {error}"))
     })?;
     if body.messages.len() > limits.messages {
@@ -75,7 +74,7 @@ pub(crate) fn read(
         return Err(Refusal::too_large(message).of("tools"));
     }
     let mut history = Vec::new();
-    for Object(message) in body.messages {
+    for message in body.messages {
         history.extend(read_message(message, limits)?);
     }
     let asked = hasher.hash_one(text_of(&history));
@@ -116,8 +115,7 @@ pub(crate) fn read(
     Ok(Completion {
         model: body.model,
         is_stream: body.stream.unwrap_or_default(),
-        includes_usage: body.stream_options.and_then(|Object(options)| options.include_usage)
-            == Some(true),
+        includes_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
         sampling: Sampling::read(&body.others)?,
         tools: tools.into_iter().map(read_tool).collect::<Result<_, _>>()?,
         turn,
