@@ -417,12 +417,11 @@ pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
 
 /// Returns the encoding that a body is compressed with.
 fn compression(headers: &HeaderMap) -> Option<&'static str> {
-    let headers = [CONTENT_ENCODING, TRANSFER_ENCODING].map(|name| headers.get_all(name));
-    let codings = headers.iter().flatten().filter_map(|value| value.to_str().ok());
-    let mut codings = codings.flat_map(|value| value.split(',')).map(str::trim);
+    let values = [CONTENT_ENCODING, TRANSFER_ENCODING].map(|name| headers.get_all(name));
+    let codings = values.iter().flatten().filter_map(|value| value.to_str().ok());
     // Others, such as `identity` and the names of character sets, change nothing.
-    codings.find_map(|coding| {
-        COMPRESSIONS.into_iter().find(|known| coding.eq_ignore_ascii_case(known))
+    codings.flat_map(|value| value.split(',')).find_map(|coding| {
+        COMPRESSIONS.into_iter().find(|known| coding.trim().eq_ignore_ascii_case(known))
     })
 }
 

@@ -45,10 +45,13 @@ pub(crate) struct ClientResult {
     pub(crate) is_error: bool,
 }
 
-/// Creates a tool that runs in the front end.
-pub(crate) fn client_tool(name: String, description: String, parameters: Value) -> FnTool {
-    let schema = if parameters.is_object() { parameters } else { json!({"type": "object"}) };
-    tool(name, description).schema(schema).external()
+/// Creates a tool that runs in the front end from its declaration; `None` without a name.
+pub(crate) fn client_tool(declared: &Value) -> Option<FnTool> {
+    let name = declared["name"].as_str()?;
+    let description = declared["description"].as_str().unwrap_or_default();
+    let parameters = Some(&declared["parameters"]).filter(|it| it.is_object());
+    let schema = parameters.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    Some(tool(name, description).schema(schema).external())
 }
 
 /// Returns a note for the model in place of an attachment that it cannot see, on a line of its own.

@@ -9,6 +9,7 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::body;
 use crate::error::Refusal;
 use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -16,7 +17,7 @@ use crate::limits::ServeLimits;
 /// The longest id of a thread or a run, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// A run input. Members of later versions are ignored.
+/// A run input. Members of later versions are ignored, and null counts as absent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -25,12 +26,9 @@ struct Body {
     messages: Vec<FrontMessage>,
     #[serde(default)]
     state: Value,
-    #[serde(default)]
-    tools: Vec<FrontTool>,
-    #[serde(default)]
-    context: Vec<ContextItem>,
-    #[serde(default)]
-    resume: Vec<Resume>,
+    tools: Option<Vec<Value>>,
+    context: Option<Vec<Value>>,
+    resume: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -39,50 +37,10 @@ struct FrontMessage {
     role: String,
     #[serde(default)]
     content: Value,
-    #[serde(default)]
-    tool_calls: Vec<FrontCall>,
+    tool_calls: Option<Vec<Value>>,
     tool_call_id: Option<String>,
     #[serde(default)]
     error: Value,
-}
-
-#[derive(Deserialize)]
-struct FrontCall {
-    id: String,
-    function: Function,
-}
-
-#[derive(Deserialize)]
-struct Function {
-    name: String,
-    #[serde(default)]
-    arguments: String,
-}
-
-#[derive(Deserialize)]
-struct FrontTool {
-    name: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    parameters: Value,
-}
-
-#[derive(Deserialize)]
-struct ContextItem {
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    value: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resume {
-    interrupt_id: String,
-    status: String,
-    #[serde(default)]
-    payload: Value,
 }
 
 /// A request for a run of a thread.
@@ -97,7 +55,7 @@ pub(crate) struct RunInput {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusal> {
-    let body: Body = serde_json::from_slice(body).map_err(|error| {
+    let body: Body = body::read(body).map_err(|error| {
         Refusal::bad_request(format!("the body is not a valid run input: {error}"))
     })?;
     for id in [&body.thread_id, &body.run_id] {
@@ -106,23 +64,28 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
             return Err(Refusal::bad_request(message));
         }
     }
+    let (tools, context, resume) = (
+        body.tools.unwrap_or_default(),
+        body.context.unwrap_or_default(),
+        body.resume.unwrap_or_default(),
+    );
     for (what, count, most) in [
         ("messages", body.messages.len(), limits.messages),
-        ("`resume` entries", body.resume.len(), limits.messages),
-        ("tools", body.tools.len(), limits.tools),
-        ("context items", body.context.len(), limits.parts),
+        ("`resume` entries", resume.len(), limits.messages),
+        ("tools", tools.len(), limits.tools),
+        ("context items", context.len(), limits.parts),
     ] {
         if count > most {
             let message = format!("a run can have at most {most} {what}, not {count}");
             return Err(Refusal::too_large(message));
         }
     }
-    let tools = body
-        .tools
-        .into_iter()
-        .map(|tool| client_tool(tool.name, tool.description, tool.parameters));
+    let tool = |tool: &Value| {
+        client_tool(tool).ok_or_else(|| Refusal::bad_request("a tool must have a name"))
+    };
+    let tools = tools.iter().map(tool).collect::<Result<_, _>>()?;
     let mut turn = FrontTurn::default();
-    if let Some(context) = context(&body.context) {
+    if let Some(context) = message_of(&context) {
         turn.history.push(context);
     }
     let answered = body.messages.iter().filter_map(|message| message.tool_call_id.as_deref());
@@ -141,28 +104,25 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
         return Err(Refusal::bad_request("the run has no messages"));
     }
-    turn.answers.approvals = body.resume.into_iter().map(approval).collect();
-    Ok(RunInput {
-        thread: body.thread_id,
-        run: body.run_id,
-        state: body.state,
-        tools: tools.collect(),
-        turn,
-    })
+    turn.answers.approvals = resume.iter().map(approval).collect();
+    Ok(RunInput { thread: body.thread_id, run: body.run_id, state: body.state, tools, turn })
 }
 
 /// Reads the answer to an interrupt. Only an explicit approval approves the call.
-fn approval(resume: Resume) -> Approval {
-    let is_approved = resume.status == "resolved" && resume.payload["approved"] == true;
-    let reason = resume.payload["reason"].as_str().map(str::to_owned);
-    Approval { id: resume.interrupt_id, is_approved, reason }
+fn approval(resume: &Value) -> Approval {
+    let payload = &resume["payload"];
+    let is_approved = resume["status"] == "resolved" && payload["approved"] == true;
+    let reason = payload["reason"].as_str().map(str::to_owned);
+    let id = resume["interruptId"].as_str().unwrap_or_default().to_owned();
+    Approval { id, is_approved, reason }
 }
 
 /// Returns the front end's context items as a message for the model.
-fn context(items: &[ContextItem]) -> Option<Message> {
-    let lines = items.iter().map(|item| {
-        let value = item.value.as_str().map_or_else(|| item.value.to_string(), str::to_owned);
-        format!("{}: {value}", item.description)
+fn message_of(context: &[Value]) -> Option<Message> {
+    let lines = context.iter().map(|item| {
+        let value = &item["value"];
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{}: {value}", item["description"].as_str().unwrap_or_default())
     });
     let lines: Vec<_> = lines.collect();
     (!lines.is_empty()).then(|| Message::system(lines.join("\n")))
@@ -175,8 +135,9 @@ fn push(
     limits: &ServeLimits,
     turn: &mut FrontTurn,
 ) -> Result<(), Refusal> {
+    let calls = message.tool_calls.as_deref().unwrap_or_default();
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
-        || message.tool_calls.len() > limits.parts
+        || calls.len() > limits.parts
     {
         let message = format!("a message can have at most {} parts", limits.parts);
         return Err(Refusal::too_large(message));
@@ -198,14 +159,16 @@ fn push(
         }
         "assistant" => {
             let mut blocks = content(&message.content);
-            blocks.extend(message.tool_calls.iter().filter_map(|call| {
+            blocks.extend(calls.iter().filter_map(|call| {
+                let (id, function) = (call["id"].as_str()?, &call["function"]);
+                let arguments = function["arguments"].as_str().unwrap_or_default();
                 // The arguments of a truncated call are not an object. Without a result, the answer was stopped in
                 // the middle of the call, which is nowhere else.
-                let input = serde_json::from_str(&call.function.arguments).ok();
-                let is_over = answered.contains(&*call.id);
+                let input = serde_json::from_str(arguments).ok();
+                let is_over = answered.contains(id);
                 let input =
                     input.filter(Value::is_object).or_else(|| is_over.then(|| json!({})))?;
-                Some(ToolUseBlock::new(&*call.id, &*call.function.name, input).into())
+                Some(ToolUseBlock::new(id, function["name"].as_str()?, input).into())
             }));
             if !blocks.is_empty() {
                 turn.answers = Answers::default();

@@ -6,6 +6,7 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::body;
 use crate::error::Refusal;
 use crate::front::{Answers, Approval, ClientResult, FrontTurn, unseen};
 use crate::limits::ServeLimits;
@@ -22,8 +23,7 @@ struct Body {
 
 #[derive(Deserialize)]
 struct UiMessage {
-    #[serde(default)]
-    id: String,
+    id: Option<String>,
     role: Role,
     parts: Vec<Value>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct ChatTurn {
 
 /// Reads a request.
 pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusal> {
-    let Body { id, mut messages } = serde_json::from_slice(body).map_err(|error| {
+    let Body { id, mut messages } = body::read(body).map_err(|error| {
         Refusal::bad_request(format!("The body is not a valid chat request: {error}."))
     })?;
     if id.is_empty() || id.len() > LONGEST_ID {
@@ -82,13 +82,13 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
             turn.prompt = Some(Message::user_with_blocks(content));
         }
         Role::Assistant => {
-            if last.id.is_empty() || last.id.len() > LONGEST_ID {
+            continues = last.id.clone().filter(|id| !id.is_empty() && id.len() <= LONGEST_ID);
+            if continues.is_none() {
                 return Err(Refusal::bad_request("The message to continue needs an id."));
             }
             // Read twice: for its answers, if the calls wait here, and as history, in case they do not.
             (turn.answers, denied) = answers(&last.parts);
             push(&last, &mut turn.history);
-            continues = Some(last.id);
         }
         Role::System => {
             return Err(Refusal::bad_request(

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::events::EventFrames;
+use crate::body;
 use crate::conversation::From;
 use crate::error::Refusal;
 use crate::served::Served;
@@ -55,8 +56,9 @@ impl IntoResponse for NativeError {
 type Answer<T = Response> = Result<T, NativeError>;
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
-    let body = if body.is_empty() { b"{}" } else { &**body };
-    Ok(serde_json::from_slice(body)
+    // Some clients send null for no body.
+    let body = if matches!(body.trim_ascii(), b"" | b"null") { b"{}" } else { &**body };
+    Ok(body::read(body)
         .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))?)
 }
 
@@ -182,12 +184,12 @@ async fn rename(
 #[serde(deny_unknown_fields)]
 struct Prompt {
     text: String,
-    #[serde(default)]
-    images: Vec<String>,
+    images: Option<Vec<String>>,
 }
 
 async fn prompt(State(served): State<Served>, Path(id): Path<String>, body: Bytes) -> Answer {
     let Prompt { text, images } = parse(&body)?;
+    let images = images.unwrap_or_default();
     if text.trim().is_empty() && images.is_empty() {
         return Err(Refusal::bad_request("the prompt is empty").into());
     }
@@ -300,8 +302,7 @@ async fn deny(
 #[serde(deny_unknown_fields)]
 struct ToolAnswer {
     content: Value,
-    #[serde(default)]
-    is_error: bool,
+    is_error: Option<bool>,
 }
 
 async fn result(
@@ -310,7 +311,7 @@ async fn result(
     body: Bytes,
 ) -> Answer<StatusCode> {
     let ToolAnswer { content, is_error } = parse(&body)?;
-    let answer = CallAnswer::Result { content, is_error };
+    let answer = CallAnswer::Result { content, is_error: is_error.unwrap_or_default() };
     served.conversations.answer(&session(id)?, &call_id, answer).await?;
     Ok(StatusCode::ACCEPTED)
 }

@@ -9,6 +9,7 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::body;
 use crate::error::Refusal;
 use crate::front::{ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -61,7 +62,7 @@ pub(crate) fn read(
     limits: &ServeLimits,
     hasher: &RandomState,
 ) -> Result<Completion, Refusal> {
-    let body: Body = serde_json::from_slice(body).map_err(|error| {
+    let body: Body = body::read(body).map_err(|error| {
         Refusal::bad_request(format!("the body is not a valid completion request: {error}"))
     })?;
     if body.messages.len() > limits.messages {
@@ -117,7 +118,7 @@ pub(crate) fn read(
         is_stream: body.stream.unwrap_or_default(),
         includes_usage: body.stream_options.and_then(|options| options.include_usage) == Some(true),
         sampling: Sampling::read(&body.others)?,
-        tools: tools.into_iter().map(read_tool).collect::<Result<_, _>>()?,
+        tools: tools.iter().map(read_tool).collect::<Result<_, _>>()?,
         turn,
         asked,
         answered,
@@ -129,14 +130,9 @@ fn text_of(messages: &[Message]) -> String {
     serde_json::to_string(messages).unwrap_or_default()
 }
 
-fn read_tool(tool: Value) -> Result<FnTool, Refusal> {
-    let function = &tool["function"];
-    let Some(name) = function["name"].as_str() else {
-        let message = "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}";
-        return Err(Refusal::bad_request(message));
-    };
-    let description = function["description"].as_str().unwrap_or_default();
-    Ok(client_tool(name.to_owned(), description.to_owned(), function["parameters"].clone()))
+fn read_tool(tool: &Value) -> Result<FnTool, Refusal> {
+    let message = "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}";
+    client_tool(&tool["function"]).ok_or_else(|| Refusal::bad_request(message))
 }
 
 fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Message>, Refusal> {
