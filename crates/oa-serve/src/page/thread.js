@@ -17,6 +17,7 @@ export const EMPTY = Object.freeze({
   phase: "idle", // idle, waiting, reading, thinking, writing, calling
   progress: null,
   answerFrom: null, // index of the first entry of the answer in progress
+  partFrom: null, // the same if its begin was missed: what it shows is only a part
   lastAnswer: 0, // the same for the last answer, even if it has ended
 });
 
@@ -83,7 +84,7 @@ export function end(thread) {
     const next = calls.abandon(call);
     return next.thread ? { ...next, thread: end(next.thread) } : next;
   };
-  return { ...changeCalls(close(thread), abandon), phase: "idle", progress: null, written: [], answerFrom: null };
+  return { ...changeCalls(close(thread), abandon), phase: "idle", progress: null, written: [], answerFrom: null, partFrom: null };
 }
 
 function writeCall(thread, delta) {
@@ -121,10 +122,27 @@ export function addBlock(thread, block, at) {
   }
 }
 
-/** Shows an answer, of which only the end was received, as in history. */
+const isText = (kind) => kind === "text" || kind === "thinking";
+
+/** Shows an answer, whose begin was not received, as in history. */
 function addUnseen(thread, message, at) {
-  const shown = new Set(["text", "thinking"]);
-  return message.content.filter((block) => shown.has(block.type)).reduce((to, block) => addBlock(to, block, at), thread);
+  return message.content.filter((block) => isText(block.type)).reduce((to, block) => addBlock(to, block, at), thread);
+}
+
+/** Remembers where an answer begins whose begin was missed. */
+function beginPart(thread, block) {
+  if (thread.answerFrom !== null || thread.partFrom !== null || !isText(block.type)) return thread;
+  const closed = close(thread);
+  return { ...closed, partFrom: closed.entries.length };
+}
+
+/** Removes the texts of an answer whose begin was missed: its end brings the whole. */
+function withoutPart(thread) {
+  const from = thread.partFrom;
+  if (from === null) return thread;
+  const entries = thread.entries.filter((entry, place) => place < from || !isText(entry.kind));
+  const moved = Object.entries(thread.places).map(([id, place]) => [id, entries.indexOf(thread.entries[place])]);
+  return { ...thread, entries, places: Object.fromEntries(moved) };
 }
 
 export function addPrompt(thread, message, isSteered) {
@@ -141,18 +159,18 @@ export function follow(thread, event, at, depth = 0) {
     case "answer_start": {
       const closed = close(thread);
       const answerFrom = closed.entries.length;
-      return { ...closed, phase: "waiting", progress: null, written: [], answerFrom, lastAnswer: answerFrom };
+      return { ...closed, phase: "waiting", progress: null, written: [], answerFrom, partFrom: null, lastAnswer: answerFrom };
     }
     case "prompt_progress":
       return { ...thread, phase: "reading", progress: data };
     case "block":
-      return addBlock({ ...thread, progress: null }, data, at);
+      return addBlock({ ...beginPart(thread, data), progress: null }, data, at);
     case "tool_use_delta":
       return writeCall({ ...thread, progress: null }, data);
     case "answer_end": {
       // The message repeats what the blocks have brought, so it is shown only if they were missed.
-      const seen = thread.answerFrom === null ? addUnseen(close(thread), data, at) : close(thread);
-      return { ...seen, phase: "waiting", progress: null, answerFrom: null };
+      const seen = thread.answerFrom === null ? addUnseen(withoutPart(close(thread)), data, at) : close(thread);
+      return { ...seen, phase: "waiting", progress: null, answerFrom: null, partFrom: null };
     }
     case "call_denied":
       return changeCall(thread, data.call_id, data.tool_name, (call) => calls.deny(call, data));

@@ -125,6 +125,7 @@ export class Transcript {
   /** Shows a thread. `isLive` is false for a stored one. */
   update(thread, isLive) {
     if (thread.entries !== this.#seen) {
+      if (this.#entries.some((entry, index) => entry.id !== thread.entries[index]?.id)) this.#remove(thread);
       for (let index = 0; index < thread.entries.length; index += 1) {
         if (thread.entries[index] !== this.#entries[index]) this.#show(thread.entries[index], isLive);
       }
@@ -133,6 +134,16 @@ export class Transcript {
     }
     if (thread.open && thread.open !== this.#open) this.#show(thread.open, isLive);
     this.#open = thread.open;
+  }
+
+  /** Removes the entries that are no longer in the thread. */
+  #remove(thread) {
+    const ids = new Set([...thread.entries, thread.open].map((entry) => entry?.id));
+    for (const [id, view] of this.#views) {
+      if (ids.has(id)) continue;
+      view.element.remove();
+      this.#views.delete(id);
+    }
   }
 
   #show(entry, isLive) {

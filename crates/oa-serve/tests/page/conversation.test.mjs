@@ -196,6 +196,28 @@ test("an answer of which only the end was seen is shown whole", () => {
   assert.equal(read(state.thread.open.text), "All of it");
 });
 
+test("an answer of which the begin was missed is shown once", () => {
+  const loaded = load({ id: "x", messages: [], running: true, waiting: [], last_event: null });
+  const block = (data) => ({ event: "agent", at: 1, data: { type: "block", data } });
+  const call = { type: "tool_use", id: "1", name: "rm", input: {} };
+  const content = [{ type: "thinking", thinking: "Well now" }, { type: "text", text: "All of it" }, call];
+  const inputs = [
+    block({ type: "thinking", thinking: "now" }), block({ type: "text", text: "of it" }), block(call),
+    { event: "agent", at: 1, data: { type: "answer_end", data: { content, finish_reason: "tool_calls" } } },
+    block({ type: "tool_result", tool_use_id: "1", name: "rm", content: "gone" }),
+  ];
+  const { thread } = inputs.reduce((state, input) => {
+    const next = reduce(state, input);
+    check(next);
+    return next;
+  }, loaded);
+  const all = thread.open ? [...thread.entries, thread.open] : thread.entries;
+  const texts = all.filter((entry) => entry.kind !== "call").map((entry) => read(entry.text));
+  assert.deepEqual(texts, ["Well now", "All of it"]);
+  const [only, ...more] = all.filter((entry) => entry.kind === "call");
+  assert.deepEqual([only.result, more], ["gone", []]);
+});
+
 test("an append costs the piece and leaves older versions alone", () => {
   let text = EMPTY;
   for (let index = 0; index < 1000; index += 1) text = append(text, "ab");

@@ -18,9 +18,16 @@ async function flood(window) {
   await page.waitForTimeout(300);
   assert.ok(loads <= 2, `${loads} loads`);
   await window.running();
+  const ends = () => [...document.querySelectorAll(".answer p")].filter((one) => one.textContent.endsWith("End")).length;
+  await page.evaluate(`{
+    window.most = 0;
+    const count = ${ends};
+    new MutationObserver(() => { window.most = Math.max(window.most, count()); }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  }`);
   await open();
-  await window.text("End").waitFor();
+  await window.text(/word599.*End$/).first().waitFor();
   await window.idle();
+  assert.equal(await page.evaluate("window.most"), 1, "no text is shown twice, not even until all is loaded");
   // Now all of it is stored.
   await window.text("word0 ").first().waitFor();
   const { body } = await api("GET", `conversations/${id}`);
