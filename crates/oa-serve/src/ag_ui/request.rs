@@ -104,17 +104,19 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
         return Err(Refusal::bad_request("the run has no messages"));
     }
-    turn.answers.approvals = resume.iter().map(approval).collect();
+    turn.answers.approvals = resume.iter().map(approval).collect::<Result<_, _>>()?;
     Ok(RunInput { thread: body.thread_id, run: body.run_id, state: body.state, tools, turn })
 }
 
 /// Reads the answer to an interrupt. Only an explicit approval approves the call.
-fn approval(resume: &Value) -> Approval {
+fn approval(resume: &Value) -> Result<Approval, Refusal> {
+    let id = resume["interruptId"].as_str();
+    let id =
+        id.ok_or_else(|| Refusal::bad_request("a `resume` entry must have an `interruptId`"))?;
     let payload = &resume["payload"];
     let is_approved = resume["status"] == "resolved" && payload["approved"] == true;
     let reason = payload["reason"].as_str().map(str::to_owned);
-    let id = resume["interruptId"].as_str().unwrap_or_default().to_owned();
-    Approval { id, is_approved, reason }
+    Ok(Approval { id: id.to_owned(), is_approved, reason })
 }
 
 /// Returns the front end's context items as a message for the model.

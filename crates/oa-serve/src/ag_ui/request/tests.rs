@@ -45,3 +45,16 @@ fn context_items_reach_the_model() {
     assert_eq!(input.turn.history[0].text(), "time: noon");
     assert_eq!(input.turn.prompt.expect("a prompt").text(), "hi");
 }
+
+#[test]
+fn nameless_declarations_are_refused() {
+    for (member, item) in
+        [("resume", json!({"status": "resolved"})), ("tools", json!({"parameters": {}}))]
+    {
+        let prompt = json!({"id": "1", "role": "user", "content": "hi"});
+        let body = json!({"threadId": "t", "runId": "r", "messages": [prompt], member: [item]});
+        let refused = read(body.to_string().as_bytes(), &ServeLimits::default());
+        let message = refused.err().map(|refusal| refusal.message).unwrap_or_default();
+        assert!(message.contains("must have"), "{member}: {message}");
+    }
+}
