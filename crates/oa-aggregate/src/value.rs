@@ -1,7 +1,7 @@
 //! JSON values that are kept unchanged.
 
 use oa_json::{held, read_or_text};
-use oa_types::{MAX_NESTING, is_nested_within};
+use oa_types::shallow;
 use serde_json::Value;
 
 use crate::allowance::Allowance;
@@ -11,18 +11,15 @@ pub(crate) fn present_member(name: &str, raw: &str, allowance: &mut Allowance) -
     present(raw, allowance).filter(|_| allowance.hold(held::member(name)))
 }
 
-/// Reads any value. Null, false, empty and too large values are absent; one nested too deeply for a message is its text.
+/// Reads any value, as [`shallow`] as a message allows. Null, false, `""`, `[]` and `{}` count as absent, and so does a
+/// value that does not fit.
 pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
     // A tree that does not fit is not built.
     if !held::fits(raw, allowance.room) {
         allowance.cut();
         return None;
     }
-    let mut value = read_or_text(raw);
-    // It may become an item of a list of the message, which is one more level.
-    if !is_nested_within(&value, MAX_NESTING - 1) {
-        value = raw.into();
-    }
+    let value = shallow(read_or_text(raw));
     // This cannot fail: the bound by the text fits, and is larger.
     allowance.hold_value(&value);
     match &value {

@@ -150,8 +150,8 @@ impl<R: Read> Lines<R> {
         Self { reader: BufReader::new(input), number: 0 }
     }
 
-    /// Reads a line; `Some(None)` for one without a prompt.
-    fn read(&mut self) -> Result<Option<Option<Prompt>>> {
+    /// Reads a line; `None` at the end.
+    fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         let count = self.reader.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)?;
         if count == 0 {
@@ -162,8 +162,7 @@ impl<R: Read> Lines<R> {
         }
         // Editors on Windows begin a file with a byte order mark.
         let mark = if self.number == 1 { BYTE_ORDER_MARK } else { "" };
-        let line = line.strip_prefix(mark.as_bytes()).unwrap_or(&line);
-        Prompt::parse(line).map(Some).map_err(Failure::usage)
+        Ok(Some(line.strip_prefix(mark.as_bytes()).unwrap_or(&line).to_vec()))
     }
 }
 
@@ -173,9 +172,10 @@ impl<R: Read> Iterator for Lines<R> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             self.number += 1;
-            let read = self.read().map_err(|why| why.at(format_args!("line {}", self.number)));
-            if let Some(prompt) = read.transpose()?.transpose() {
-                return Some(prompt);
+            let line = self.read().transpose()?;
+            let prompt = line.and_then(|line| Prompt::parse(&line).map_err(Failure::usage));
+            if let Some(prompt) = prompt.transpose() {
+                return Some(prompt.map_err(|why| why.at(format_args!("line {}", self.number))));
             }
         }
     }

@@ -62,7 +62,7 @@ pub use crate::json_size::json_size;
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 #[doc(hidden)]
-pub use crate::nesting::{MAX_NESTING, check_nesting, flattened, is_nested_within};
+pub use crate::nesting::{MAX_NESTING, check_nesting, flattened, is_nested_within, shallow};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;

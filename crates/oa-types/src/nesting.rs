@@ -50,6 +50,24 @@ pub fn flattened(value: Value) -> Value {
     }
 }
 
+/// Returns a value that may be an item of a list in a message. What is nested too deeply for that is the text of its
+/// JSON: the value, or members of an object. The value must not be nested deeper than JSON is read.
+#[doc(hidden)]
+#[must_use]
+pub fn shallow(value: Value) -> Value {
+    let levels = MAX_NESTING - 1;
+    let fitting = |value: Value, levels| {
+        if is_nested_within(&value, levels) { value } else { value.to_string().into() }
+    };
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter();
+            members.map(|(name, member)| (name, fitting(member, levels - 1))).collect()
+        }
+        value => fitting(value, levels),
+    }
+}
+
 /// Drops a value without recursion.
 fn take_apart(value: Value) {
     let mut rest = vec![value];

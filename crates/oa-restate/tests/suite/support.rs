@@ -21,7 +21,7 @@ use crate::worker::{READY, VARIABLE};
 /// Nothing here takes longer, unless it hangs.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
-/// Tests share the machine; one that measures or crashes takes it alone.
+/// Tests run side by side, except those that print figures or crash workers: they run alone.
 pub(crate) static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
 
 /// A server with workers at one address.

@@ -17,7 +17,7 @@ export const EMPTY = Object.freeze({
   phase: "idle", // idle, waiting, reading, thinking, writing, calling
   progress: null,
   answerFrom: null, // index of the first entry of the answer in progress
-  partFrom: null, // the same if its begin was missed: what it shows is only a part
+  partFrom: null, // the same if its start was missed: what is shown is only a part
   lastAnswer: 0, // the same for the last answer, even if it has ended
 });
 
@@ -124,19 +124,19 @@ export function addBlock(thread, block, at) {
 
 const isText = (kind) => kind === "text" || kind === "thinking";
 
-/** Shows an answer, whose begin was not received, as in history. */
+/** Shows an answer whose start was not received, as in history. */
 function addUnseen(thread, message, at) {
   return message.content.filter((block) => isText(block.type)).reduce((to, block) => addBlock(to, block, at), thread);
 }
 
-/** Remembers where an answer begins whose begin was missed. */
+/** Remembers where an answer whose start was missed begins. */
 function beginPart(thread, block) {
   if (thread.answerFrom !== null || thread.partFrom !== null || !isText(block.type)) return thread;
   const closed = close(thread);
   return { ...closed, partFrom: closed.entries.length };
 }
 
-/** Removes the texts of an answer whose begin was missed: its end brings the whole. */
+/** Removes the texts of an answer whose start was missed: its end brings all of them. */
 function withoutPart(thread) {
   const from = thread.partFrom;
   if (from === null) return thread;

@@ -196,7 +196,7 @@ test("an answer of which only the end was seen is shown whole", () => {
   assert.equal(read(state.thread.open.text), "All of it");
 });
 
-test("an answer of which the begin was missed is shown once", () => {
+test("an answer whose start was missed is shown once", () => {
   const loaded = load({ id: "x", messages: [], running: true, waiting: [], last_event: null });
   const block = (data) => ({ event: "agent", at: 1, data: { type: "block", data } });
   const call = { type: "tool_use", id: "1", name: "rm", input: {} };
