@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let tools = Registry::from_tools([resize(), fetch(), poem(), rate()])?;
     let options = ExecutorOptions::new()
         .timeout(Duration::from_secs(5))
-        .retry(RetryPolicy::new(3).initial_delay(Duration::from_millis(20)))
+        .retry(RetryPolicy::new(2).initial_delay(Duration::from_millis(20)))
         .truncation(TruncationPolicy::max_chars(40))
         .cache(ToolCache::new(100))
         .with_metrics();

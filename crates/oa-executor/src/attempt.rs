@@ -157,8 +157,7 @@ impl Job {
 
     /// Returns the delay before a retry, counted from 0, after this failure; `None` if it is not retried.
     fn pause(&self, retry: u32, failure: &Failure) -> Option<Duration> {
-        // The first attempt is not a retry.
-        let is_left = |policy: &&RetryPolicy| retry < policy.attempts.saturating_sub(1);
+        let is_left = |policy: &&RetryPolicy| retry < policy.max_retries;
         let policy = self.retry.as_ref().filter(is_left)?;
         let is_worth_it = match failure {
             Failure::Failed(error) => policy.retries(error),

@@ -55,7 +55,7 @@ pub enum Placement {
 ///     .max_parallel(4)
 ///     .timeout(Duration::from_secs(30))
 ///     .truncation(TruncationPolicy::max_chars(2_000))
-///     .retry(RetryPolicy::new(3));
+///     .retry(RetryPolicy::new(2));
 /// assert_eq!(options.mode, ExecutionMode::Parallel);
 /// ```
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ impl ExecutorOptions {
     ///
     /// # Errors
     ///
-    /// `Config` if a limit, number of attempts or time is zero.
+    /// `Config` if a limit or a time is zero.
     pub fn check(&self) -> Result<(), Error> {
         let zeros = [
             (self.max_parallel == Some(0), "max_parallel must be at least 1"),
@@ -224,10 +224,6 @@ impl ExecutorOptions {
             ),
             (self.emission_queue == 0, "emission_queue must be at least 1"),
             (self.timeouts.has_zero(), "a timeout must be longer than 0"),
-            (
-                self.retry.as_ref().is_some_and(|retry| retry.attempts == 0),
-                "the retry policy must allow at least 1 attempt",
-            ),
             (
                 self.cache.as_ref().is_some_and(|cache| cache.capacity() == 0),
                 "the cache capacity must be at least 1",

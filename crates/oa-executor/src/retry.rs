@@ -6,10 +6,10 @@ use oa_contain::contain;
 use oa_tools::ToolError;
 use oa_types::Backoff;
 
-/// A retry policy for failed tools: the number of attempts, the delays, and the errors that are retried.
+/// A retry policy for failed tools: the number of retries, the delays, and the errors that are retried.
 ///
-/// A tool that always fails runs [`attempts`](Self::attempts) times, which is `attempts - 1` retries. The delay before
-/// a retry is random, up to a bound that doubles with each ([`Backoff`]).
+/// A tool that always fails runs once, and then [`max_retries`](Self::max_retries) times more. The delay before a retry
+/// is random, up to a bound that doubles with each ([`Backoff`]).
 ///
 /// By default all errors are retried unless the tool [opts out](ToolError::retryable). Panics and invalid
 /// arguments are never retried.
@@ -19,15 +19,15 @@ use oa_types::Backoff;
 ///
 /// use oa_executor::RetryPolicy;
 ///
-/// let policy = RetryPolicy::new(5).initial_delay(Duration::from_secs(1)).max_delay(Duration::from_secs(3));
+/// let policy = RetryPolicy::new(4).initial_delay(Duration::from_secs(1)).max_delay(Duration::from_secs(3));
 /// assert!(policy.delay(0, 7) <= Duration::from_secs(1));
 /// assert!(policy.delay(3, 7) <= Duration::from_secs(3));
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The maximum number of attempts, including the first; at least 1.
-    pub attempts: u32,
+    /// The maximum number of retries.
+    pub max_retries: u32,
     /// The delays: up to 100 ms before the first retry, and up to 5 seconds before any, by default.
     pub backoff: Backoff,
     /// True if timeouts are retried.
@@ -43,11 +43,11 @@ enum When {
 }
 
 impl RetryPolicy {
-    /// Creates a policy with this many attempts in total and the default delays.
+    /// Creates a policy with this many retries and the default delays.
     #[must_use]
-    pub fn new(attempts: u32) -> Self {
+    pub fn new(max_retries: u32) -> Self {
         Self {
-            attempts,
+            max_retries,
             backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
             timeouts: false,
             when: When::NotExcluded,
@@ -109,7 +109,7 @@ impl RetryPolicy {
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
-            .field("attempts", &self.attempts)
+            .field("max_retries", &self.max_retries)
             .field("backoff", &self.backoff)
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()

@@ -1,8 +1,8 @@
 //! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
 //! connection.
 //!
-//! - Tools: [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and their results
-//!   ([`read_result`]).
+//! - Tools: [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
+//!   their results ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
@@ -37,6 +37,7 @@ mod pins;
 mod repair;
 mod result;
 mod schema;
+mod selection;
 mod subschemas;
 
 mod elicitation;
@@ -88,7 +89,8 @@ pub use crate::root::Root;
 pub use crate::rounds::{CallReply, InputRequest, Round, RoundError, RoundLimits, Rounds};
 pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
-pub use crate::url::split_credentials;
+pub use crate::selection::{ToolSelection, UnmatchedPatterns};
+pub use crate::url::{secrets_in_url, split_credentials};
 pub use crate::variables::fill_variables;
 
 /// Compiles the README's example.

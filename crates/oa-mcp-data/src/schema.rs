@@ -20,7 +20,7 @@ pub enum SchemaForm {
     /// above 1,000, all but simple patterns, and values that are not schemas. References lead to definitions of the root
     /// schema.
     #[default]
-    AsIs,
+    Repaired,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`
     /// and `not` are left out. A recursive schema has no such form, so its tool is left out.
     Portable,
@@ -72,7 +72,7 @@ impl Schema {
         let repaired = repaired(&checked, largest)
             .ok_or_else(|| format!("its schema as offered has more than {largest} bytes"))?;
         let offered = match form {
-            SchemaForm::AsIs => repaired,
+            SchemaForm::Repaired => repaired,
             SchemaForm::Portable => portable(&repaired, limit)?,
             SchemaForm::Strict => match oa_tools::strict_schema(&repaired) {
                 Some(strict) => strict,
@@ -248,7 +248,7 @@ mod tests {
             (json!({ "exclusiveMinimum": true }), json!({})),
         ] {
             let schema = json!({ "type": "object", "properties": { "a": old } });
-            let read = Schema::read(Some(&schema), SchemaForm::AsIs, 4_096).unwrap();
+            let read = Schema::read(Some(&schema), SchemaForm::Repaired, 4_096).unwrap();
             assert_eq!(read.offered["properties"]["a"], new);
             assert_eq!(read.checked["properties"]["a"], new);
         }
@@ -270,12 +270,12 @@ mod tests {
             },
             "type": "object",
         });
-        assert_eq!(read(&schema, SchemaForm::AsIs), Ok(expected));
+        assert_eq!(read(&schema, SchemaForm::Repaired), Ok(expected));
     }
 
     #[test]
     fn unusable_schemas_are_rejected() {
-        let refused = |schema: Value| read(&schema, SchemaForm::AsIs).err().unwrap_or_default();
+        let refused = |schema: Value| read(&schema, SchemaForm::Repaired).err().unwrap_or_default();
         assert!(refused(json!([])).contains("not an object"));
         assert!(refused(json!({ "type": "string" })).contains("does not describe an object"));
         assert!(
@@ -307,7 +307,7 @@ mod tests {
             deep = json!({ "items": deep });
         }
         assert!(refused(json!({ "properties": { "a": deep } })).contains("levels"));
-        assert!(Schema::read(None, SchemaForm::AsIs, 9).is_err());
+        assert!(Schema::read(None, SchemaForm::Repaired, 9).is_err());
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
             "type": "object",
             "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
         });
-        let offered = read(&tree, SchemaForm::AsIs).unwrap();
+        let offered = read(&tree, SchemaForm::Repaired).unwrap();
         assert_eq!(offered["properties"]["children"]["items"]["$ref"], "#/$defs/part_1");
         assert_eq!(offered["$defs"]["part_1"]["properties"], offered["properties"]);
         assert!(read(&tree, SchemaForm::Portable).is_err());

@@ -40,7 +40,7 @@ impl Description {
         else {
             return Err("a tool has no name".to_owned());
         };
-        if !server.offers(raw_name) {
+        if !server.selection.offers(raw_name) {
             return Ok(None);
         }
         let shown = oa_redact::visible(&raw_name.chars().take(80).collect::<String>()).to_string();
@@ -62,7 +62,7 @@ impl Description {
             server.trusts_annotations && hint == Some(&Value::Bool(true))
         };
         Ok(Some(Self {
-            name: tool_name(server.name_prefix(), server.renamed(raw_name)),
+            name: tool_name(server.name_prefix(), server.selection.renamed(raw_name)),
             raw_name: raw_name.to_owned(),
             description: cut(description.unwrap_or_default(), description_bytes),
             offered: schema.offered,

@@ -18,6 +18,8 @@ impl Connection {
         let mut tools: Vec<(Description, String)> = Vec::new();
         // The tools' names on the server, by our names.
         let mut names: HashMap<String, String> = HashMap::new();
+        let mut unmatched = server.selection.unmatched();
+        let mut is_whole = true;
         if session.hello.has_tools {
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
@@ -26,6 +28,7 @@ impl Connection {
                     session.request("tools/list", params, Vec::new(), None, &mut timer).await?;
                 let page = asked.complete().map_err(Error::protocol)?;
                 for tool in pages.take(page, &self.secrets()).map_err(Error::protocol)? {
+                    tool["name"].as_str().into_iter().for_each(|name| unmatched.see(name));
                     match Description::read(&tool, server, self.mirrors(session)) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;
@@ -33,6 +36,7 @@ impl Connection {
                                 "more than {most} tools; {} and later ones are left out",
                                 read.name
                             ));
+                            is_whole = false;
                             break 'pages;
                         }
                         Ok(Some(read)) => match names.get(&read.name) {
@@ -56,7 +60,11 @@ impl Connection {
                     }
                 }
             }
-            pages.rest().into_iter().for_each(|rest| session.link.warn(rest));
+            match pages.rest() {
+                Some(rest) => session.link.warn(rest),
+                None if is_whole => unmatched.warnings().for_each(|left| session.link.warn(left)),
+                None => {}
+            }
         }
         let show = |(tool, hash): &(Description, String)| {
             let (name, description) = (tool.raw_name.clone(), tool.description.clone());

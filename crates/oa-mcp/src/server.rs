@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use oa_mcp_data::{
     Elicitation, ElicitationAnswer, Limits, Offers, Pins, Root, Sampled, Sampling, SchemaForm,
+    ToolSelection,
 };
 use oa_redact::Secrets;
 use oa_tools::{LogLevel, ToolContext, ToolError};
@@ -15,6 +16,9 @@ use crate::listener::{OnLog, OnStderr};
 use crate::stdio_spec::StdioSpec;
 
 /// The configuration of one server: how it is started or reached, and which of its tools are offered.
+///
+/// Connecting fails with a `Config` error if a server at a URL has an option of programs, such as [`env`](Self::env), or
+/// a program has one of servers at a URL, such as `bearer`.
 ///
 /// ```
 /// use oa_mcp::McpServer;
@@ -31,10 +35,7 @@ pub struct McpServer {
     pub(crate) name: String,
     pub(crate) target: Target,
     pub(crate) prefix: Option<String>,
-    pub(crate) allowed: Option<Vec<String>>,
-    pub(crate) disallowed: Vec<String>,
-    /// New names of tools, by their names on the server.
-    pub(crate) renamed: Vec<(String, String)>,
+    pub(crate) selection: ToolSelection,
     pub(crate) pins: Option<Pins>,
     pub(crate) offers_resources: bool,
     pub(crate) schemas: SchemaForm,
@@ -48,6 +49,8 @@ pub struct McpServer {
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) offers: Offers,
     pub(crate) is_stateless: bool,
+    /// The first option that this kind of server does not have.
+    misplaced: Option<&'static str>,
 }
 
 #[derive(Clone)]
@@ -86,9 +89,7 @@ impl McpServer {
             name,
             target,
             prefix: None,
-            allowed: None,
-            disallowed: Vec::new(),
-            renamed: Vec::new(),
+            selection: ToolSelection::default(),
             pins: None,
             offers_resources: false,
             schemas: SchemaForm::default(),
@@ -102,6 +103,7 @@ impl McpServer {
             on_stderr: None,
             offers: Offers::default(),
             is_stateless: false,
+            misplaced: None,
         }
     }
 
@@ -115,50 +117,52 @@ impl McpServer {
         self
     }
 
-    /// Adds an argument of the program. Ignored for a server at a URL.
+    /// Adds an argument of the program.
     pub fn arg(self, arg: impl Into<String>) -> Self {
         self.args([arg])
     }
 
-    /// Adds arguments of the program. Ignored for a server at a URL.
+    /// Adds arguments of the program.
     pub fn args(self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.with_stdio(|spec| spec.args.extend(args.into_iter().map(Into::into)))
+        self.with_stdio("args", |spec| spec.args.extend(args.into_iter().map(Into::into)))
     }
 
     /// Sets a variable of the program's environment. The value counts as a secret: it is masked in errors and never
-    /// printed. Ignored for a server at a URL.
+    /// printed.
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.with_stdio(|spec| spec.env.push((name.into(), value.into())))
+        self.with_stdio("env", |spec| spec.env.push((name.into(), value.into())))
     }
 
     /// Passes the named variables of the current environment to the program, if they are set. Their values count as
-    /// secrets. Ignored for a server at a URL.
+    /// secrets.
     pub fn inherit_env(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.with_stdio(|spec| spec.inherited.extend(names.into_iter().map(Into::into)))
+        self.with_stdio("inherit_env", |spec| {
+            spec.inherited.extend(names.into_iter().map(Into::into));
+        })
     }
 
-    /// Sets the program's working directory. The default is that of the current process. Ignored for a server at a URL.
+    /// Sets the program's working directory. The default is that of the current process.
     pub fn current_dir(self, dir: impl Into<PathBuf>) -> Self {
-        self.with_stdio(|spec| spec.dir = Some(dir.into()))
+        self.with_stdio("current_dir", |spec| spec.dir = Some(dir.into()))
     }
 
-    fn with_stdio(mut self, change: impl FnOnce(&mut StdioSpec)) -> Self {
+    fn with_stdio(mut self, option: &'static str, change: impl FnOnce(&mut StdioSpec)) -> Self {
         match &mut self.target {
             Target::Stdio(spec) => change(spec),
             #[cfg(feature = "http")]
-            Target::Http(_) => {}
+            Target::Http(_) => _ = self.misplaced.get_or_insert(option),
         }
         self
     }
 
-    /// Sends this key as `Authorization: Bearer`. Ignored for a program.
+    /// Sends this key as `Authorization: Bearer`.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn bearer(self, key: oa_transport::ApiKey) -> Self {
-        self.with_http(|spec| spec.bearer = Some(key))
+        self.with_http("bearer", |spec| spec.bearer = Some(key))
     }
 
-    /// Sends this header with each request. The value counts as a secret. Ignored for a program.
+    /// Sends this header with each request. The value counts as a secret.
     ///
     /// # Errors
     ///
@@ -171,12 +175,11 @@ impl McpServer {
         value: impl AsRef<str>,
     ) -> Result<Self, crate::Error> {
         let header = crate::http::header(name.as_ref(), value.as_ref())?;
-        Ok(self.with_http(|spec| spec.headers.push(header)))
+        Ok(self.with_http("header", |spec| spec.headers.push(header)))
     }
 
     /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` header, and the
     /// request is retried once with the key that it returns. On `None`, or if the callback panics, the request fails.
-    /// Ignored for a program.
     ///
     /// The key is kept for later requests, until a new session begins.
     #[cfg(feature = "http")]
@@ -186,20 +189,21 @@ impl McpServer {
         F: Fn(String) -> R + Send + Sync + 'static,
         R: Future<Output = Option<oa_transport::ApiKey>> + Send + 'static,
     {
-        self.with_http(|spec| spec.ask = Some(crate::http::Ask::new(ask)))
+        self.with_http("on_unauthorized", |spec| spec.ask = Some(crate::http::Ask::new(ask)))
     }
 
-    /// Sends requests through this transport, for example one that trusts your own certificate. Ignored for a program.
+    /// Sends requests through this transport, for example one that trusts your own certificate.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn transport(self, transport: oa_transport::Transport) -> Self {
-        self.with_http(|spec| spec.transport = transport)
+        self.with_http("transport", |spec| spec.transport = transport)
     }
 
     #[cfg(feature = "http")]
-    fn with_http(mut self, change: impl FnOnce(&mut HttpSpec)) -> Self {
-        if let Target::Http(spec) = &mut self.target {
-            change(spec);
+    fn with_http(mut self, option: &'static str, change: impl FnOnce(&mut HttpSpec)) -> Self {
+        match &mut self.target {
+            Target::Stdio(_) => _ = self.misplaced.get_or_insert(option),
+            Target::Http(spec) => change(spec),
         }
         self
     }
@@ -211,22 +215,24 @@ impl McpServer {
         self
     }
 
-    /// Offers only these tools, given by their names on the server. A `*` at the end matches any suffix.
+    /// Offers only these tools, given by their names on the server. A `*` at the end matches any suffix. Here and in
+    /// [`disallow`](Self::disallow) and [`rename`](Self::rename), a name that no tool has is a
+    /// [warning](crate::Connection::warnings).
     pub fn allow_only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.allowed.get_or_insert_default().extend(names.into_iter().map(Into::into));
+        self.selection.allow_only(names);
         self
     }
 
     /// Leaves out these tools, given by their names on the server, even if they are allowed. A `*` at the end matches
     /// any suffix.
     pub fn disallow(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.disallowed.extend(names.into_iter().map(Into::into));
+        self.selection.disallow(names);
         self
     }
 
     /// Offers a tool under another name: `<prefix>__<to>`. Filters and pins use the name on the server.
     pub fn rename(mut self, tool: impl Into<String>, to: impl Into<String>) -> Self {
-        self.renamed.push((tool.into(), to.into()));
+        self.selection.rename(tool, to);
         self
     }
 
@@ -246,7 +252,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the form of schemas that are sent to the model server. The default is [`SchemaForm::AsIs`], which only
+    /// Sets the form of schemas that are sent to the model server. The default is [`SchemaForm::Repaired`], which only
     /// repairs what model servers reject.
     pub fn schemas(mut self, form: SchemaForm) -> Self {
         self.schemas = form;
@@ -304,8 +310,8 @@ impl McpServer {
     }
 
     /// Sets a callback for the program's error output. It gets one line at a time, with secrets masked, and cut after
-    /// 64 KiB. A panic is contained, and added to [`warnings`](crate::Connection::warnings). Ignored for a server at a
-    /// URL.
+    /// 64 KiB. A panic is contained, and added to [`warnings`](crate::Connection::warnings). A server at a URL
+    /// has no error output.
     pub fn on_stderr(mut self, on_stderr: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(OnStderr::new(on_stderr));
         self
@@ -369,24 +375,9 @@ impl McpServer {
         &self.name
     }
 
-    pub(crate) fn offers(&self, tool: &str) -> bool {
-        let fits = |pattern: &String| match pattern.strip_suffix('*') {
-            Some(start) => tool.starts_with(start),
-            None => pattern == tool,
-        };
-        self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(fits))
-            && !self.disallowed.iter().any(fits)
-    }
-
     /// Returns the prefix of the server's tool names.
     pub(crate) fn name_prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
-    }
-
-    /// Returns the part of a tool's name after the prefix.
-    pub(crate) fn renamed<'a>(&'a self, tool: &'a str) -> &'a str {
-        let renamed = self.renamed.iter().rfind(|(from, _)| from == tool);
-        renamed.map_or(tool, |(_, to)| to)
     }
 
     /// Returns true if the server may ask questions.
@@ -396,6 +387,17 @@ impl McpServer {
 
     pub(crate) fn is_program(&self) -> bool {
         matches!(self.target, Target::Stdio(_))
+    }
+
+    /// Checks that all options are those of this kind of server.
+    pub(crate) fn check(&self) -> Result<(), crate::Error> {
+        let Some(option) = self.misplaced else { return Ok(()) };
+        let kinds = match &self.target {
+            Target::Stdio(_) => "servers at a URL, and this one is a program",
+            #[cfg(feature = "http")]
+            Target::Http(_) => "programs, and this server is at a URL",
+        };
+        Err(crate::Error::config(format!("`{option}` is an option of {kinds}")))
     }
 
     pub(crate) fn secrets(&self) -> Secrets {

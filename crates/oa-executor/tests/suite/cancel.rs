@@ -174,7 +174,7 @@ async fn tool_can_cancel_calls_not_yet_begun() {
 #[tokio::test(start_paused = true)]
 async fn cancel_ends_a_retry_delay() {
     let fails = tool("fails", "").build(|_| async { Err("no".into()) });
-    let policy = RetryPolicy::new(5)
+    let policy = RetryPolicy::new(4)
         .initial_delay(Duration::from_secs(60))
         .max_delay(Duration::from_secs(60));
     let executor = executor([fails], ExecutorOptions::new().retry(policy));

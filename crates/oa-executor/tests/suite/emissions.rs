@@ -156,7 +156,7 @@ async fn a_retry_is_never_lost_in_a_flood() {
     for (queue, dropped) in [(1, 60), (5, 60), (15, 50)] {
         let options = ExecutorOptions::new()
             .placement(Placement::Spawned)
-            .retry(RetryPolicy::new(6))
+            .retry(RetryPolicy::new(5))
             .emission_queue(queue);
         let given = calls([("floods", json!({}))]);
         let mut events =

@@ -30,7 +30,7 @@ async fn events() -> Vec<ToolEvent> {
         }
     });
     let options = ExecutorOptions::new()
-        .retry(RetryPolicy::new(2))
+        .retry(RetryPolicy::new(1))
         .truncation(TruncationPolicy::max_chars(8))
         .with_metrics();
     let executor = executor([talks], options);

@@ -47,7 +47,7 @@ async fn a_result_has_the_images_of_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn images_of_failed_attempts_are_dropped() {
-    let options = ExecutorOptions::new().retry(RetryPolicy::new(3));
+    let options = ExecutorOptions::new().retry(RetryPolicy::new(2));
     let result = one(&executor([camera(2)], options), "camera", json!({})).await;
     assert_eq!((result.attempts, urls(&result)), (3, vec!["https://host/2.png"]));
     let result = one(&executor([camera(9)], ExecutorOptions::new()), "camera", json!({})).await;

@@ -71,7 +71,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             .timeout(Duration::from_millis(60))
             .with_metrics();
         if retries {
-            options = options.retry(RetryPolicy::new(2).initial_delay(Duration::from_millis(5)));
+            options = options.retry(RetryPolicy::new(1).initial_delay(Duration::from_millis(5)));
         }
         if caches {
             options = options.cache(ToolCache::new(4));

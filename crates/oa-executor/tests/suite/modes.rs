@@ -171,14 +171,13 @@ async fn an_empty_batch_ends_at_once() {
 
 #[test]
 fn zero_options_are_rejected() {
-    use oa_executor::{ErrorKind, RetryPolicy, RunCaps, TimeoutPolicy, ToolCache};
+    use oa_executor::{ErrorKind, RunCaps, TimeoutPolicy, ToolCache};
     let zero = Duration::ZERO;
     for options in [
         ExecutorOptions::new().max_parallel(0),
         ExecutorOptions::new().emission_queue(0),
         ExecutorOptions::new().timeout(zero),
         ExecutorOptions::new().timeouts(TimeoutPolicy::none().tool("a", zero)),
-        ExecutorOptions::new().retry(RetryPolicy::new(0)),
         ExecutorOptions::new().cache(ToolCache::new(0)),
         ExecutorOptions::new().caps(RunCaps::none().calls(0)),
         ExecutorOptions::new().caps(RunCaps::none().time(zero)),

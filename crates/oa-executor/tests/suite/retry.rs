@@ -29,7 +29,7 @@ fn flaky(fails: usize, error: ToolError) -> (FnTool, Arc<AtomicUsize>) {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_tried_again_until_it_works() {
     let (tool, _) = flaky(2, ToolError::new("busy"));
-    let executor = executor([tool], ExecutorOptions::new().retry(RetryPolicy::new(3)));
+    let executor = executor([tool], ExecutorOptions::new().retry(RetryPolicy::new(2)));
     let mut events = executor.execute_batch_streaming(calls([("flaky", json!({}))]), Batch::new());
     let started = Instant::now();
     assert_snapshot!(lines(&mut events).await, @"
@@ -61,7 +61,7 @@ async fn each_attempt_of_a_call_sees_its_key() {
             tool("waits", "").build_with_context(move |_, cx| ready(note(&cx))),
             tool("blocks", "").build_blocking_with_context(move |_, cx| pooled(&cx)),
         ];
-        let options = ExecutorOptions::new().placement(placement).retry(RetryPolicy::new(3));
+        let options = ExecutorOptions::new().placement(placement).retry(RetryPolicy::new(2));
         let executor = executor(tools, options);
         let given = calls([("waits", json!({})), ("blocks", json!({})), ("waits", json!({}))]);
         let computed = Arc::new(AtomicUsize::new(0));
@@ -92,7 +92,7 @@ async fn only_retryable_errors_are_retried() {
     let plain = || ToolError::new("busy");
     let never = || ToolError::new("busy").retryable(false);
     let marked = || ToolError::new("busy").retryable(true);
-    let policy = || RetryPolicy::new(3);
+    let policy = || RetryPolicy::new(2);
     let picky = || policy().when(|error| error.message().contains("busy"));
     for (policy, error, runs) in [
         (policy(), plain(), 3),
@@ -102,7 +102,7 @@ async fn only_retryable_errors_are_retried() {
         (policy().only_marked(), marked(), 3),
         (picky(), never(), 3),
         (picky(), ToolError::new("gone"), 1),
-        (RetryPolicy::new(1), plain(), 1),
+        (RetryPolicy::new(0), plain(), 1),
     ] {
         let (tool, counted) = flaky(usize::MAX, error);
         let executor = executor([tool], ExecutorOptions::new().retry(policy));
@@ -117,10 +117,10 @@ async fn timeouts_are_retried_on_request_only() {
     let hangs = tool("hangs", "").build(|_| std::future::pending());
     let panics = tool("panics", "").build(|_| async { panic!("boom") });
     let options = |retry| ExecutorOptions::new().timeout(Duration::from_secs(1)).retry(retry);
-    let plain = executor([hangs.clone(), panics], options(RetryPolicy::new(2)));
+    let plain = executor([hangs.clone(), panics], options(RetryPolicy::new(1)));
     assert_eq!(one(&plain, "hangs", json!({})).await.attempts, 1);
     assert_eq!(one(&plain, "panics", json!({})).await.attempts, 1);
-    let asked = executor([hangs], options(RetryPolicy::new(2).with_timeouts()));
+    let asked = executor([hangs], options(RetryPolicy::new(1).with_timeouts()));
     let result = one(&asked, "hangs", json!({})).await;
     assert_eq!((result.outcome, result.attempts), (Outcome::TimedOut, 2));
     assert!(result.duration > Duration::from_secs(2));
@@ -130,7 +130,7 @@ async fn timeouts_are_retried_on_request_only() {
 async fn panicking_condition_prevents_a_retry() {
     for placement in [Placement::Inline, Placement::Spawned] {
         let (tool, counted) = flaky(usize::MAX, ToolError::new("busy"));
-        let policy = RetryPolicy::new(3).when(|error| panic!("what is {error}?"));
+        let policy = RetryPolicy::new(2).when(|error| panic!("what is {error}?"));
         let options = ExecutorOptions::new().placement(placement).retry(policy);
         let executor = executor([tool], options);
         let mut events =
@@ -149,7 +149,7 @@ end of c0"
 #[tokio::test(start_paused = true)]
 async fn a_pause_beyond_the_clock_is_beyond_the_run() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
-    let policy = RetryPolicy::new(10).initial_delay(Duration::MAX).max_delay(Duration::MAX);
+    let policy = RetryPolicy::new(9).initial_delay(Duration::MAX).max_delay(Duration::MAX);
     let caps = RunCaps::none().time(Duration::from_secs(9));
     let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
     let result = one(&executor, "flaky", json!({})).await;
@@ -159,9 +159,8 @@ async fn a_pause_beyond_the_clock_is_beyond_the_run() {
 #[tokio::test(start_paused = true)]
 async fn no_delay_exceeds_the_run() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
-    let policy = RetryPolicy::new(10)
-        .initial_delay(Duration::from_secs(8))
-        .max_delay(Duration::from_secs(8));
+    let policy =
+        RetryPolicy::new(9).initial_delay(Duration::from_secs(8)).max_delay(Duration::from_secs(8));
     let caps = RunCaps::none().time(Duration::from_secs(9));
     let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
     let result = one(&executor, "flaky", json!({})).await;
@@ -171,11 +170,11 @@ async fn no_delay_exceeds_the_run() {
 
 #[test]
 fn delays_are_those_of_the_backoff() {
-    let default = RetryPolicy::new(3);
+    let default = RetryPolicy::new(2);
     assert_eq!(default.backoff.bound(0), Duration::from_millis(100));
     assert_eq!(default.backoff.bound(u32::MAX), Duration::from_secs(5));
     let (initial, max) = (Duration::from_secs(3), Duration::from_secs(50));
-    let policy = RetryPolicy::new(9).max_delay(max).initial_delay(initial);
+    let policy = RetryPolicy::new(8).max_delay(max).initial_delay(initial);
     assert_eq!(policy.backoff, Backoff::new(initial, max));
     for (retry, seed) in (0..20).flat_map(|retry| (0..20).map(move |seed| (retry, seed))) {
         assert_eq!(policy.delay(retry, seed), policy.backoff.delay(retry, seed));
@@ -185,7 +184,7 @@ fn delays_are_those_of_the_backoff() {
 #[tokio::test(start_paused = true)]
 async fn the_first_retry_is_number_0() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
-    let policy = RetryPolicy::new(9).initial_delay(Duration::from_millis(50));
+    let policy = RetryPolicy::new(8).initial_delay(Duration::from_millis(50));
     let backoff = policy.backoff;
     let executor = executor([tool], ExecutorOptions::new().retry(policy));
     let given = calls((0..64).map(|_| ("flaky", json!({}))));

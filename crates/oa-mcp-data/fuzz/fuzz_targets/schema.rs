@@ -123,7 +123,7 @@ fuzz_target!(|data: &[u8]| {
     let mut schema = choices.schema(4);
     schema["type"] = json!("object");
     schema["$defs"] = json!({ "a": choices.schema(2), "b": choices.schema(1) });
-    for form in [SchemaForm::AsIs, SchemaForm::Portable, SchemaForm::Strict] {
+    for form in [SchemaForm::Repaired, SchemaForm::Portable, SchemaForm::Strict] {
         let Ok(read) = Schema::read(Some(&schema), form, 64 * 1024) else { continue };
         // A strict form may exist only once references are gone.
         if form != SchemaForm::Strict {
@@ -131,7 +131,7 @@ fuzz_target!(|data: &[u8]| {
             let again = again.map(|again| again.offered);
             assert_eq!(again, Ok(read.offered.clone()), "{form:?} {schema}");
         }
-        if form == SchemaForm::AsIs {
+        if form == SchemaForm::Repaired {
             for _ in 0..4 {
                 let arguments = choices.members(|this| this.value(3));
                 if let Ok(accepted) = check_arguments(&read.checked, arguments) {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use http::header::{HeaderName, HeaderValue};
-use oa_mcp_data::split_credentials;
+use oa_mcp_data::{secrets_in_url, split_credentials};
 use oa_redact::Secrets;
 use oa_transport::{ApiKey, Transport};
 
@@ -52,16 +52,7 @@ impl HttpSpec {
                 secrets.add_header(name.as_str(), value);
             }
         }
-        let (credentials, _) = split_credentials(&self.url);
-        let password = credentials.split_once(':').map_or(credentials, |(_, password)| password);
-        secrets.add_key(password);
-        // Queries may contain keys, too.
-        if let Some((_, query)) = self.url.split_once('?') {
-            query
-                .split('&')
-                .filter_map(|pair| pair.split_once('='))
-                .for_each(|(_, value)| secrets.add_key(value));
-        }
+        secrets_in_url(&self.url).for_each(|part| secrets.add_key(part));
         secrets
     }
 }

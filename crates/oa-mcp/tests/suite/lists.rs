@@ -61,6 +61,11 @@ async fn filters_use_raw_tool_names() {
     connected.close().await;
     let connected = connect(scripted("plain").disallow(["echo"]).prefix("")).await.unwrap();
     assert_eq!(names(&connected), ["do"]);
+    assert!(connected.connection("s").unwrap().warnings().is_empty());
+    connected.close().await;
+    let connected = connect(scripted("plain").disallow(["ecko"])).await.unwrap();
+    let warnings = connected.connection("s").unwrap().warnings();
+    assert_eq!(warnings, [r#"no tool matches "ecko", which `disallow` names"#]);
     connected.close().await;
 }
 

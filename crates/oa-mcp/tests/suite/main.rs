@@ -4,6 +4,7 @@
 #![cfg(unix)]
 
 mod calls;
+mod configs;
 mod everything;
 mod faults;
 mod http;

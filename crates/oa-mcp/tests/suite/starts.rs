@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use oa_mcp::{Failure, McpServer, Servers};
+use oa_mcp::{ErrorKind, Failure, McpServer, Servers};
+use oa_transport::ApiKey;
 
 use crate::support::{scripted, soak};
 
@@ -79,4 +80,17 @@ fn panicking_start_is_a_failure() {
         let error = Servers::new().add(server.required()).connect().await.unwrap_err();
         assert!(error.to_string().starts_with("s: "), "{error}");
     });
+}
+
+#[tokio::test]
+async fn options_of_the_other_kind_are_refused() {
+    let local = McpServer::stdio("s", "no-such-program").bearer(ApiKey::new("secret").unwrap());
+    let remote = McpServer::http("s", "http://127.0.0.1:9/mcp").env("TOKEN", "secret").arg("-v");
+    for (server, expected) in [
+        (local, "s: `bearer` is an option of servers at a URL, and this one is a program"),
+        (remote, "s: `env` is an option of programs, and this server is at a URL"),
+    ] {
+        let error = Servers::new().add(server.required()).connect().await.unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, expected));
+    }
 }

@@ -91,7 +91,7 @@ async fn each_retry_is_a_run() {
         let fails = !has_failed.swap(true, Ordering::Relaxed);
         async move { if fails { Err("busy".into()) } else { Ok(json!("done")) } }
     });
-    let retry = RetryPolicy::new(3);
+    let retry = RetryPolicy::new(2);
     run(&lab, vec![shaky], ExecutorOptions::new().retry(retry)).await;
     ran(&lab, &[line("shaky", "failed", 1, 0.0), line("shaky", "", 1, 0.0)]);
 }
