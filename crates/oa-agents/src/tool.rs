@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use oa_client::{AgentOptions, Client, Error, NestedEvent, ParentAgent, Result};
 use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, MessageRole};
@@ -175,6 +177,10 @@ impl Tool for AgentTool {
 
     fn is_agent(&self) -> bool {
         true
+    }
+
+    fn agent_tools(&self) -> Option<Vec<Arc<dyn Tool>>> {
+        Some(self.options.tools().iter().cloned().collect())
     }
 
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {

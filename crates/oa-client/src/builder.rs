@@ -39,7 +39,7 @@ pub struct AgentOptionsBuilder {
     model: Option<String>,
     chat: ChatOptions,
     config: AgentConfig,
-    unanswered: Option<(Timeout, Permission)>,
+    unanswered: Option<(Duration, Permission)>,
     calls_per_minute: Option<u32>,
     executor: Option<ExecutorOptions>,
     /// Options that were set but have no effect unless the client runs tools.
@@ -205,7 +205,7 @@ impl AgentOptionsBuilder {
     /// Sets whether only the text of the last answer is returned, in one piece. Off by default. For auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
         self.config.turn.final_text_only = final_text;
-        self.auto_only("final_text_only")
+        self.auto_only_if(final_text, "final_text_only")
     }
 
     /// Sets how calls are run in auto mode; by default 8 at once, without timeout, keeping 10,000 characters of
@@ -439,6 +439,12 @@ impl AgentOptionsBuilder {
     fn auto_only(mut self, option: &'static str) -> Self {
         self.auto_only.push(option);
         self
+    }
+
+    /// The same for an option that has just been turned on or off.
+    fn auto_only_if(mut self, is_on: bool, option: &'static str) -> Self {
+        self.auto_only.retain(|earlier| *earlier != option);
+        if is_on { self.auto_only(option) } else { self }
     }
 
     /// Returns the duration of a timeout option; zero is an error.

@@ -99,7 +99,8 @@ impl Client {
     pub fn new(options: AgentOptions) -> Result<Self> {
         let mut driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
         let (interrupt, steer) = (InterruptHandle::default(), SteerHandle::default());
-        (driver.interrupt, driver.steer) = (Some(Arc::clone(&interrupt.0)), Some(steer.clone()));
+        (driver.interrupt, driver.steer) =
+            (Some(Arc::clone(&interrupt.0)), Some(Arc::clone(&steer.0)));
         // Calls of a resumed conversation need the current tools. The first request reports a failure.
         let _ = driver.refresh_tools();
         let options = AgentOptions(Arc::clone(&driver.settings));
@@ -522,7 +523,7 @@ impl Client {
     /// A message whose prompt hooks are running is not taken back.
     pub fn take_steered(&mut self) -> Vec<Message> {
         let mut messages = self.driver.turn.take_steered();
-        messages.extend(self.steer.take());
+        messages.extend(self.steer.0.take());
         messages
     }
 

@@ -16,7 +16,7 @@ use oa_events::AgentEvent;
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::{OutputValidator, Validation};
 use oa_tools::IdempotencyKey;
-use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, StepOutcome, Turn};
+use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, SteerQueue, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
@@ -29,7 +29,6 @@ use crate::metadata::TurnMetadata;
 use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
-use crate::steer::SteerHandle;
 use crate::trace::Trace;
 use crate::work::{self, Done, Work};
 
@@ -39,7 +38,7 @@ pub(crate) struct Driver {
     pub(crate) turn: Turn,
     /// The client's signal; `None` if no handle can exist.
     pub(crate) interrupt: Option<Arc<RunSignal>>,
-    pub(crate) steer: Option<SteerHandle>,
+    pub(crate) steer: Option<Arc<SteerQueue>>,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after these events.

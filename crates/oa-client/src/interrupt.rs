@@ -1,9 +1,6 @@
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 
 use oa_executor::RunSignal;
 
@@ -36,33 +33,6 @@ impl InterruptHandle {
     #[must_use]
     pub fn load(&self, _: Ordering) -> bool {
         self.is_interrupted()
-    }
-}
-
-/// A run of several requests, during which the client does nothing else. Dropping this ends the run.
-pub(crate) struct Running(Arc<RunSignal>);
-
-impl Running {
-    pub(crate) fn begin(signal: &Arc<RunSignal>) -> Self {
-        signal.begin_run();
-        Self(Arc::clone(signal))
-    }
-
-    /// Runs a part of the run; `None` after an interrupt, even one between two parts.
-    pub(crate) async fn unless_interrupted<T>(&self, part: impl Future<Output = T>) -> Option<T> {
-        let mut part = pin!(part);
-        // The signal is polled first: an interrupt wins over a part that is ready at the same time.
-        poll_fn(|cx| match self.0.poll_interrupted(cx) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => part.as_mut().poll(cx).map(Some),
-        })
-        .await
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.end_run();
     }
 }
 

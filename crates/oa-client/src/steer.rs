@@ -1,9 +1,7 @@
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use oa_turn::Turn;
+use oa_turn::SteerQueue;
 use oa_types::Message;
 
 use crate::error::{self, Result};
@@ -21,17 +19,7 @@ use crate::error::{self, Result};
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]
-pub struct SteerHandle(Arc<Queue>);
-
-#[derive(Default)]
-struct Queue {
-    messages: Mutex<VecDeque<Message>>,
-    /// True if there may be messages, so that the client need not lock.
-    has_some: AtomicBool,
-}
-
-/// The maximum number of waiting messages.
-const MOST: usize = 64;
+pub struct SteerHandle(pub(crate) Arc<SteerQueue>);
 
 impl SteerHandle {
     /// Queues a user message.
@@ -49,54 +37,12 @@ impl SteerHandle {
     ///
     /// `InvalidInput` if it is blank or not a user message, or if 64 messages are already waiting.
     pub fn steer_message(&self, message: Message) -> Result<()> {
-        Turn::check_message(&message).map_err(error::turn)?;
-        let mut messages = self.0.lock();
-        if messages.len() >= MOST {
-            let why = format!("{MOST} messages are already waiting for the next request");
-            return Err(error::invalid_input(why));
-        }
-        messages.push_back(message);
-        self.0.has_some.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Takes the messages that have not reached a turn.
-    pub(crate) fn take(&self) -> impl Iterator<Item = Message> + use<> {
-        let mut messages = self.0.lock();
-        self.0.has_some.store(false, Ordering::Release);
-        std::mem::take(&mut *messages).into_iter()
-    }
-
-    /// Moves the messages into a turn, as many as it accepts.
-    #[inline]
-    pub(crate) fn enter(&self, turn: &mut Turn) {
-        if self.0.has_some.load(Ordering::Acquire) {
-            self.0.enter(turn);
-        }
-    }
-}
-
-impl Queue {
-    #[inline(never)]
-    fn enter(&self, turn: &mut Turn) {
-        let mut messages = self.lock();
-        while let Some(message) = messages.front() {
-            // The messages were checked, so an error means that the turn's queue is full.
-            if turn.steer(message.clone()).is_err() {
-                return;
-            }
-            messages.pop_front();
-        }
-        self.has_some.store(false, Ordering::Release);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Message>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.push(message).map_err(error::turn)
     }
 }
 
 impl fmt::Debug for SteerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SteerHandle").field("waiting", &self.0.lock().len()).finish()
+        f.debug_struct("SteerHandle").field("waiting", &self.0.len()).finish()
     }
 }

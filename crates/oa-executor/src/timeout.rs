@@ -39,6 +39,11 @@ impl TimeoutPolicy {
         self.by_name.get(name).copied().or_else(|| tool.timeout()).or(self.otherwise)
     }
 
+    /// Returns the names of the tools with a timeout here.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     pub(crate) fn has_zero(&self) -> bool {
         self.by_name.values().chain(&self.otherwise).any(Duration::is_zero)
     }

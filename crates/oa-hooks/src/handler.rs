@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future;
 use std::panic::Location;
@@ -11,6 +10,7 @@ use oa_contain::{Contained, Panic};
 
 use crate::decision::{HookDecision, HookEvent, HookOutcome};
 use crate::error::{Error, HookError};
+use crate::rule::Pattern;
 
 /// The result of a hook: a decision, no opinion, or an error.
 pub(crate) type HookResult<E> = Result<Option<HookDecision<E>>, HookError>;
@@ -22,8 +22,8 @@ pub(crate) struct Handler<E: HookEvent> {
     added: &'static Location<'static>,
     call: Arc<dyn Fn(E) -> Running<HookResult<E>> + Send + Sync>,
     timeout: Option<Duration>,
-    /// The tools that the hook is limited to; `None` means all.
-    tools: Option<BTreeSet<String>>,
+    /// The restrictions to tools, all of which apply.
+    tools: Vec<Arc<[Pattern]>>,
 }
 
 impl<E: HookEvent> Handler<E> {
@@ -39,7 +39,7 @@ impl<E: HookEvent> Handler<E> {
             // Call the closure inside the future too, where its panic is caught.
             Box::pin(async move { handler(event).await })
         };
-        Self { added: Location::caller(), call: Arc::new(call), timeout: None, tools: None }
+        Self { added: Location::caller(), call: Arc::new(call), timeout: None, tools: Vec::new() }
     }
 
     /// Lowers the timeout to at most `limit`.
@@ -47,21 +47,20 @@ impl<E: HookEvent> Handler<E> {
         self.timeout = Some(self.timeout.map_or(limit, |timeout| timeout.min(limit)));
     }
 
-    /// Restricts the hook to tools in `names`.
-    pub(crate) fn limit_tools(&mut self, names: &BTreeSet<String>) {
-        match &mut self.tools {
-            // Repeated filters intersect: a later one cannot add a tool.
-            Some(tools) => tools.retain(|tool| names.contains(tool)),
-            None => self.tools = Some(names.clone()),
-        }
+    /// Restricts the hook to tools that match one of the patterns, and all earlier restrictions.
+    pub(crate) fn limit_tools(&mut self, tools: &Arc<[Pattern]>) {
+        self.tools.push(Arc::clone(tools));
+    }
+
+    /// Returns the patterns of all restrictions.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().flat_map(|tools| tools.iter()).map(Pattern::as_str)
     }
 
     /// Returns true if the hook is asked about events of this tool. A prompt involves no tool.
     pub(crate) fn concerns(&self, tool: Option<&str>) -> bool {
-        match (&self.tools, tool) {
-            (Some(tools), Some(tool)) => tools.contains(tool),
-            (None, _) | (_, None) => true,
-        }
+        let Some(tool) = tool else { return true };
+        self.tools.iter().all(|tools| tools.iter().any(|pattern| pattern.fits(tool)))
     }
 
     /// Runs the hook.

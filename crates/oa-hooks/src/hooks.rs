@@ -1,10 +1,11 @@
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decision::HookDecision;
 use crate::error::HookError;
 use crate::event::{AnswerEvent, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
+use crate::rule::Pattern;
 
 /// The hooks of an agent, in order.
 ///
@@ -59,6 +60,8 @@ pub struct Hooks {
     pub(crate) post_tool_use: Vec<Handler<PostToolUseEvent>>,
     pub(crate) pre_tool_use: Vec<Handler<PreToolUseEvent>>,
     pub(crate) user_prompt_submit: Vec<Handler<UserPromptSubmitEvent>>,
+    /// A restriction to tools found no hook.
+    is_vain: bool,
 }
 
 impl Hooks {
@@ -184,15 +187,19 @@ impl Hooks {
         self
     }
 
-    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. Hooks of prompts and answers
-    /// are not affected.
+    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. A name may end in `*`. Hooks of
+    /// prompts and answers are not affected.
+    ///
+    /// An agent refuses a name that none of its tools has, and a restriction without a hook before it: such a gate would
+    /// never close. A tool that is added later, such as one of a front end, needs a pattern.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
     {
-        let names: BTreeSet<String> = names.into_iter().map(Into::into).collect();
-        self.post_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&names));
-        self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&names));
+        let tools: Arc<[Pattern]> = names.into_iter().map(Pattern::new).collect();
+        self.is_vain |= self.post_tool_use.is_empty() && self.pre_tool_use.is_empty();
+        self.post_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&tools));
+        self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&tools));
         self
     }
 
@@ -210,7 +217,8 @@ impl Hooks {
 
     /// Appends all hooks of `other`.
     pub fn merge(mut self, other: Self) -> Self {
-        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit } = other;
+        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit, is_vain } = other;
+        self.is_vain |= is_vain;
         self.answer.extend(answer);
         self.post_tool_use.extend(post_tool_use);
         self.pre_tool_use.extend(pre_tool_use);
@@ -221,9 +229,29 @@ impl Hooks {
     /// Returns true if there are no hooks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit } = self;
+        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit, .. } = self;
         let has_none = post_tool_use.is_empty() && pre_tool_use.is_empty();
         has_none && answer.is_empty() && user_prompt_submit.is_empty()
+    }
+
+    /// Checks that each restriction to tools restricts a hook.
+    ///
+    /// # Errors
+    ///
+    /// A message that says what is wrong.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.is_vain {
+            return Err(
+                "for_tools restricts the hooks that were added before it, and there are none",
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the tool names in the restrictions, as given.
+    pub fn listed(&self) -> impl Iterator<Item = &str> {
+        let before = self.pre_tool_use.iter().flat_map(Handler::tools);
+        before.chain(self.post_tool_use.iter().flat_map(Handler::tools))
     }
 
     /// Returns true if a hook runs before this tool. If not, the event need not be created.

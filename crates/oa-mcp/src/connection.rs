@@ -62,7 +62,7 @@ impl Connection {
     /// Connects to a server and reads its list of tools.
     pub(crate) async fn open(server: McpServer) -> Result<Arc<Self>, Error> {
         let name = server.name.clone();
-        server.check().map_err(|error| error.of(&name))?;
+        server.check()?;
         let began = Instant::now();
         let this = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),

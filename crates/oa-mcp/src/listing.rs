@@ -19,7 +19,6 @@ impl Connection {
         // The tools' names on the server, by our names.
         let mut names: HashMap<String, String> = HashMap::new();
         let mut unmatched = server.selection.unmatched();
-        let mut is_whole = true;
         if session.hello.has_tools {
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
@@ -36,7 +35,6 @@ impl Connection {
                                 "more than {most} tools; {} and later ones are left out",
                                 read.name
                             ));
-                            is_whole = false;
                             break 'pages;
                         }
                         Ok(Some(read)) => match names.get(&read.name) {
@@ -60,11 +58,10 @@ impl Connection {
                     }
                 }
             }
-            match pages.rest() {
-                Some(rest) => session.link.warn(rest),
-                None if is_whole => unmatched.warnings().for_each(|left| session.link.warn(left)),
-                None => {}
-            }
+            let rest = pages.rest();
+            let is_whole = rest.is_none() && tools.len() < limits.tools;
+            let unmatched = unmatched.warnings().filter(|_| is_whole);
+            rest.into_iter().chain(unmatched).for_each(|warning| session.link.warn(warning));
         }
         let show = |(tool, hash): &(Description, String)| {
             let (name, description) = (tool.raw_name.clone(), tool.description.clone());

@@ -146,6 +146,10 @@ impl McpServer {
         self.with_stdio("current_dir", |spec| spec.dir = Some(dir.into()))
     }
 
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(unused_variables, reason = "all servers are programs")
+    )]
     fn with_stdio(mut self, option: &'static str, change: impl FnOnce(&mut StdioSpec)) -> Self {
         match &mut self.target {
             Target::Stdio(spec) => change(spec),
@@ -392,12 +396,12 @@ impl McpServer {
     /// Checks that all options are those of this kind of server.
     pub(crate) fn check(&self) -> Result<(), crate::Error> {
         let Some(option) = self.misplaced else { return Ok(()) };
-        let kinds = match &self.target {
-            Target::Stdio(_) => "servers at a URL, and this one is a program",
-            #[cfg(feature = "http")]
-            Target::Http(_) => "programs, and this server is at a URL",
+        let kinds = if self.is_program() {
+            "servers at a URL, and this one is a program"
+        } else {
+            "programs, and this server is at a URL"
         };
-        Err(crate::Error::config(format!("`{option}` is an option of {kinds}")))
+        Err(crate::Error::config(format!("`{option}` is an option of {kinds}")).of(&self.name))
     }
 
     pub(crate) fn secrets(&self) -> Secrets {

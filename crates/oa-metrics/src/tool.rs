@@ -1,6 +1,7 @@
 //! Recording of a tool's runs.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_tools::{ArgumentError, BlockingHandler, Error, Tool, ToolContext, ToolError, ToolFuture};
@@ -143,6 +144,10 @@ impl<T: Tool> Tool for MeteredTool<T> {
 
     fn is_agent(&self) -> bool {
         self.tool.is_agent()
+    }
+
+    fn agent_tools(&self) -> Option<Vec<Arc<dyn Tool>>> {
+        self.tool.agent_tools()
     }
 
     fn check(&self) -> Result<(), Error> {

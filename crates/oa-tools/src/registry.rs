@@ -8,6 +8,9 @@ use oa_types::ToolSpec;
 use crate::error::Error;
 use crate::tool::Tool;
 
+/// The depth down to which the tools of sub-agents are read.
+const MAX_DEPTH: usize = 8;
+
 /// Tools by name, in insertion order.
 ///
 /// Cheap to clone; clones share the tools.
@@ -136,6 +139,12 @@ impl Registry {
         self.0.tools.iter()
     }
 
+    /// Returns true if one of the tools is meant, those of sub-agents included; `None` if it is none of those that are
+    /// known, and the tools of a sub-agent are not.
+    pub fn offers(&self, is_meant: &dyn Fn(&dyn Tool) -> bool) -> Option<bool> {
+        finds(&self.0.tools, is_meant, 0)
+    }
+
     /// Returns the names in order.
     #[must_use]
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
@@ -174,4 +183,28 @@ impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registry").field(&self.names().collect::<Vec<_>>()).finish()
     }
+}
+
+fn finds(
+    tools: &[Arc<dyn Tool>],
+    is_meant: &dyn Fn(&dyn Tool) -> bool,
+    depth: usize,
+) -> Option<bool> {
+    let mut found = Some(false);
+    for tool in tools {
+        if is_meant(tool) {
+            return Some(true);
+        }
+        let inner = match tool.agent_tools() {
+            Some(inner) if depth < MAX_DEPTH => finds(&inner, is_meant, depth + 1),
+            None if !tool.is_agent() => Some(false),
+            _ => None,
+        };
+        match inner {
+            Some(true) => return inner,
+            Some(false) => {}
+            None => found = None,
+        }
+    }
+    found
 }

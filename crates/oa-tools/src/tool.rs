@@ -127,6 +127,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns the tools of the agent that this tool runs, if it [is an agent](Self::is_agent) whose tools are known. An
+    /// agent's permissions may refer to the tools of its sub-agents.
+    fn agent_tools(&self) -> Option<Vec<Arc<dyn Tool>>> {
+        None
+    }
+
     /// Checks that the tool can be offered to a model.
     ///
     /// # Errors
@@ -253,6 +259,10 @@ macro_rules! pass_on {
 
             fn is_agent(&self) -> bool {
                 (**self).is_agent()
+            }
+
+            fn agent_tools(&self) -> Option<Vec<Arc<dyn Tool>>> {
+                (**self).agent_tools()
             }
 
             fn check(&self) -> Result<(), Error> {

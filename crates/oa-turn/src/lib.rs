@@ -69,6 +69,7 @@ mod repair;
 mod round;
 mod shared_budget;
 mod shorten;
+mod steer_queue;
 mod step_context;
 
 mod error;
@@ -86,6 +87,7 @@ pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
 pub use crate::shared_budget::{OuterBudget, SharedBudget};
 pub use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
+pub use crate::steer_queue::SteerQueue;
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, DecideOutcome, DecideStep,
     PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oa_agents::AgentTool;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_executor::{ExecutorOptions, ToolEvent, TruncationPolicy};
-use oa_hooks::{Permission, ToolRule};
+use oa_hooks::{Hooks, Permission, ToolRule};
 use oa_terminal::TerminalPrompt;
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::{Tool, tool};
@@ -34,6 +34,31 @@ fn work(ran: &Arc<Mutex<usize>>) -> impl Tool + use<> {
         *ran.lock().expect("no test panics") += 1;
         async { Ok(json!("done")) }
     })
+}
+
+#[test]
+fn permissions_may_name_tools_of_sub_agents() {
+    let server = MemoryServer::new(Script::new());
+    let inner = agent("inner", auto(&server).tool(work(&Arc::default())));
+    let outer = agent("outer", auto(&server).tool(inner));
+    let build = |rule| auto(&server).tool(outer.clone()).tool_rule(rule).build();
+    for name in ["work", "inner", "outer", "wo*", "none*"] {
+        assert!(build(ToolRule::deny(name)).is_ok(), "{name}");
+    }
+    let error = build(ToolRule::deny("wrok")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r#"there is no tool "wrok", which permissions refer to; a tool that is added later needs a pattern, such as "wrok*""#
+    );
+    let error = build(ToolRule::deny_category("files")).unwrap_err().to_string();
+    assert_eq!(error, r#"no tool has the category "files", which a rule refers to"#);
+    // Hooks see only the agent's own calls.
+    let hooks = Hooks::new().add_pre_tool_use(|_| async { None }).for_tools(["work"]);
+    let error = auto(&server).tool(outer).hooks(hooks).build().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        r#"there is no tool "work", which hooks refer to; a tool that is added later needs a pattern, such as "work*""#
+    );
 }
 
 /// The events of one call of a sub-agent.

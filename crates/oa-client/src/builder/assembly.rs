@@ -7,6 +7,7 @@ use oa_chat::{
     model_from_environment,
 };
 use oa_executor::{CallRate, ExecutorOptions, ToolExecutor};
+use oa_tools::Tool;
 use oa_turn::Mode;
 use oa_types::ModelName;
 use oa_types::wire::ToolChoice;
@@ -49,9 +50,7 @@ impl AgentOptionsBuilder {
         if let Some(error) = self.error.take().or_else(|| self.endpoint.take_error()) {
             return Err(error);
         }
-        if let Some((limit, unanswered)) = self.unanswered.take()
-            && let Some(limit) = limit.duration()
-        {
+        if let Some((limit, unanswered)) = self.unanswered.take() {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
         let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
@@ -145,29 +144,47 @@ impl AgentOptionsBuilder {
         if self.config.steps.archive.is_some() && self.config.context.is_none() {
             return Err(Error::config("archive_context has no effect without context"));
         }
-        // Sub-agents have their own prices and tools.
-        if self.config.has_agents() {
-            return self.config.permissions.check().map_err(Error::config);
-        }
+        // Sub-agents have their own prices.
         if self.config.turn.max_cost.is_some()
             && self.config.price.is_none_or(|price| price.is_free())
+            && !self.config.has_agents()
         {
             return Err(Error::config("max_run_cost has no effect without a price"));
         }
-        for category in self.config.permissions.categories() {
-            if !self.config.tools.iter().any(|tool| tool.category() == Some(category)) {
-                let message =
-                    format!("no tool has the category {category:?}, which a rule refers to");
-                return Err(Error::config(message));
-            }
+        self.check_names()?;
+        let timeouts = self.executor.iter().flat_map(|options| options.timeouts.names());
+        if let Some(name) = timeouts.into_iter().find(|name| !self.config.tools.contains(name)) {
+            let message = format!("there is no tool {name:?}, which a timeout refers to");
+            return Err(Error::config(message));
         }
-        for name in self.config.permissions.listed() {
-            if !name.ends_with('*') && !self.config.tools.contains(name) {
-                let message = format!("there is no tool {name:?}, which permissions refer to");
-                return Err(Error::config(message));
-            }
-        }
+        self.config.hooks.check().map_err(Error::config)?;
         self.config.permissions.check().map_err(Error::config)
+    }
+
+    /// Rejects names and categories of tools that do not exist. Patterns may match tools that are added later.
+    fn check_names(&self) -> Result<()> {
+        let AgentConfig { tools, permissions, hooks, .. } = &self.config;
+        let is_name = |name: &&str| !name.ends_with('*');
+        let lacks = |is_meant: &dyn Fn(&dyn Tool) -> bool| tools.offers(is_meant) == Some(false);
+        if let Some(category) = permissions
+            .categories()
+            .find(|category| lacks(&|tool| tool.category() == Some(category)))
+        {
+            let message = format!("no tool has the category {category:?}, which a rule refers to");
+            return Err(Error::config(message));
+        }
+        let mut listed = permissions.listed().filter(is_name);
+        if let Some(name) = listed.find(|name| lacks(&|tool| tool.name() == *name)) {
+            return Err(no_tool(name, "permissions"));
+        }
+        // Sub-agents do not inherit hooks. In manual mode, hooks also see calls of tools set in `extra_body`.
+        let is_unknown = |name: &&str| {
+            !tools.contains(name) && !self.chat.parameters.extra_body.contains_key("tools")
+        };
+        match hooks.listed().filter(is_name).find(is_unknown) {
+            Some(name) => Err(no_tool(name, "hooks")),
+            None => Ok(()),
+        }
     }
 
     /// Rejects a tool choice that is not offered.
@@ -213,4 +230,10 @@ impl AgentOptionsBuilder {
             None => Ok(service),
         }
     }
+}
+
+fn no_tool(name: &str, from: &str) -> Error {
+    Error::config(format!(
+        "there is no tool {name:?}, which {from} refer to; a tool that is added later needs a pattern, such as \"{name}*\""
+    ))
 }

@@ -89,13 +89,14 @@ impl AgentOptionsBuilder {
         if self.config.turn.repeat_guard == Some(0) {
             self.refuse("repeat_guard must be at least 1".to_owned());
         }
-        self.auto_only("repeat_guard")
+        let is_on = self.config.turn.repeat_guard.is_some();
+        self.auto_only_if(is_on, "repeat_guard")
     }
 
     /// Sets whether one last request without tools is sent after a limit is reached in auto mode, unless the tokens or
     /// the cost are used up. Off by default.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.config.turn.last_answer_without_tools = last_answer;
-        self.auto_only("last_answer_without_tools")
+        self.auto_only_if(last_answer, "last_answer_without_tools")
     }
 }

@@ -49,6 +49,6 @@ impl AgentOptionsBuilder {
     /// an error at [`build`](Self::build).
     pub fn offer_full_results(mut self, offer: bool) -> Self {
         self.config.keeps_results = offer;
-        if offer { self.auto_only("offer_full_results") } else { self }
+        self.auto_only_if(offer, "offer_full_results")
     }
 }

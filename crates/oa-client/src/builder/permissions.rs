@@ -6,15 +6,15 @@ use oa_hooks::{Permission, PermissionMode, PermissionRequest, ToolRule};
 use super::AgentOptionsBuilder;
 
 impl AgentOptionsBuilder {
-    /// Allows only these tools. Others are not offered to the model and do not run. A name may end in `*`. A name that
-    /// matches no tool is an error at [`build`](Self::build).
+    /// Allows only these tools. Others are not offered to the model and do not run. A name that no tool has is an error
+    /// at [`build`](Self::build). A name may end in `*`, and then need not match a tool.
     pub fn allowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.permissions = self.config.permissions.allow_only(tools);
         self
     }
 
-    /// Disallows these tools: they are not offered to the model and do not run. A name may end in `*`. A name that
-    /// matches no tool is an error at [`build`](Self::build).
+    /// Disallows these tools: they are not offered to the model and do not run. A name that no tool has is an error at
+    /// [`build`](Self::build). A name may end in `*`, and then need not match a tool.
     pub fn disallowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config.permissions = self.config.permissions.disallow(tools);
         self
@@ -71,7 +71,7 @@ impl AgentOptionsBuilder {
     /// asks one question at a time.
     pub fn can_use_tool_at_once(mut self, at_once: bool) -> Self {
         self.config.permissions = self.config.permissions.ask_at_once(at_once);
-        self.auto_only("can_use_tool_at_once")
+        self.auto_only_if(at_once, "can_use_tool_at_once")
     }
 
     /// Sets a time limit for [`can_use_tool`](Self::can_use_tool), and the decision to use when it expires. By default
@@ -81,8 +81,8 @@ impl AgentOptionsBuilder {
         limit: impl Into<Timeout>,
         unanswered: Permission,
     ) -> Self {
-        let limit = Timeout::from(self.timeout_of("can_use_tool_timeout", limit));
-        self.unanswered = Some((limit, unanswered));
-        self.auto_only("can_use_tool_timeout")
+        let limit = self.timeout_of("can_use_tool_timeout", limit);
+        self.unanswered = limit.map(|limit| (limit, unanswered));
+        self.auto_only_if(limit.is_some(), "can_use_tool_timeout")
     }
 }

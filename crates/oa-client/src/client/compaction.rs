@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_events::AgentEvent;
+use oa_executor::RunGuard;
 use oa_hooks::Hooks;
 use oa_turn::BudgetLeft;
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
@@ -12,7 +13,6 @@ use oa_types::{ContentBlock, FinishReason, Message, Usage};
 use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::interrupt::Running;
 use crate::settings::Settings;
 use crate::work::{SharedUsage, locked};
 
@@ -142,7 +142,7 @@ impl Client {
     /// Has the model write a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let (settings, run) =
-            (Arc::clone(&self.driver.settings), Running::begin(&self.interrupt.0));
+            (Arc::clone(&self.driver.settings), RunGuard::begin(&self.interrupt.0));
         let used = Counted(&mut self.driver.metadata.total_usage, SharedUsage::default());
         let written = settings.write_summary(&mut summary, &used.1, BudgetLeft::default());
         let written = run.unless_interrupted(written).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oa_client::{AgentEvent, AgentOptionsBuilder, Client, ErrorKind};
-use oa_executor::ToolEvent;
+use oa_executor::{ExecutorOptions, TimeoutPolicy, ToolEvent};
 use oa_hooks::{HookDecision, Hooks, Permission, PermissionMode, PermissionRequest, ToolRule};
 use oa_terminal::TerminalPrompt;
 use oa_testkit::{MemoryServer, Reply, Request, Script};
@@ -381,12 +381,24 @@ fn ineffective_permissions_are_rejected() {
         assert_eq!(error.kind(), ErrorKind::Config);
         error.to_string()
     };
-    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions refer to"#);
-    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions refer to"#);
+    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions refer to; a tool that is added later needs a pattern, such as "ecko*""#);
+    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions refer to; a tool that is added later needs a pattern, such as "ecko*""#);
+    let gate = || Hooks::new().add_pre_tool_use(|_| async { None });
+    insta::assert_snapshot!(refused(auto().hooks(gate().for_tools(["echo", "ecko"]))), @r#"there is no tool "ecko", which hooks refer to; a tool that is added later needs a pattern, such as "ecko*""#);
+    insta::assert_snapshot!(refused(auto().hooks(Hooks::new().for_tools(["echo"]).merge(gate()))), @"for_tools restricts the hooks that were added before it, and there are none");
+    assert!(auto().hooks(gate().for_tools(["echo", "later_*"])).build().is_ok());
+    let timeouts = TimeoutPolicy::none().tool("ecko", Duration::from_secs(1));
+    insta::assert_snapshot!(refused(auto().executor(ExecutorOptions::new().timeouts(timeouts))), @r#"there is no tool "ecko", which a timeout refers to"#);
     insta::assert_snapshot!(refused(auto().can_use_tool_timeout(Duration::from_secs(1), Permission::Allow)), @"can_use_tool_timeout has no effect without can_use_tool");
     insta::assert_snapshot!(refused(auto().can_use_tool(allow).permission_mode(PermissionMode::AllowAll)), @"can_use_tool has no effect because every call is allowed and no rule asks");
     insta::assert_snapshot!(refused(manual(&server).tool(echo()).can_use_tool(allow)), @"can_use_tool has no effect without auto_execute_tools");
-    let mut client = client(manual(&server).tool(echo()));
+    // What is turned off needs no auto mode.
+    let manual = || manual(&server).tool(echo());
+    let off = manual().final_text_only(true).final_text_only(false).repeat_guard(None);
+    let off = off.can_use_tool_at_once(false).last_answer_without_tools(false);
+    assert!(off.can_use_tool_timeout(None, Permission::Allow).build().is_ok());
+    insta::assert_snapshot!(refused(manual().repeat_guard(None).repeat_guard(2)), @"repeat_guard has no effect without auto_execute_tools");
+    let mut client = client(manual());
     let error = client.set_permission_mode(PermissionMode::Plan).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
 }

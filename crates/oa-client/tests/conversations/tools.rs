@@ -171,7 +171,8 @@ async fn changed_calls_have_the_new_input() {
     let other = Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::block("never asked")) })
         .for_tools(["shell"]);
-    assert_eq!(calls(builder(&server).hooks(other)).await.0, [FIRST, SECOND]);
+    let shell = tool("shell", "").build(|_| async { Ok(json!("?")) });
+    assert_eq!(calls(builder(&server).tool(shell).hooks(other)).await.0, [FIRST, SECOND]);
 }
 
 /// A hook that panics blocks only its call.

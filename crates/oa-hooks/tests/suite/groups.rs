@@ -36,12 +36,25 @@ fn for_tools_limits_hooks_to_names() {
     check(&gate("a").for_tools(["add", "sub"]), &[("add", "a"), ("sub", "a"), ("mul", "")]);
     check(&gate("a").for_tools(vec![String::from("add")]), &[("add", "a"), ("Add", ""), ("", "")]);
     check(&gate("a").for_tools([""; 0]), &[("add", "")]);
+    check(&gate("a").for_tools(["s*", "add"]), &[("sub", "a"), ("add", "a"), ("mul", "")]);
 }
 
 #[test]
 fn filters_intersect() {
     let hooks = gate("a").for_tools(["add", "sub"]).for_tools(["sub", "mul"]);
     check(&hooks, &[("add", ""), ("sub", "a"), ("mul", "")]);
+    let hooks = gate("a").for_tools(["s*"]).for_tools(["*b", "sub"]);
+    check(&hooks, &[("add", ""), ("sub", "a"), ("stub", "")]);
+    assert!(hooks.listed().all(|name| ["s*", "*b", "sub"].contains(&name)));
+}
+
+#[test]
+fn a_filter_without_hooks_is_an_error() {
+    let late = Hooks::new().for_tools(["add"]).merge(gate("a"));
+    assert!(late.check().unwrap_err().contains("added before it"));
+    let prompts = Hooks::new().add_user_prompt_submit(|_| async { None }).for_tools(["add"]);
+    assert!(prompts.check().is_err() && Hooks::new().merge(prompts).check().is_err());
+    assert!(gate("a").for_tools(["add"]).check().is_ok() && Hooks::new().check().is_ok());
 }
 
 #[test]
@@ -91,5 +104,5 @@ fn debug_shows_location_and_tools() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { None }).for_tools(["add"]);
     let shown = format!("{hooks:?}");
     assert!(shown.contains("groups.rs:"), "{shown}");
-    assert!(shown.contains(r#"tools: Some({"add"})"#), "{shown}");
+    assert!(shown.contains(r#"tools: [[Pattern("add")]]"#), "{shown}");
 }

@@ -174,6 +174,9 @@ impl Tool for Odd {
     fn is_agent(&self) -> bool {
         true
     }
+    fn agent_tools(&self) -> Option<Vec<Arc<dyn Tool>>> {
+        Some(vec![Arc::new(tool("inner", "").build(|_| async { Ok(json!(1)) }))])
+    }
 }
 
 #[test]
@@ -197,6 +200,10 @@ fn everything_else_is_forwarded() {
         is_cacheable
     );
     same!(timeout, is_external, is_agent, spec, to_openai_format);
+    assert_eq!(
+        outer.agent_tools().map(|tools| tools[0].name().to_owned()),
+        Some("inner".to_owned())
+    );
     assert_eq!(outer.prepare(json!(1)).ok(), Some(json!([1])));
     assert!(outer.check().is_err() && inner.check().is_err());
     let cx = ToolContext::new("call-1", "odd");

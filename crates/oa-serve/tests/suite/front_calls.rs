@@ -49,7 +49,7 @@ fn user(text: &str) -> Value {
 
 fn deciding(decision: fn() -> HookDecision<PreToolUseEvent>) -> AgentOptionsBuilder {
     let hooks = Hooks::new().add_pre_tool_use(move |_| async move { Some(decision()) });
-    agent().hooks(hooks.for_tools(["pick_color"]))
+    agent().hooks(hooks.for_tools(["pick_*"]))
 }
 
 /// It would run what the model wrote before a hook or a person has seen it.

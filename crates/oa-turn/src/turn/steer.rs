@@ -25,12 +25,18 @@ impl Turn {
     ///
     /// `InvalidPrompt` if it is not a valid prompt, or if 64 messages are already waiting.
     pub fn steer(&mut self, message: Message) -> Result<(), Error> {
-        Self::check_message(&message)?;
-        if self.steered.len() >= MOST {
+        Self::check_steered(&message, self.steered.len())?;
+        self.steered.push_back(message);
+        Ok(())
+    }
+
+    /// Checks a message that is to wait behind this many others.
+    pub(crate) fn check_steered(message: &Message, waiting: usize) -> Result<(), Error> {
+        Self::check_message(message)?;
+        if waiting >= MOST {
             let message = format!("{MOST} messages are already waiting for the next request");
             return Err(Error::new(ErrorKind::InvalidPrompt, message));
         }
-        self.steered.push_back(message);
         Ok(())
     }
 
