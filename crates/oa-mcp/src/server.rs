@@ -314,8 +314,7 @@ impl McpServer {
     }
 
     /// Sets a callback for the program's error output. It gets one line at a time, with secrets masked, and cut after
-    /// 64 KiB. A panic is contained, and added to [`warnings`](crate::Connection::warnings). A server at a URL
-    /// has no error output.
+    /// 64 KiB. A panic is contained, and added to [`warnings`](crate::Connection::warnings).
     pub fn on_stderr(mut self, on_stderr: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_stderr = Some(OnStderr::new(on_stderr));
         self
