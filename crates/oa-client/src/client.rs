@@ -249,7 +249,7 @@ impl Client {
         self.adopt(continued)
     }
 
-    /// Sends a prompt and collects the answer.
+    /// Sends a prompt, of text or a user [`Message`] with images, and collects the answer.
     ///
     /// # Errors
     ///
@@ -262,8 +262,8 @@ impl Client {
     /// # Cancel safety
     ///
     /// As [`send`](Self::send) before the answer begins, and as [`collect_reply`](Self::collect_reply) afterwards.
-    pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
-        self.send(prompt).await?;
+    pub async fn ask(&mut self, prompt: impl Into<Message>) -> Result<Reply> {
+        self.send_message(prompt.into()).await?;
         self.collect_reply().await
     }
 

@@ -11,7 +11,8 @@ use crate::options::AgentOptions;
 use crate::stream::BlockStream;
 use crate::structured::SendFor;
 
-/// Sends one prompt and streams the answer; keeps no history and runs no tools.
+/// Sends one prompt and streams the answer; keeps no history and runs no tools. The prompt is text, or a user
+/// [`Message`] with images.
 ///
 /// Hooks see the prompt before it is sent, and each call before it is returned.
 ///
@@ -19,7 +20,7 @@ use crate::structured::SendFor;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook stops the prompt,
+/// `InvalidInput` for an empty prompt or a message that is not the user's, `Config` without a model, `Blocked` and `Hook` if a hook stops the prompt,
 /// `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
 /// # Panics
@@ -29,10 +30,14 @@ use crate::structured::SendFor;
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection, and the server stops.
-pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> {
+pub async fn query(prompt: impl Into<Message>, options: &AgentOptions) -> Result<BlockStream> {
+    query_message(prompt.into(), options).await
+}
+
+async fn query_message(prompt: Message, options: &AgentOptions) -> Result<BlockStream> {
     let turn = options.0.config.single_turn();
     let mut driver = Driver::new(Arc::clone(&options.0), turn);
-    driver.submit(Message::user(prompt)).await?;
+    driver.submit(prompt).await?;
     Ok(BlockStream::new(driver))
 }
 
@@ -59,24 +64,24 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
 /// # }
 /// ```
 #[cfg(feature = "schemars")]
-pub fn query_for<T>(prompt: &str, options: &AgentOptions) -> SendFor<'static, T>
+pub fn query_for<T>(prompt: impl Into<Message>, options: &AgentOptions) -> SendFor<'static, T>
 where
     T: DeserializeOwned + schemars::JsonSchema + Send + 'static,
 {
-    ask_in(prompt, options, ResponseFormat::of::<T>())
+    ask_in(prompt.into(), options, ResponseFormat::of::<T>())
 }
 
 /// Sends one prompt and returns JSON that matches your own schema; otherwise like `query_for`, which takes the
 /// schema from a type (feature `schemars`).
 pub fn query_for_format(
-    prompt: &str,
+    prompt: impl Into<Message>,
     options: &AgentOptions,
     format: ResponseFormat,
 ) -> SendFor<'static, Value> {
-    ask_in(prompt, options, format)
+    ask_in(prompt.into(), options, format)
 }
 
-fn ask_in<T>(prompt: &str, options: &AgentOptions, format: ResponseFormat) -> SendFor<'static, T>
+fn ask_in<T>(prompt: Message, options: &AgentOptions, format: ResponseFormat) -> SendFor<'static, T>
 where
     T: DeserializeOwned + Send + 'static,
 {
@@ -84,5 +89,5 @@ where
     let turn = settings.config.single_turn();
     let mode = turn.mode;
     let driver = Driver::new(Arc::clone(&settings), turn);
-    SendFor::new(Box::new(driver), mode, settings, Message::user(prompt), format)
+    SendFor::new(Box::new(driver), mode, settings, prompt, format)
 }

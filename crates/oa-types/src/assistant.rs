@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::block::ContentBlock;
+use crate::block::{ContentBlock, ToolUseBlock};
 use crate::extra::Extra;
 use crate::finish::FinishReason;
 use crate::message::{Message, MessageRole};
@@ -47,6 +47,11 @@ impl AssistantMessage {
     #[must_use]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()
+    }
+
+    /// Returns the tool calls of the answer, in order, without those that cannot be run.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        self.content.iter().filter_map(ContentBlock::as_tool_use)
     }
 }
 

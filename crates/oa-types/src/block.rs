@@ -32,6 +32,47 @@ impl ContentBlock {
             _ => None,
         }
     }
+
+    /// Returns the reasoning if this is a thinking block.
+    #[must_use]
+    pub fn as_thinking(&self) -> Option<&str> {
+        match self {
+            Self::Thinking(block) => Some(&block.thinking),
+            _ => None,
+        }
+    }
+
+    /// Returns the call if this is a tool call that can be run.
+    #[must_use]
+    pub fn as_tool_use(&self) -> Option<&ToolUseBlock> {
+        match self {
+            Self::ToolUse(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Returns the result if this is the result of a tool call.
+    #[must_use]
+    pub fn as_tool_result(&self) -> Option<&ToolResultBlock> {
+        match self {
+            Self::ToolResult(block) => Some(block),
+            _ => None,
+        }
+    }
+}
+
+/// A text block.
+impl From<&str> for ContentBlock {
+    fn from(text: &str) -> Self {
+        TextBlock::new(text).into()
+    }
+}
+
+/// A text block.
+impl From<String> for ContentBlock {
+    fn from(text: String) -> Self {
+        TextBlock::new(text).into()
+    }
 }
 
 macro_rules! from_block {

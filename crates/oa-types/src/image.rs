@@ -93,6 +93,25 @@ impl ImageBlock {
         })
     }
 
+    /// Creates an image from the bytes of an image file, such as a screenshot. The media type is detected as in
+    /// [`from_file_path`](Self::from_file_path).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the bytes are not an image of a known type.
+    ///
+    /// ```
+    /// use oa_types::ImageBlock;
+    ///
+    /// let image = ImageBlock::from_bytes(b"GIF89a")?;
+    /// assert_eq!(image.url, "data:image/gif;base64,R0lGODlh");
+    /// # Ok::<(), oa_types::Error>(())
+    /// ```
+    pub fn from_bytes(bytes: impl AsRef<[u8]>) -> Result<Self, Error> {
+        let image = Self::detected(bytes.as_ref());
+        image.ok_or_else(|| Error::invalid_input(format!("the data is {NO_IMAGE}")))
+    }
+
     /// Creates an image from a file of at most [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES). Blocks while reading.
     ///
     /// The media type is detected from the first bytes (PNG, JPEG, GIF, WebP, BMP), not from the file name.
@@ -119,14 +138,13 @@ impl ImageBlock {
     ) -> Result<Self, Error> {
         let path = path.as_ref();
         let bytes = read_file(path, max_bytes)?;
-        let Some(media_type) = media_type(&bytes) else {
-            let message = format!("{} is not a PNG, JPEG, GIF, WebP or BMP image", path.display());
-            return Err(Error::invalid_input(message));
-        };
-        Ok(Self {
-            url: format!("data:{media_type};base64,{}", base64(&bytes)),
-            detail: ImageDetail::Auto,
-        })
+        Self::detected(&bytes)
+            .ok_or_else(|| Error::invalid_input(format!("{} is {NO_IMAGE}", path.display())))
+    }
+
+    fn detected(bytes: &[u8]) -> Option<Self> {
+        let url = format!("data:{};base64,{}", media_type(bytes)?, base64(bytes));
+        Some(Self { url, detail: ImageDetail::Auto })
     }
 
     /// Sets the resolution at which the model processes the image.
@@ -136,6 +154,8 @@ impl ImageBlock {
         self
     }
 }
+
+const NO_IMAGE: &str = "not a PNG, JPEG, GIF, WebP or BMP image";
 
 /// Reads a regular file of at most `max_bytes`.
 fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {

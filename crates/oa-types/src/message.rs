@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::block::{ContentBlock, TextBlock, ToolResultBlock};
+use crate::block::{ContentBlock, TextBlock, ToolResultBlock, ToolUseBlock};
 use crate::extra::Extra;
 use crate::image::ImageBlock;
 
@@ -119,11 +119,23 @@ impl Message {
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
+
+    /// Returns the tool calls of the message, in order, without those that cannot be run.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        self.content.iter().filter_map(ContentBlock::as_tool_use)
+    }
 }
 
 /// A user message with this text.
 impl From<&str> for Message {
     fn from(text: &str) -> Self {
+        Self::user(text)
+    }
+}
+
+/// A user message with this text.
+impl From<&String> for Message {
+    fn from(text: &String) -> Self {
         Self::user(text)
     }
 }

@@ -11,7 +11,8 @@ use super::Client;
 use crate::structured::SendFor;
 
 impl Client {
-    /// Sends a prompt and returns a value of type `T`; await it for the whole answer.
+    /// Sends a prompt, of text or a user [`Message`] with images, and returns a value of type `T`; await it for the whole
+    /// answer.
     ///
     /// The type's schema is sent for this turn only, as the response format or as the parameters of an output tool (see
     /// [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with paths, and
@@ -79,19 +80,23 @@ impl Client {
     /// Dropping the future before an answer begins removes the prompt. Later it ends the turn as another prompt would:
     /// text that arrived stays.
     #[cfg(feature = "schemars")]
-    pub fn send_for<T>(&mut self, prompt: &str) -> SendFor<'_, T>
+    pub fn send_for<T>(&mut self, prompt: impl Into<Message>) -> SendFor<'_, T>
     where
         T: DeserializeOwned + schemars::JsonSchema + Send + 'static,
     {
-        self.send_in(Message::user(prompt), ResponseFormat::of::<T>())
+        self.send_in(prompt.into(), ResponseFormat::of::<T>())
     }
 
     /// Sends a prompt and returns JSON that matches your own schema.
     ///
     /// The format is sent for this turn only. Await it for a [`Structured`](crate::Structured) of JSON. See
     /// `send_for` for the details; it takes the schema from a type (feature `schemars`).
-    pub fn send_for_format(&mut self, prompt: &str, format: ResponseFormat) -> SendFor<'_, Value> {
-        self.send_in(Message::user(prompt), format)
+    pub fn send_for_format(
+        &mut self,
+        prompt: impl Into<Message>,
+        format: ResponseFormat,
+    ) -> SendFor<'_, Value> {
+        self.send_in(prompt.into(), format)
     }
 
     fn send_in<T>(&mut self, prompt: Message, format: ResponseFormat) -> SendFor<'_, T>

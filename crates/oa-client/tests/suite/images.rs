@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use oa_client::{AgentOptions, AgentOptionsBuilder, Client};
+use oa_client::{AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query, query_for_format};
 use oa_hooks::{HookDecision, Hooks};
+use oa_output::ResponseFormat;
 use oa_testkit::{MemoryServer, Reply, Script, Strict};
 use oa_tools::{FnTool, ToolContext, tool};
 use oa_turn::drive;
@@ -144,4 +145,30 @@ async fn callers_add_results_with_images() {
     client.continue_turn().await.unwrap();
     assert_eq!(after_calls(&server, 1).len(), 3);
     assert_eq!(after_calls(&server, 1)[2]["content"][1], part("cat"));
+}
+
+#[tokio::test]
+async fn every_way_to_ask_takes_images() {
+    let answer = || Reply::text(r#"{"pets": 2}"#);
+    let server = MemoryServer::new(Script::new().otherwise(answer()));
+    let options = AgentOptions::builder().model("any").transport(server.clone()).build().unwrap();
+    let schema = json!({ "type": "object", "properties": { "pets": { "type": "integer" } } });
+    let format = || ResponseFormat::new("pets", schema.clone());
+    let prompt = || Message::user_with_image("How many?", image("pets"));
+    let mut client = Client::new(options.clone()).unwrap();
+    client.ask(prompt()).await.unwrap();
+    client.send_for_format(prompt(), format()).await.unwrap();
+    query(prompt(), &options).await.unwrap().text().await.unwrap();
+    query_for_format(prompt(), &options, format()).await.unwrap();
+    assert_eq!(server.requests().len(), 4);
+    for request in server.requests() {
+        let last = request.messages().last().unwrap();
+        assert_eq!(last["content"], json!([text("How many?"), part("pets")]));
+    }
+    let theirs = Message::assistant(vec!["Two.".into()]);
+    for error in
+        [client.ask(theirs.clone()).await.unwrap_err(), query(theirs, &options).await.unwrap_err()]
+    {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
 }

@@ -120,3 +120,15 @@ fn file_of_unknown_size_is_read_to_the_limit() {
 fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("oa-types-image-{name}-{}", std::process::id()))
 }
+
+#[test]
+fn bytes_are_images_of_their_type() {
+    let url = |bytes: &[u8]| ImageBlock::from_bytes(bytes).map(|image| image.url);
+    let expected = "data:image/jpeg;base64,/9j/AA==";
+    assert_eq!(url(&[0xFF, 0xD8, 0xFF, 0]).ok().as_deref(), Some(expected));
+    for bytes in [&b""[..], b"%PDF-1.7", b"<svg/>"] {
+        let error = url(bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(error.to_string(), "the data is not a PNG, JPEG, GIF, WebP or BMP image");
+    }
+}
