@@ -1,3 +1,4 @@
+mod kind;
 mod record;
 
 use std::error::Error as StdError;

@@ -10,7 +10,7 @@ use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_redact::Secrets;
 use oa_types::{AssistantMessage, FinishReason, Outcome};
-use tracing::field::{Empty, display};
+use tracing::field::Empty;
 use tracing::{Span, info_span, warn};
 
 use crate::error::Error;
@@ -99,7 +99,7 @@ impl Trace {
             chat.record("gen_ai.usage.output_tokens", tokens);
         }
         if let Some(failure) = failure {
-            chat.record("error.type", display(format_args!("{:?}", failure.kind())));
+            chat.record("error.type", failure.kind().as_str());
         }
     }
 
@@ -142,9 +142,9 @@ impl Trace {
     }
 
     pub(crate) fn failed(&mut self, error: &Error) {
-        let kind = display(format_args!("{:?}", error.kind())).to_string();
-        self.chat.record("error.type", &*kind);
-        self.turn.record("error.type", &*kind);
+        let kind = error.kind().as_str();
+        self.chat.record("error.type", kind);
+        self.turn.record("error.type", kind);
         self.chat = Span::none();
     }
 

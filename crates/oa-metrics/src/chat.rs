@@ -233,7 +233,7 @@ impl Drop for Open {
 
 /// Returns the class of an error, with the same name as in spans.
 pub(crate) fn named(kind: ErrorKind) -> Cow<'static, str> {
-    format!("{kind:?}").into()
+    kind.as_str().into()
 }
 
 /// Returns the class of a service's error: its kind if it is an [`Error`], boxed or not; otherwise [`OTHER`].

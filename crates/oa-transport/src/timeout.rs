@@ -53,16 +53,25 @@ pub enum TimeoutKind {
     Total,
 }
 
+impl TimeoutKind {
+    /// Returns the name in records, such as `first_token`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Content => "content",
+            Self::End => "end",
+            Self::FirstToken => "first_token",
+            Self::Idle => "idle",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// The name for people, such as `first token timeout`.
 impl fmt::Display for TimeoutKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "connect timeout",
-            Self::Content => "content timeout",
-            Self::End => "end timeout",
-            Self::FirstToken => "first token timeout",
-            Self::Idle => "idle timeout",
-            Self::Total => "total timeout",
-        })
+        write!(f, "{} timeout", self.as_str().replace('_', " "))
     }
 }
 

@@ -308,7 +308,7 @@ fn metrics() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     // Times are those of this machine.
     assert_eq!(without_times(&said), without_times(shown), "{said}");
-    assert!(shown.contains("560 tokens") && shown.contains("error.type=Api"), "{shown}");
+    assert!(shown.contains("560 tokens") && shown.contains("error.type=api"), "{shown}");
 }
 
 /// Returns the lines without the times in them.

@@ -1,6 +1,5 @@
 //! Errors as data.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -15,7 +14,7 @@ impl Error {
     #[must_use]
     pub fn to_record(&self) -> ErrorRecord {
         let inner = &*self.0;
-        let mut record = ErrorRecord::new(snake_case(&inner.kind), &*inner.message);
+        let mut record = ErrorRecord::new(inner.kind.as_str(), &*inner.message);
         record.status = self.status();
         (record.code, record.request_id) = (inner.code.clone(), inner.request_id.clone());
         // Round up, because a retry must not come too early.
@@ -23,7 +22,7 @@ impl Error {
         let milliseconds = inner.retry_after.map(milliseconds);
         record.retry_after_ms = milliseconds.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX));
         record.is_retryable = inner.retryable;
-        record.timeout = inner.timeout.as_ref().map(|kind| snake_case(kind));
+        record.timeout = inner.timeout.map(|kind| kind.as_str().to_owned());
         record.prompt_tokens = inner.context_sizes.map(|(prompt, _)| prompt);
         record.context_tokens = inner.context_size;
         record.received_bytes = inner.received;
@@ -40,7 +39,7 @@ impl Error {
 impl From<ErrorRecord> for Error {
     fn from(record: ErrorRecord) -> Self {
         let status = record.status.and_then(|status| StatusCode::from_u16(status).ok());
-        let kind = KINDS.into_iter().find(|kind| snake_case(kind) == record.kind);
+        let kind = record.kind.parse().ok();
         let unknown = if status.is_some() { ErrorKind::Api } else { ErrorKind::Stream };
         let mut error = Self::new(kind.unwrap_or(unknown), record.message);
         let inner = &mut *error.0;
@@ -48,7 +47,7 @@ impl From<ErrorRecord> for Error {
         inner.retry_after = record.retry_after_ms.map(Duration::from_millis);
         inner.retryable = record.is_retryable;
         let timeout = record.timeout.as_deref();
-        inner.timeout = TIMEOUTS.into_iter().find(|kind| timeout == Some(&*snake_case(kind)));
+        inner.timeout = TIMEOUTS.into_iter().find(|kind| timeout == Some(kind.as_str()));
         inner.context_sizes = record.prompt_tokens.zip(record.context_tokens);
         inner.context_size = record.context_tokens;
         (inner.received, inner.model_output) = (record.received_bytes, record.model_output);
@@ -56,46 +55,7 @@ impl From<ErrorRecord> for Error {
     }
 }
 
-const KINDS: [ErrorKind; 16] = {
-    use ErrorKind as E;
-    [
-        E::Api,
-        E::Blocked,
-        E::Config,
-        E::Connect,
-        E::ContextOverflow,
-        E::Hook,
-        E::Interrupted,
-        E::InvalidInput,
-        E::Limit,
-        E::MaxTurns,
-        E::Output,
-        E::Storage,
-        E::Stream,
-        E::Timeout,
-        E::Tool,
-        E::Unavailable,
-    ]
-};
-
 const TIMEOUTS: [TimeoutKind; 6] = {
     use TimeoutKind as T;
     [T::Connect, T::Content, T::End, T::FirstToken, T::Idle, T::Total]
 };
-
-// A variant that is missing above shifts those after it.
-const _: () = {
-    let mut place = 0;
-    while place < KINDS.len() {
-        assert!(KINDS[place] as usize == place, "the kinds are listed in their order");
-        place += 1;
-    }
-};
-
-/// Returns the name of a variant in the words of a record: `ContextOverflow` is `context_overflow`.
-fn snake_case(variant: &dyn fmt::Debug) -> String {
-    let variant = format!("{variant:?}");
-    let split = |letter: char| [letter.is_ascii_uppercase().then_some('_'), Some(letter)];
-    let words: String = variant.chars().flat_map(split).flatten().skip(1).collect();
-    words.to_ascii_lowercase()
-}

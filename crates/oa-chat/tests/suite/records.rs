@@ -42,6 +42,10 @@ fn errors_become_records() {
     });
     assert_eq!(json, expected);
     assert_eq!(Error::new(ErrorKind::ContextOverflow, "").to_record().kind, "context_overflow");
+    assert_eq!(ErrorKind::MaxTurns.to_string(), "max_turns");
+    assert_eq!("max_turns".parse::<ErrorKind>().unwrap(), ErrorKind::MaxTurns);
+    let unknown = "MaxTurns".parse::<ErrorKind>().unwrap_err();
+    assert_eq!(unknown.to_string(), r#""MaxTurns" is not an error kind"#);
 }
 
 #[test]

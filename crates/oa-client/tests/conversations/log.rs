@@ -131,9 +131,9 @@ async fn spans_contain_no_conversation_text() {
     let spans = lines.take_spans();
     assert!(!spans.concat().contains("secret"), "{spans:#?}");
     assert_snapshot!(spans.join("\n"), @r#"
-    invoke_agent: gen_ai.operation.name="invoke_agent" gen_ai.request.model="any" error.type="Api" |
+    invoke_agent: gen_ai.operation.name="invoke_agent" gen_ai.request.model="any" error.type="api" |
     chat in 1: gen_ai.operation.name="chat" gen_ai.request.model="any" gen_ai.request.temperature=0.5 server.address="localhost" server.port=1234 gen_ai.response.finish_reasons="tool_calls" gen_ai.response.id="chatcmpl-1" gen_ai.response.model="any" gen_ai.usage.input_tokens=3 gen_ai.usage.output_tokens=10 |
     execute_tool in 1: gen_ai.operation.name="execute_tool" gen_ai.tool.name="look" gen_ai.tool.call.id="c1" error.type="failed" |
-    chat in 1: gen_ai.operation.name="chat" gen_ai.request.model="any" gen_ai.request.temperature=0.5 server.address="localhost" server.port=1234 error.type="Api" |
+    chat in 1: gen_ai.operation.name="chat" gen_ai.request.model="any" gen_ai.request.temperature=0.5 server.address="localhost" server.port=1234 error.type="api" |
     "#);
 }

@@ -104,7 +104,7 @@ fn check(metric: &Metric) {
     let all: u64 = points.iter().map(|(_, point)| point.count).sum();
     match instrument {
         Instrument::OperationDuration => {
-            assert_eq!((all, count("error.type", "Api")), (3, 1), "{points:?}");
+            assert_eq!((all, count("error.type", "api")), (3, 1), "{points:?}");
             assert_eq!(count("server.port", "11434"), 3, "{points:?}");
         }
         Instrument::TokenUsage => {

@@ -26,7 +26,7 @@ async fn failed_turn_has_the_kind_of_its_error() {
     lab.metrics.agent().turn(client.ask("Is it?")).await.unwrap_err();
     let other = async { Err::<(), _>(io::Error::other("not ours")) };
     lab.metrics.agent().turn(other).await.unwrap_err();
-    check(&lab, DURATION, &["{error.type=Api} 1 x, 0", "{error.type=_OTHER} 1 x, 0"]);
+    check(&lab, DURATION, &["{error.type=_OTHER} 1 x, 0", "{error.type=api} 1 x, 0"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +37,7 @@ async fn dropped_turn_is_interrupted() {
     tokio::time::timeout(Duration::from_secs(3), endless).await.unwrap_err();
     // One that never began was no turn.
     drop(agent.turn(std::future::pending::<Result<(), io::Error>>()));
-    check(&lab, DURATION, &["{error.type=Interrupted,gen_ai.agent.name=Idle} 1 x, 3"]);
+    check(&lab, DURATION, &["{error.type=interrupted,gen_ai.agent.name=Idle} 1 x, 3"]);
 }
 
 #[tokio::test(start_paused = true)]

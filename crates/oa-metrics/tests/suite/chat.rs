@@ -53,7 +53,7 @@ async fn each_retry_is_a_request() {
     let durations: Vec<_> = lines.iter().filter(|line| line.starts_with(DURATION)).collect();
     assert_eq!(durations.len(), 2, "{lines:#?}");
     assert!(
-        durations[0].contains("{error.type=Api,") && durations[0].contains("} 1 x"),
+        durations[0].contains("{error.type=api,") && durations[0].contains("} 1 x"),
         "{lines:#?}"
     );
     // A server that failed has not answered, by whatever name.
@@ -84,7 +84,7 @@ async fn broken_answers_record_no_tokens() {
     let lab = Lab::new();
     let server = server(slow(answer("Because of Rayleigh scattering.")).reset_after(400));
     client(options(&lab, &server)).ask("Why?").await.unwrap_err();
-    check(&lab, DURATION, &["{error.type=Stream,..,gen_ai.response.model=qwen3:8b} 1 x, 4"]);
+    check(&lab, DURATION, &["{error.type=stream,..,gen_ai.response.model=qwen3:8b} 1 x, 4"]);
     check(&lab, FIRST_CHUNK, &["{..,gen_ai.response.model=qwen3:8b} 1 x, 3"]);
     check(&lab, TOKENS, &[]);
     check(&lab, PER_TOKEN, &[]);
@@ -102,7 +102,7 @@ async fn interrupts_are_recorded_as_errors() {
         drop(client);
         let seconds = within.as_secs_f64();
         let model = first.map_or("", |_| ",gen_ai.response.model=qwen3:8b");
-        check(&lab, DURATION, &[&format!("{{error.type=Interrupted,..{model}}} 1 x, {seconds}")]);
+        check(&lab, DURATION, &[&format!("{{error.type=interrupted,..{model}}} 1 x, {seconds}")]);
         check(&lab, FIRST_CHUNK, first.as_slice());
     }
 }
@@ -146,8 +146,8 @@ async fn layer_wraps_any_chat_service() {
     assert_eq!(
         durations,
         [
-            format!("{{error.type=Unavailable,{same}}} 1 x, 0"),
             format!("{{error.type=_OTHER,{same}}} 1 x, 5"),
+            format!("{{error.type=unavailable,{same}}} 1 x, 0"),
             format!("{{{same}}} 1 x, 0"),
         ]
     );
