@@ -50,18 +50,17 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// Converts a server's word; `"null"` and `"None"` are no reason. Reasons that only the client produces, such as `interrupted`, become
-    /// [`Other`](Self::Other).
+    /// Converts a server's word, in upper or lower case; `"null"` and `"None"` are no reason. Reasons that only the client
+    /// produces, such as `interrupted`, become [`Other`](Self::Other).
     #[must_use]
     pub fn from_server(word: &str) -> Self {
+        let known = [Self::ContentFilter, Self::Length, Self::Refusal, Self::Stop, Self::ToolCalls];
         match word {
             "" | "null" | "None" => Self::Unspecified,
-            "content_filter" => Self::ContentFilter,
-            "length" => Self::Length,
-            "refusal" => Self::Refusal,
-            "stop" => Self::Stop,
-            "tool_calls" => Self::ToolCalls,
-            other => Self::Other(other.into()),
+            word => known
+                .into_iter()
+                .find(|reason| reason.as_str().eq_ignore_ascii_case(word))
+                .unwrap_or_else(|| Self::Other(word.into())),
         }
     }
 
@@ -111,7 +110,7 @@ impl FinishReason {
         match self {
             Self::Stop => true,
             Self::Other(word) => {
-                matches!(&**word, "end_turn" | "eos_token" | "stop_sequence")
+                is_one_of(word, &["end", "end_turn", "eos_token", "stop_sequence"])
             }
             _ => false,
         }
@@ -122,10 +121,17 @@ impl FinishReason {
     pub fn is_length(&self) -> bool {
         match self {
             Self::Length => true,
-            Self::Other(word) => matches!(&**word, "max_tokens" | "model_length"),
+            Self::Other(word) => {
+                is_one_of(word, &["max_tokens", "model_context_window_exceeded", "model_length"])
+            }
             _ => false,
         }
     }
+}
+
+/// Gateways pass on the words of other APIs in their own case.
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// Parses a word returned by [`as_str`](FinishReason::as_str).

@@ -10,7 +10,7 @@ pub(super) struct Sizes {
 /// Sentences that servers write, in lower case: `{p}` is the prompt or a part of it, `{c}` the context, `{n}`
 /// any other number. The first match wins. Where a server says "about" or "at least", or states how much of a
 /// prompt it keeps, the number is not the size of the prompt.
-const SENTENCES: [&str; 19] = [
+const SENTENCES: [&str; 27] = [
     // OpenAI, vLLM, DeepSeek.
     "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {n} in the completion)",
     "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {p} in the functions, and {n} in the completion)",
@@ -31,9 +31,20 @@ const SENTENCES: [&str; 19] = [
     "prompt contains {p} tokens and {n} draft tokens, too large for model with {c} maximum context length",
     "prompt is too long: {p} tokens > {c} maximum",
     "input token count ({p}) exceeds the maximum number of tokens allowed ({c})",
+    "exceed context limit: {p} + {n} > {c}",
+    // xAI, Copilot, watsonx, text-generation-inference.
+    "maximum prompt length is {c} but the request contains {p} tokens",
+    "prompt token count of {p} exceeds the limit of {c}",
+    "number of input tokens {p} cannot exceed the total tokens limit {c}",
+    "must be <= {c}. given: {p} `inputs` tokens and {n} `max_new_tokens`",
+    // Moonshot: the prompt and the answer.
+    "exceeded model token limit: {c} (requested: {n})",
+    // Other local servers.
+    "prompt has {p} tokens, but the configured context size is {c} tokens",
     // LM Studio. The part of the prompt that it keeps may be smaller than the prompt.
     "model is loaded with context length of only {c} tokens",
     "(n_keep: {n}>= n_ctx: {c})",
+    "the input has {p} tokens, but the context length only supports {c} tokens",
     "reached context length of {c} tokens",
     // Servers that state only the context size.
     "maximum context length is {c} tokens",

@@ -150,6 +150,79 @@ fn ambiguous_messages_give_no_sizes() {
     assert_eq!((other.context_size(), other.context_sizes()), (None, None));
 }
 
+/// Each in the words of the report that is named.
+#[test]
+fn overflows_in_many_words_are_recognized() {
+    // xAI, Moonshot, GitHub Copilot (earendil-works/pi `packages/ai/src/utils/overflow.ts`).
+    check(
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        537_812,
+        131_072,
+    );
+    check(
+        "Invalid request: Your request exceeded model token limit: 131072 (requested: 150210)",
+        None,
+        131_072,
+    );
+    check("prompt token count of 140211 exceeds the limit of 128000", 140_211, 128_000);
+    // Anthropic behind a proxy (openclaw/openclaw #7279).
+    check(
+        "input length and `max_tokens` exceed context limit: 190100 + 21333 > 200000, decrease input length",
+        190_100,
+        200_000,
+    );
+    // watsonx.
+    check(
+        "Invalid input argument for Model 'meta-llama/llama-2-70b-chat': the number of input tokens 4098 cannot \
+         exceed the total tokens limit 4096 for this model",
+        4098,
+        4096,
+    );
+    // text-generation-inference (huggingface/llm-vscode #94).
+    check(
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3474 `inputs` tokens \
+         and 60 `max_new_tokens`",
+        3474,
+        2048,
+    );
+    // LM Studio (aaif-goose/goose #11318, lmstudio-ai/lmstudio-bug-tracker #2339).
+    check(
+        "Input does not fit in context length. The input has 31430 tokens, but the context length only supports \
+         30000 tokens.",
+        31_430,
+        30_000,
+    );
+    for message in [
+        "Context size has been exceeded.",
+        // SGLang: the limit on the prompt, which may be below the context (sgl-project/sglang #4048).
+        "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
+        // TensorRT-LLM (NVIDIA/TensorRT-LLM `tests/unittest/llmapi/test_llm.py`).
+        "The sum of prompt length (72417.0), query length (0) should not exceed max_num_tokens (69632)",
+        // mistral.rs (EricLBuehler/mistral.rs `mistralrs-core/src/engine/mod.rs`).
+        "Prompt sequence length is greater than 4096, perhaps consider using `truncate_sequence`?",
+        // Groq and Cerebras, DashScope, Zhipu, Ollama, Bedrock (openclaw/openclaw #58839).
+        "Please reduce the length of the messages or completion.",
+        "InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
+        "Prompt exceeds max length",
+        "the prompt is longer than the context length currently available to the model",
+        "ValidationException: Input exceeds the max input token limit",
+    ] {
+        check(message, None, None);
+    }
+}
+
+#[test]
+fn rate_limits_are_not_overflows() {
+    for message in [
+        "ThrottlingException: Too many tokens, please wait before trying again.",
+        "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 8123",
+        "Rate limit reached: the number of input tokens per minute exceeds the limit of 30000",
+        "max_tokens must be at most 8192",
+    ] {
+        assert!(!error(message).is_context_overflow(), "{message}");
+    }
+}
+
 #[test]
 fn members_take_precedence_over_text() {
     let body = serde_json::json!({ "error": {
