@@ -20,7 +20,8 @@ pub fn says_no_tools(status: u16, message: &str) -> bool {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '’');
     let message = message.to_lowercase().replace(is_quote, "");
     let says = |words: &str| message.contains(words);
-    let lacks_flag = FLAGS.iter().any(|flag| says(flag)) && says("require");
+    let asks = says("require") || says("launch");
+    let lacks_flag = FLAGS.iter().any(|flag| says(flag)) && asks;
     let denies = |word: &&str| {
         BEFORE.iter().any(|denial| says(&format!("{denial} {word}")))
             || BEHIND.iter().any(|denial| says(&format!("{word} {denial}")))
@@ -51,6 +52,11 @@ const BEFORE: [&str; 6] = [
     "not support use of",
 ];
 
-const BEHIND: [&str; 3] = ["are not supported", "is not supported", "not supported"];
+const BEHIND: [&str; 4] =
+    ["are not supported", "is not enabled", "is not supported", "not supported"];
 
-const SENTENCES: [&str; 2] = ["has no tools", "no endpoints found that support tool use"];
+const SENTENCES: [&str; 3] = [
+    "has no tools",
+    "no endpoints found that support tool use",
+    "unsupported tool_call_parser: none",
+];

@@ -77,8 +77,14 @@ pub fn refuses_format(status: u16, message: &str) -> bool {
     }
     let message = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-    says(&["response_format", "response format", "json_schema", "json_object", "structured output"])
-        && !says(&["invalid schema", "schema error", "invalid_json_schema"])
+    says(&[
+        "response_format",
+        "response format",
+        "response mime type",
+        "json_schema",
+        "json_object",
+        "structured output",
+    ]) && !says(&["invalid schema", "schema error", "invalid_json_schema"])
 }
 
 #[cfg(test)]
@@ -115,6 +121,8 @@ mod tests {
                 500,
                 "response_format type must be one of \"text\" or \"json_object\", but got: json_schema",
             ),
+            // Gemini's OpenAI endpoint, for a format beside tools (openai/openai-agents-python #656).
+            (400, "Function calling with a response mime type: 'application/json' is unsupported"),
             // Gateways (truefoundry/models #913), and servers that reject unknown members.
             (405, "json_object response format is not supported for model: step-3.5-flash"),
             (422, "body.response_format: Extra inputs are not permitted"),

@@ -18,6 +18,11 @@ fn known_refusals_are_recognized() {
             "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
         ),
         (400, "tool_choice=\"required\" requires --tool-call-parser to be set"),
+        // LMDeploy (InternLM/lmdeploy `lmdeploy/serve/openai/api_server.py`), SGLang (sgl-project/sglang #10184).
+        (400, "Please launch the api_server with --tool-call-parser if you want to use tool."),
+        (500, "Internal server error: Unsupported tool_call_parser: None"),
+        // Gemini's OpenAI endpoint, for Gemma (agno-agi/agno #3505, BerriAI/litellm #10313).
+        (400, "Function calling is not enabled for models/gemma-3-12b-it"),
         // OpenRouter.
         (
             404,
