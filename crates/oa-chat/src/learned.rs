@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oa_aggregate::TemplateCache;
 use oa_output::FormatRequest;
+use oa_types::wire::Demands;
 
 use crate::negotiation::Lessons;
 use crate::server_traits::KnownModel;
@@ -18,6 +19,8 @@ pub(crate) struct Learned {
     pub(crate) without_tools: ByModel<()>,
     /// The way to request a format, for models for which a stricter one was rejected.
     pub(crate) format: ByModel<FormatRequest>,
+    /// The demands on the form of requests for models.
+    pub(crate) demands: ByModel<Demands>,
     /// The server's chunk templates, one set for each answer that ran concurrently.
     templates: Mutex<Vec<TemplateCache>>,
 }
@@ -54,6 +57,9 @@ impl Learned {
         }
         if let Some(format) = lessons.format {
             self.format.note(model, format);
+        }
+        if let Some(demands) = lessons.demands {
+            self.demands.note(model, demands);
         }
     }
 

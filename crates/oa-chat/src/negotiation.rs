@@ -4,6 +4,7 @@ use std::mem;
 
 use crate::error::Error;
 use oa_output::FormatRequest;
+use oa_types::wire::Demands;
 
 /// The variable parts of a request: those that servers may reject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,6 +15,8 @@ pub(crate) struct Way {
     pub(crate) calls_are_text: bool,
     /// The way the response format is requested.
     pub(crate) format: FormatRequest,
+    /// Changes that cost nothing.
+    pub(crate) demands: Demands,
 }
 
 /// A rejected part of a request, with the server's message; the request was then sent without it.
@@ -39,9 +42,9 @@ pub(crate) struct Alternatives {
 
 /// Decides how to change a request after a rejection, without I/O.
 ///
-/// Each rejection removes one part, and no form is tried twice. So a request is sent at most five times: in full,
-/// without usage, with calls in text, and with each weaker response format. The part named in the server's message is
-/// removed first.
+/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most nine times: in
+/// full, without usage, with calls in text, with each weaker response format, and with each of the [`Demands`] met. The
+/// part named in the server's message comes first.
 ///
 /// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
 /// again. After an answer, [`learned`](Self::learned) returns the facts to remember about this server.
@@ -59,18 +62,22 @@ pub(crate) struct Lessons {
     pub(crate) refuses_usage: bool,
     pub(crate) refuses_tools: bool,
     pub(crate) format: Option<FormatRequest>,
+    pub(crate) demands: Option<Demands>,
     pub(crate) refusals: Vec<Refusal>,
 }
 
 impl Way {
     /// Returns the way for an unknown server.
     pub(crate) fn first(calls_are_text: bool) -> Self {
-        Self { usage: true, calls_are_text, format: FormatRequest::default() }
+        let (format, demands) = Default::default();
+        Self { usage: true, calls_are_text, format, demands }
     }
 
     /// True if the envelopes are the same: each holds its requests with and without usage.
     pub(crate) fn is_like(self, other: Self) -> bool {
-        self.calls_are_text == other.calls_are_text && self.format == other.format
+        self.calls_are_text == other.calls_are_text
+            && self.format == other.format
+            && self.demands.other_token_limit == other.demands.other_token_limit
     }
 }
 
@@ -90,6 +97,9 @@ impl Negotiation {
         // First drop usage, which loses only a count (QUIRKS row 74).
         if self.way.usage && error.refuses("stream_options") {
             self.way.usage = false;
+            return true;
+        }
+        if error.status().is_some_and(|status| self.way.demands.add(status, &error.to_string())) {
             return true;
         }
         if !self.way.calls_are_text && tools && error.says_no_tools() {
@@ -118,6 +128,7 @@ impl Negotiation {
             refuses_usage: way.usage != first.usage,
             refuses_tools: way.calls_are_text != first.calls_are_text,
             format: (way.format != first.format).then_some(way.format),
+            demands: (way.demands != first.demands).then_some(way.demands),
             refusals: mem::take(&mut self.refusals),
         }
     }
@@ -141,16 +152,20 @@ mod tests {
         )
     }
 
-    const WORDS: [&str; 4] = [
+    const WORDS: [&str; 8] = [
         "unknown field stream_options",
         "registry.ollama.ai/library/gemma:2b does not support tools",
         "This response_format type is unavailable now",
         "the prompt is too long",
+        "messages[2]: 'name' is not supported",
+        "unrecognized: max_completion_tokens",
+        "reasoning_content is missing",
+        "text content blocks must be non-empty",
     ];
 
     proptest! {
-        /// Refusals in any order: each weakens the request, none comes back, and an end is reached after at most
-        /// four.
+        /// Refusals in any order: each weakens or changes the request, none comes back, and an end is reached after at
+        /// most eight.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec(0..WORDS.len(), 0..20),
@@ -175,10 +190,11 @@ mod tests {
                 prop_assert!(tools || after.calls_are_text == before.calls_are_text);
                 asked_again += u32::from(again);
             }
-            prop_assert!(asked_again <= 4);
+            prop_assert!(asked_again <= 8);
             let way = negotiation.way();
             let lessons = negotiation.learned();
             prop_assert_eq!(lessons.refuses_usage, !way.usage);
+            prop_assert_eq!(lessons.demands.unwrap_or_default(), way.demands);
             prop_assert_eq!(lessons.refuses_tools, way.calls_are_text && !calls_are_text);
             prop_assert_eq!(lessons.format.is_some(), way.format != FormatRequest::Schema);
             let told = usize::from(lessons.refuses_tools) + usize::from(lessons.format.is_some());

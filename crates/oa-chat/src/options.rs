@@ -5,11 +5,10 @@ use std::sync::Arc;
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_output::FormatFallback;
 use oa_transport::Timeouts;
-use oa_types::wire::{ChatParameters, ResultImages};
+use oa_types::wire::{ChatParameters, ResultImages, Thinking};
 
 use crate::dialect::ToolMode;
 use crate::pipeline::OnBadChunk;
-use crate::thinking::Thinking;
 
 /// Limits on the memory that a server's answer may take.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

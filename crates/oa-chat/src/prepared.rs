@@ -89,6 +89,7 @@ impl PreparedOptions {
             way.format = first.max(learned.format.get(model).unwrap_or_default());
         }
         way.usage = learned.takes_usage();
+        way.demands = learned.demands.get(model).unwrap_or_default();
         way
     }
 
@@ -134,6 +135,7 @@ impl PreparedOptions {
         if self.result_images == ResultImages::Inline {
             messages.result_images = ResultImages::Inline;
         }
+        way.demands.apply(&mut messages);
         WireFormat {
             messages,
             bridges_tool_and_user: traits.bridges_tool_and_user && dialect.is_none(),
@@ -218,7 +220,7 @@ impl Prepared {
             parameters.stop.extend(dialect.dialect.stop());
         }
         parameters.include_usage = traits.asks_for_usage;
-        parameters.token_limit = traits.token_limit;
+        parameters.token_limit = way.demands.token_limit(traits.token_limit);
         if self.options.prompt_progress && traits.reports_prompt_progress {
             parameters.extra_body.entry("return_progress").or_insert(true.into());
         }

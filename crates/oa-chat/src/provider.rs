@@ -4,11 +4,10 @@ use std::str::FromStr;
 use std::{env, fmt};
 
 use oa_aggregate::ThinkTags;
-use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
+use oa_types::wire::{CallIds, EmptyContent, ThinkingField, ThinkingReplay, TokenLimit};
 
 use crate::error::{Error, Result};
 use crate::server_traits::ServerTraits;
-use crate::thinking::ThinkingField;
 
 /// A server or service whose default address and quirks are known.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -1,7 +1,5 @@
 use oa_aggregate::ThinkTags;
-use oa_types::wire::{MessageFormat, TokenLimit};
-
-use crate::thinking::ThinkingField;
+use oa_types::wire::{MessageFormat, ThinkingField, TokenLimit};
 
 /// A server's quirks in requests and thinking. The defaults work with every local server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

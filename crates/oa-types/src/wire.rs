@@ -3,17 +3,22 @@
 //! A request consists of head, messages and tail. [`ChatParameters::head`] and [`ChatParameters::tail`] enclose
 //! the messages; [`write_message`] encodes each message once, however often it is sent.
 
+mod demand;
 mod error;
 mod images;
 mod message;
 mod overflow;
 mod request;
 mod retry_words;
+mod thinking;
 mod tool_name;
 
+pub use self::demand::Demands;
 pub use self::error::ServerError;
 pub use self::images::{has_result_images, images_apart};
 pub use self::message::{
-    CallIds, EmptyContent, MessageFormat, ResultImages, ThinkingReplay, instructions, write_message,
+    CallIds, EmptyContent, MessageFormat, ResultImages, ResultNames, ThinkingReplay, instructions,
+    write_message,
 };
 pub use self::request::{ChatParameters, TokenLimit, ToolChoice};
+pub use self::thinking::{Thinking, ThinkingField};

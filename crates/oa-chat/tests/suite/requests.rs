@@ -6,10 +6,13 @@ use oa_chat::{
 use oa_chat::{Retry, RetryConfig, SystemRole, ToolMode};
 use oa_testkit::{MemoryServer, Reply, Script, Strict};
 use oa_types::wire::{ResultImages, ToolChoice};
-use oa_types::{ImageBlock, Message, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock};
+use oa_types::{
+    ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolSpec, ToolUseBlock,
+};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime;
+use tower::ServiceExt as _;
 
 /// One exchange of a conversation.
 #[derive(Clone, Debug)]
@@ -276,7 +279,7 @@ proptest! {
                 _ => 0,
             }).sum();
             let requests = server.requests();
-            let parts = |message: &serde_json::Value| -> usize {
+            let parts = |message: &Value| -> usize {
                 let parts = message["content"].as_array().into_iter().flatten();
                 parts.filter(|part| part["type"] == "image_url").count()
             };
@@ -389,4 +392,63 @@ async fn without_tools_no_instructions_are_sent() {
         assert!(with.contains("look_around") && with.contains("Be brief."), "{with}");
         assert!(!without.contains("look_around") && without.contains("Be brief."), "{without}");
     }
+}
+
+/// Servers that ask for another form get it, and the next requests have it from the start (QUIRKS rows 77, 92 and 94).
+#[tokio::test(start_paused = true)]
+async fn demands_are_met_and_remembered() {
+    let demands = [
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "messages[2]: \"name\" is not supported by this endpoint",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+    ];
+    let replies =
+        demands.map(|message| Reply::json(400, json!({ "error": { "message": message } })));
+    let script = Script::from([&replies[..], &[Reply::text("Hi."), Reply::text("Hi.")]].concat());
+    let server = MemoryServer::new(script);
+    let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+    let endpoint = endpoint.build().unwrap();
+
+    let call = |id: &str| ToolUseBlock::new(id, "look", json!({}));
+    let result = |id: &str| {
+        let mut result = ToolResultBlock::new(id, json!("Seen."));
+        result.name = Some("look".into());
+        Message::tool(result)
+    };
+    let messages = vec![
+        Message::user("Look."),
+        Message::assistant(vec![ThinkingBlock::new("Hm.").into(), call("a").into()]),
+        result("a"),
+        Message::assistant(vec![call("b").into()]),
+        result("b"),
+    ];
+    let request = ChatRequest::new("any", messages)
+        .with_options(|options| options.parameters.max_tokens = Some(7));
+    for _ in 0..2 {
+        let answer = endpoint.clone().oneshot(request.clone()).await.unwrap();
+        assert_eq!(answer.message().await.unwrap().text(), "Hi.");
+    }
+
+    let sent: Vec<_> = server.requests().iter().map(|request| request.json().clone()).collect();
+    assert_eq!(sent.len(), 5, "the second request is rejected no more");
+    assert_eq!((&sent[0]["max_tokens"], sent[0].get("max_completion_tokens")), (&json!(7), None));
+    assert_eq!((&sent[1]["max_completion_tokens"], sent[1].get("max_tokens")), (&json!(7), None));
+    let member = |sent: &Value, place: usize, name: &str| sent["messages"][place][name].clone();
+    assert_eq!(member(&sent[1], 2, "name"), "look");
+    assert_eq!(member(&sent[2], 2, "name"), Value::Null);
+    assert_eq!(member(&sent[2], 1, "reasoning_content"), Value::Null);
+    assert_eq!(member(&sent[3], 1, "reasoning_content"), "Hm.");
+    assert_eq!(member(&sent[3], 3, "reasoning_content"), " ");
+    assert_eq!(sent[3], sent[4]);
+}
+
+/// A server that is not content with the change gets no third request.
+#[tokio::test(start_paused = true)]
+async fn each_demand_is_met_once() {
+    let error = json!({ "error": { "message": "messages[0]: 'name' is not supported" } });
+    let server = MemoryServer::new(Script::new().otherwise(Reply::json(400, error)));
+    let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+    let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+    let error = endpoint.build().unwrap().oneshot(request).await.unwrap_err();
+    assert_eq!((error.status(), server.requests().len()), (Some(400), 2));
 }

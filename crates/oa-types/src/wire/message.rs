@@ -18,6 +18,8 @@ pub struct MessageFormat {
     pub thinking: ThinkingReplay,
     /// The format of call ids.
     pub call_ids: CallIds,
+    /// Whether results have the names of their tools.
+    pub result_names: ResultNames,
     /// Where the images of results are sent. [`write_message`] writes them only where they are inline.
     pub result_images: ResultImages,
 }
@@ -90,6 +92,20 @@ pub enum ThinkingReplay {
     Reasoning,
     /// `reasoning_content`.
     ReasoningContent,
+    /// `reasoning_content`, which every answer with calls has: one without thinking gets a space, because some servers
+    /// treat an empty text as missing.
+    RequiredReasoningContent,
+}
+
+/// Whether results have the names of their tools (QUIRKS row 92).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ResultNames {
+    /// The member is omitted.
+    Absent,
+    /// `name`, if it is known.
+    #[default]
+    Known,
 }
 
 /// The place where the images of tool results are sent (QUIRKS row 97).
@@ -257,11 +273,16 @@ fn write_assistant(message: &Message, format: &MessageFormat, out: &mut Vec<u8>)
         });
         thoughts.collect::<String>().into()
     };
+    let has_calls = !tool_calls.is_empty();
     let mut wire = Wire { content, tool_calls, ..Wire::new(MessageRole::Assistant) };
     match format.thinking {
         ThinkingReplay::Drop => {}
         ThinkingReplay::Reasoning => wire.reasoning = thinking(),
         ThinkingReplay::ReasoningContent => wire.reasoning_content = thinking(),
+        ThinkingReplay::RequiredReasoningContent => {
+            let thinking = Some(thinking()).filter(|thinking| !has_calls || !is_blank(thinking));
+            wire.reasoning_content = thinking.unwrap_or(Cow::Borrowed(" "));
+        }
     }
     // The signature covers the reasoning text, so both go back together (QUIRKS row 105).
     if message.extra.contains_key("reasoning_opaque") {
@@ -306,10 +327,11 @@ fn write_result(result: &ToolResultBlock, format: &MessageFormat, out: &mut Vec<
         }
         _ => Content::Text(Cow::Borrowed(&text)),
     };
+    let name = result.name.as_deref();
     let wire = Wire {
         content: Some(content),
         tool_call_id: format.call_ids.write(&result.tool_use_id),
-        name: result.name.as_deref().map(tool_name),
+        name: name.filter(|_| format.result_names == ResultNames::Known).map(tool_name),
         ..Wire::new(MessageRole::Tool)
     };
     write(&wire, out);

@@ -3,6 +3,7 @@
 
 mod backoff;
 mod cost;
+mod demands;
 mod error_bodies;
 mod error_record;
 mod finish;

@@ -2,14 +2,14 @@
 
 use insta::assert_snapshot;
 use oa_types::wire::{
-    CallIds, ChatParameters, EmptyContent, MessageFormat, ServerError, ThinkingReplay, ToolChoice,
-    write_message,
+    CallIds, ChatParameters, EmptyContent, MessageFormat, ResultNames, ServerError, ThinkingReplay,
+    ToolChoice, write_message,
 };
 use oa_types::{
     ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock, ThinkingBlock,
     ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn wire_as(form: &MessageFormat, messages: &[Message]) -> String {
     let mut out = vec![b'['];
@@ -91,6 +91,35 @@ fn thinking_goes_back_only_where_it_is_wanted() {
     assert_snapshot!(replay(ThinkingReplay::ReasoningContent), @r#"[{"role":"assistant","content":"Hi.","reasoning_content":"Hm."}]"#);
 }
 
+/// Some servers treat an empty text as missing (QUIRKS row 94).
+#[test]
+fn required_thinking_is_never_empty() {
+    let sent = |blocks: Vec<ContentBlock>| {
+        let mut form = MessageFormat::default();
+        form.thinking = ThinkingReplay::RequiredReasoningContent;
+        let message: Value =
+            serde_json::from_str(&wire_as(&form, &[Message::assistant(blocks)])).unwrap();
+        message[0]["reasoning_content"].as_str().map(str::to_owned)
+    };
+    let thinking = || ThinkingBlock::new("Hm.").into();
+    assert_eq!(sent(vec![thinking(), call()]).as_deref(), Some("Hm."));
+    assert_eq!(sent(vec![call()]).as_deref(), Some(" "));
+    assert_eq!(sent(vec![ThinkingBlock::new("\n").into(), call()]).as_deref(), Some(" "));
+    assert_eq!(sent(vec![thinking(), TextBlock::new("Hi.").into()]).as_deref(), Some("Hm."));
+    assert_eq!(sent(vec![TextBlock::new("Hi.").into()]), None);
+}
+
+#[test]
+fn results_have_names_unless_rejected() {
+    let mut result = ToolResultBlock::new("call_1", json!("3"));
+    result.name = Some("add".into());
+    let message = Message::tool(result);
+    let mut form = MessageFormat::default();
+    assert_snapshot!(wire_as(&form, std::slice::from_ref(&message)), @r#"[{"role":"tool","content":"3","tool_call_id":"call_1","name":"add"}]"#);
+    form.result_names = ResultNames::Absent;
+    assert_snapshot!(wire_as(&form, &[message]), @r#"[{"role":"tool","content":"3","tool_call_id":"call_1"}]"#);
+}
+
 #[test]
 fn extra_members_are_sent_back_once() {
     let mut call = ToolUseBlock::new("call_1", "add", json!({}));
@@ -152,7 +181,7 @@ fn call_ids_are_shortened_by_format() {
         let mut out = b"[".to_vec();
         write_message(&Message::tool(ToolResultBlock::new(id, json!(1))), &form, &mut out);
         out.push(b']');
-        let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
         value[0]["tool_call_id"].as_str().unwrap().to_owned()
     };
     assert_eq!(id(CallIds::AsTheyAre, &long), long);
@@ -166,7 +195,7 @@ fn call_ids_are_shortened_by_format() {
 fn unset_parameters_are_not_sent() {
     let request = |request: &ChatParameters| {
         let bytes = [request.head(), request.tail()].concat();
-        serde_json::from_slice::<serde_json::Value>(&bytes).unwrap();
+        serde_json::from_slice::<Value>(&bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     };
     let mut chat = ChatParameters::new("qwen3:8b");

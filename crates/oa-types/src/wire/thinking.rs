@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 /// The amount of thinking before a model answers. Each provider has its own request member for it.
 ///
 /// ```
-/// use oa_chat::Thinking;
+/// use oa_types::wire::Thinking;
 ///
 /// assert_eq!(Thinking::from(false), Thinking::Off);
 /// assert_eq!(Thinking::from("low"), Thinking::Effort("low".into()));

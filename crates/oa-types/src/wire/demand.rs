@@ -1,0 +1,99 @@
+//! What servers ask for when they reject the form of a request.
+
+use super::message::{EmptyContent, MessageFormat, ResultNames, ThinkingReplay};
+use super::request::TokenLimit;
+
+/// Changes to the form of requests that a server has asked for in its errors. None of them loses anything that the
+/// model needs, so a client can make them and send the request again.
+///
+/// ```
+/// use oa_types::wire::Demands;
+///
+/// let mut demands = Demands::default();
+/// let message = "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2";
+/// assert!(demands.add(400, message), "the request is changed");
+/// assert!(!demands.add(400, message), "it has been changed already");
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Demands {
+    /// Answers with calls and without text have no content (QUIRKS row 84).
+    pub absent_content: bool,
+    /// Results have no name (QUIRKS row 92).
+    pub nameless_results: bool,
+    /// The token limit has the other name (QUIRKS row 77).
+    pub other_token_limit: bool,
+    /// Answers with calls go back with their thinking (QUIRKS row 94).
+    pub thinking: bool,
+}
+
+impl Demands {
+    /// Adds what an error with this status and message asks for; returns false if it asks for nothing new.
+    #[must_use]
+    pub fn add(&mut self, status: u16, message: &str) -> bool {
+        if !matches!(status, 400 | 422) {
+            return false;
+        }
+        let message = message.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
+        let demand = if says(&["max_completion_tokens"]) && says(&REJECTED) {
+            &mut self.other_token_limit
+        } else if says(&["reasoning_content"]) && says(&["is missing", "must be passed back"]) {
+            &mut self.thinking
+        } else if says(&EMPTY) {
+            &mut self.absent_content
+        } else if says(&NAME) && says(&REJECTED) && !says(&["tools", "required"]) {
+            &mut self.nameless_results
+        } else {
+            return false;
+        };
+        !std::mem::replace(demand, true)
+    }
+
+    /// Changes a message format.
+    pub fn apply(self, format: &mut MessageFormat) {
+        if self.absent_content {
+            format.empty_content = EmptyContent::Absent;
+        }
+        if self.nameless_results {
+            format.result_names = ResultNames::Absent;
+        }
+        if self.thinking {
+            format.thinking = ThinkingReplay::RequiredReasoningContent;
+        }
+    }
+
+    /// Returns the name of the token limit, where this one would be sent.
+    #[must_use]
+    pub fn token_limit(self, usual: TokenLimit) -> TokenLimit {
+        match usual {
+            _ if !self.other_token_limit => usual,
+            TokenLimit::MaxCompletionTokens => TokenLimit::MaxTokens,
+            TokenLimit::MaxTokens => TokenLimit::MaxCompletionTokens,
+        }
+    }
+}
+
+/// How servers say that they do not accept a member.
+const REJECTED: [&str; 8] = [
+    "cannot represent",
+    "extra inputs",
+    "extra_forbidden",
+    "not supported",
+    "unknown",
+    "unrecognized",
+    "unsupported",
+    "not_supported",
+];
+
+/// How Anthropic's models, directly and on Bedrock, and Moonshot reject empty text.
+const EMPTY: [&str; 4] = [
+    "must be non-empty",
+    "must contain non-whitespace text",
+    "is blank. add text to the text field",
+    "text content is empty",
+];
+
+/// How servers name the member of a message, apart from names of other things.
+const NAME: [&str; 6] =
+    ["\"name\"", "'name'", ".name", "message name", "message_name", "property=name"];
