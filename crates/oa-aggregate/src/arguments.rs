@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, COPIES_OF_CALL};
-use crate::error::Error;
+use crate::error::{Error, beginning};
 use crate::quirks::ArgumentRepair;
 
 const TOO_LARGE: &str = "the arguments exceed the memory limit";
@@ -159,11 +159,7 @@ impl Arguments {
 
     /// Returns the text, cut to at most this many bytes.
     pub(crate) fn excerpt(&self, bytes: usize) -> String {
-        let mut end = self.text.len().min(bytes);
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.text[..end].to_owned()
+        beginning(&self.text, bytes).to_owned()
     }
 
     /// Returns the object that the fragments contain (QUIRKS rows 16 to 23).
@@ -208,18 +204,19 @@ impl Arguments {
         }
     }
 
-    /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments
-    /// (QUIRKS row 20), or `{"a":1}{"a":1}` (row 21), or begins with `{}` (row 126). Two different objects stay an
-    /// error (row 22).
+    /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments (QUIRKS
+    /// row 20), or `{"a":1}` behind itself or a part of it (row 21), or begins with `{}` (row 126). Two different
+    /// objects stay an error (row 22).
     ///
     /// `find` has checked that the text as a whole fits into `room`, which covers the values that follow one
     /// another.
     fn resent(&self, room: usize) -> Option<Map<String, Value>> {
-        if self.ends.len() > 1 && self.each_extends_the_one_before() {
-            let last = self.fragments().last()?;
-            if let Ok(value) = read(last, room) {
-                return unwrap(value, room);
-            }
+        if let [.., start, _] = self.ends[..]
+            && let (before, last) = self.text.split_at(start)
+            && (last.starts_with(before) || self.each_extends_the_one_before())
+            && let Ok(value) = read(last, room)
+        {
+            return unwrap(value, room);
         }
         if let Some(rest) = self.behind_placeholder()
             && let Ok(value @ Value::Object(_)) = read(rest, room)

@@ -540,7 +540,7 @@ fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Op
             "total_tokens" => (None, Count::Total, &mut usage),
             "prompt_tokens_details" => (Some("cached_tokens"), Count::Cached, &mut usage),
             "completion_tokens_details" => (Some("reasoning_tokens"), Count::Reasoning, &mut usage),
-            "cached_tokens" => (None, Count::Cached, &mut flat),
+            "cached_tokens" | "prompt_cache_hit_tokens" => (None, Count::Cached, &mut flat),
             "reasoning_tokens" => (None, Count::Reasoning, &mut flat),
             _ => {
                 reader.skip()?;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The number of bytes of an unreadable payload that are kept: more than are shown, so that a key that extends beyond
 /// the excerpt is complete when it is masked.
-const KEPT: usize = 4096;
+pub(crate) const KEPT: usize = 4096;
 
 /// The number of characters of an unreadable payload that are shown.
 const SHOWN: usize = 200;
@@ -67,7 +67,7 @@ pub struct UnreadablePayload {
 
 impl UnreadablePayload {
     pub(crate) fn new(text: &str, position: usize) -> Self {
-        Self { payload: beginning(text).into(), position }
+        Self { payload: beginning(text, KEPT).into(), position }
     }
 
     /// Returns the beginning of the payload, at most 4 KiB, exactly as the server sent it: it may contain the API key.
@@ -104,9 +104,9 @@ impl fmt::Display for UnreadablePayload {
 
 impl std::error::Error for UnreadablePayload {}
 
-/// Returns the part of a server's text that is kept. It must be masked before it is shown.
-pub(crate) fn beginning(text: &str) -> &str {
-    let mut end = text.len().min(KEPT);
+/// Returns the part of a server's text that is kept: at most this many bytes. It must be masked before it is shown.
+pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -51,7 +51,6 @@ mod answer;
 mod delta;
 mod limits;
 mod options;
-mod place;
 mod stream_status;
 
 mod arguments;

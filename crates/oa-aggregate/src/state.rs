@@ -17,12 +17,12 @@ use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
 use crate::call::{Call, json_length};
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
-use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
+use crate::error::{Error, ErrorKind, KEPT, Problem, UnreadablePayload, beginning};
 use crate::opaque::Opaque;
 use crate::options::Options;
-use crate::place::Place;
 use crate::quirks::ChoiceIndex;
 use crate::speech::Speech;
+use crate::state::halves::Place;
 use crate::template::{Content, Matched};
 
 #[derive(Debug)]
@@ -230,14 +230,18 @@ impl State {
         if old != FinishReason::Unspecified {
             self.budget.release(copies * old.as_str().len());
         }
-        if reason == "error" { self.give_up() } else { Ok(()) }
+        match reason {
+            "abort" | "error" | "network_error" => self.give_up(reason),
+            _ => Ok(()),
+        }
     }
 
     #[cold]
-    fn give_up(&mut self) -> Result<(), Error> {
+    fn give_up(&mut self, reason: &str) -> Result<(), Error> {
         if !self.problems.iter().any(|known| matches!(known, Problem::Server(_))) {
-            let words =
-                "the server ended the answer with the finish reason \"error\" and no details";
+            let words = format!(
+                "the server ended the answer with the finish reason {reason:?} and no details"
+            );
             self.add_problem(Problem::Server(Box::new(ServerError::from_value(words.into()))))?;
             // Just pushed: `add_problem` drops no first error.
             self.unexplained = Some(self.problems.len() - 1);
@@ -374,7 +378,7 @@ impl State {
             let is_late = assembled.is_late(piece);
             self.keep(piece.len())?;
             if is_late {
-                let piece = beginning(piece).to_owned();
+                let piece = beginning(piece, KEPT).to_owned();
                 self.add_problem(Problem::LateName { call, piece })?;
             }
         }
@@ -533,20 +537,23 @@ impl State {
         blocks.collect()
     }
 
-    /// Returns the call of an answer that ends with calls but has none, if a payload could not be read: the call was
-    /// in that payload (QUIRKS row 121).
+    /// Returns the call of an answer that ends with calls but has none (QUIRKS rows 121 and 128).
     fn lost_call(&mut self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
-        let unreadable = self.unreadable.as_ref()?;
         let is_call = |block: &ContentBlock| {
             matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
         };
-        let asks = matches!(self.finish_reason.as_str(), "tool_calls" | "function_call");
-        if !asks || blocks.iter().any(is_call) {
-            return None;
-        }
-        let position = unreadable.position();
-        let error = format!("the call was lost: its chunk is not JSON at byte {position}");
-        let mut lost = ToolUseError::new(error, unreadable.excerpt());
+        let (why, raw) = match (self.finish_reason.as_str(), &self.unreadable) {
+            _ if blocks.iter().any(is_call) => return None,
+            ("tool_calls" | "function_call", Some(unreadable)) => {
+                let position = unreadable.position();
+                (format!("its chunk is not JSON at byte {position}"), unreadable.excerpt())
+            }
+            (reason, _) if reason.contains("MALFORMED_FUNCTION_CALL") => {
+                ("the server could not read what the model wrote".to_owned(), "")
+            }
+            _ => return None,
+        };
+        let mut lost = ToolUseError::new(format!("the call was lost: {why}"), raw);
         lost.id = Some(self.ids.next_id());
         Some(lost)
     }

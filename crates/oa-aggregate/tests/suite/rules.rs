@@ -517,6 +517,11 @@ fn usage_details_take_precedence() {
         r#"{"choices":[],"usage":{"completion_tokens_details":{"reasoning_tokens":6},"reasoning_tokens":0}}"#,
     ]);
     assert_eq!(usage(&outcome.answer), [None, None, None, Some(4), Some(6)]);
+    // DeepSeek's own name (QUIRKS row 113).
+    let outcome = plain(&[
+        r#"{"choices":[],"usage":{"prompt_cache_hit_tokens":832,"prompt_cache_miss_tokens":68}}"#,
+    ]);
+    assert_eq!(usage(&outcome.answer), [None, None, None, Some(832), None]);
 }
 
 #[test]

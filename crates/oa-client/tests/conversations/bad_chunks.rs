@@ -98,6 +98,19 @@ async fn lost_calls_are_reported_to_the_model() {
     assert_eq!(client.turn_metadata().rounds, 2, "it counts as a round");
 }
 
+/// The server could not read the call that the model wrote, and says so only in the finish reason.
+#[tokio::test]
+async fn malformed_calls_are_reported_to_the_model() {
+    let body = include_str!("../../../../tests/fixtures/own/gemini-malformed-call.sse");
+    let call = Reply::new().call_with_id("c", "add", json!({"a": 1, "b": 2}));
+    let server = strict([Reply::sse(body), call, Reply::text("It is 3.")]);
+    let mut client = client(auto(&server).tool(adder()));
+    assert_eq!(talk(&mut client, "What is 1 + 2?").await.last().unwrap(), "It is 3.");
+    let sent = server.requests()[1].messages().to_vec();
+    let last = sent.last().and_then(|last| last["content"].as_str()).unwrap().to_owned();
+    assert!(last.contains("could not read what the model wrote"), "{sent:?}");
+}
+
 #[tokio::test]
 async fn lost_calls_count_toward_the_round_limit() {
     let server = strict([Reply::sse(LOST), Reply::sse(LOST), Reply::sse(LOST), Reply::text("Hi.")]);

@@ -200,6 +200,12 @@ fn repeats_are_tried_if_joining_fails() {
     check_arguments(&["{", "{\"a\"", "{\"a\":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["{\"a\"", ":1}", "{\"a\":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["{\"a\":1}", "{\"a\": 1}", "\n{\"a\":1}"], r#"call a f {"a":1}"#);
+    // All of it behind its beginning, in several fragments (vllm-project/vllm #51697).
+    check_arguments(&["{\"a\"", ":\"b", "{\"a\":\"bc\"}"], r#"call a f {"a":"bc"}"#);
+    check_arguments(
+        &["{\"a\"", ":\"b", "{\"a\":\"c\"}"],
+        "error a f \"{\\\"a\\\":\\\"b{\\\"a\\\":\\\"c\\\"}\": the arguments are not valid JSON: expected `,` or `}` at line 1 column 10",
+    );
     // An empty object may come first, as a placeholder.
     check_arguments(&["{}", "{\"a\"", ":1}"], r#"call a f {"a":1}"#);
     check_arguments(&["", " {} ", "{\"a\":1}"], r#"call a f {"a":1}"#);
