@@ -18,7 +18,7 @@ fn wire_as(form: &MessageFormat, messages: &[Message]) -> String {
     }
     out.push(b']');
     let text = String::from_utf8(out).expect("JSON is UTF-8");
-    serde_json::from_str::<serde_json::Value>(&text).expect("it is JSON");
+    serde_json::from_str::<Value>(&text).expect("it is JSON");
     text
 }
 
