@@ -204,12 +204,10 @@ impl Arguments {
         }
     }
 
-    /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments (QUIRKS
-    /// row 20), or `{"a":1}` behind itself or a part of it (row 21), or begins with `{}` (row 126). Two different
-    /// objects stay an error (row 22).
+    /// Returns the object from a server that sends it more than once: `{"a` and `{"a":1}` in two fragments (QUIRKS row
+    /// 20), or behind itself or its beginning (row 21), or behind `{}` (row 126). Different objects are an error (row 22).
     ///
-    /// `find` has checked that the text as a whole fits into `room`, which covers the values that follow one
-    /// another.
+    /// `find` has checked that the text fits into `room`, which covers the values that follow one another.
     fn resent(&self, room: usize) -> Option<Map<String, Value>> {
         if let [.., start, _] = self.ends[..]
             && let (before, last) = self.text.split_at(start)

@@ -51,6 +51,7 @@ mod answer;
 mod delta;
 mod limits;
 mod options;
+mod place;
 mod stream_status;
 
 mod arguments;

@@ -20,9 +20,9 @@ use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
 use crate::error::{Error, ErrorKind, KEPT, Problem, UnreadablePayload, beginning};
 use crate::opaque::Opaque;
 use crate::options::Options;
+use crate::place::Place;
 use crate::quirks::ChoiceIndex;
 use crate::speech::Speech;
-use crate::state::halves::Place;
 use crate::template::{Content, Matched};
 
 #[derive(Debug)]

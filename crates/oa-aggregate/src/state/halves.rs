@@ -6,15 +6,8 @@ use oa_json::Halves;
 
 use crate::chunk::Fragment;
 use crate::error::Error;
+use crate::place::Place;
 use crate::state::State;
-
-/// The text, the thinking, or the arguments of a call.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
-    Text,
-    Thinking,
-    Arguments(usize),
-}
 
 /// U+FFFD, as which half a character is read.
 const LOST: &str = "\u{fffd}";

@@ -1,4 +1,4 @@
-//! What servers ask for when they reject the form of a request.
+//! The changes that servers ask for when they reject the form of a request.
 
 use super::message::{EmptyContent, MessageFormat, ResultNames, ThinkingReplay};
 use super::request::TokenLimit;
@@ -74,7 +74,7 @@ impl Demands {
     }
 }
 
-/// How servers say that they do not accept a member.
+/// Words with which servers reject a member.
 const REJECTED: [&str; 8] = [
     "cannot represent",
     "extra inputs",
@@ -86,7 +86,7 @@ const REJECTED: [&str; 8] = [
     "not_supported",
 ];
 
-/// How Anthropic's models, directly and on Bedrock, and Moonshot reject empty text.
+/// Words with which Anthropic's models, directly and on Bedrock, and Moonshot reject empty text.
 const EMPTY: [&str; 4] = [
     "must be non-empty",
     "must contain non-whitespace text",
@@ -94,6 +94,6 @@ const EMPTY: [&str; 4] = [
     "text content is empty",
 ];
 
-/// How servers name the member of a message, apart from names of other things.
+/// Words with which servers refer to the name in a message, and not to names of other things.
 const NAME: [&str; 6] =
     ["\"name\"", "'name'", ".name", "message name", "message_name", "property=name"];

@@ -18,7 +18,7 @@ pub struct MessageFormat {
     pub thinking: ThinkingReplay,
     /// The format of call ids.
     pub call_ids: CallIds,
-    /// Whether results have the names of their tools.
+    /// The names of the tools in results.
     pub result_names: ResultNames,
     /// Where the images of results are sent. [`write_message`] writes them only where they are inline.
     pub result_images: ResultImages,
@@ -97,7 +97,7 @@ pub enum ThinkingReplay {
     RequiredReasoningContent,
 }
 
-/// Whether results have the names of their tools (QUIRKS row 92).
+/// The names of the tools in results (QUIRKS row 92).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ResultNames {

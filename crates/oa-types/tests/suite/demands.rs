@@ -1,4 +1,4 @@
-//! What servers ask for in their errors.
+//! Demands in the errors of servers.
 
 use oa_types::wire::{
     Demands, EmptyContent, MessageFormat, ResultNames, ThinkingReplay, TokenLimit,
