@@ -177,7 +177,8 @@ fn object(parts: &[String]) -> Option<Value> {
     {
         let extends = parts.windows(2).all(|pair| pair[1].starts_with(&**pair[0]));
         let before: String = before.iter().map(|part| part.as_str()).collect();
-        if extends || (before.trim() == last.trim() && value != Value::Null) {
+        let is_begun = last.starts_with(&before);
+        if extends || is_begun || (before.trim() == last.trim() && value != Value::Null) {
             return unwrap(value);
         }
     }
