@@ -19,8 +19,10 @@ const DEPTH: usize = 64;
 /// schema that is already strict is unchanged.
 ///
 /// Maps, tuples, arbitrary JSON, `allOf` and other keywords have no strict form, and neither has a schema nested more
-/// than 64 levels deep. The strict schema may allow values that the original forbids with a keyword beside a `$ref`,
-/// so validate the model's output against the original.
+/// than 64 levels deep. The same holds for an object whose members are listed in several places, each of which would
+/// forbid the others' once closed: beside alternatives (serde's `flatten` of an enum), beside a `$ref`, or in
+/// `required` but not in `properties`. The strict schema may allow values that the original forbids with a keyword
+/// beside a `$ref`, so validate the model's output against the original.
 ///
 /// # Examples
 ///
@@ -59,6 +61,13 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
     // The other keywords beside a reference are dropped, which only allows more: arguments are checked
     // against the original schema.
     if let Some(to) = keywords.get("$ref") {
+        // Except for these: the target, once closed, forbids the members that they may require.
+        if ["allOf", "anyOf", "oneOf", "properties", "required"]
+            .iter()
+            .any(|it| keywords.contains_key(*it))
+        {
+            return None;
+        }
         strict.insert("$ref".to_owned(), to.clone());
         if let Some(definitions) = keywords.get("$defs") {
             strict.insert("$defs".to_owned(), definitions_of(definitions, depth)?);
@@ -105,6 +114,13 @@ fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
         };
         strict.insert(keyword.clone(), value);
     }
+    // Alternatives and values that are objects have members, too, and one of both would forbid the other's.
+    let has_members = ["properties", "required"].iter().any(|it| keywords.contains_key(*it));
+    if (has_members || is_of(keywords, "object"))
+        && ["anyOf", "const", "enum"].iter().any(|it| strict.contains_key(*it))
+    {
+        return None;
+    }
     if is_of(keywords, "object") {
         close(keywords, &mut strict, depth)?;
     }
@@ -133,6 +149,11 @@ fn close(
         None => &none,
     };
     let required = keywords.get("required").and_then(Value::as_array);
+    // Closed, it could never have a required member that is not among the properties.
+    let mut names = required.into_iter().flatten().filter_map(Value::as_str);
+    if names.any(|name| !properties.contains_key(name)) {
+        return None;
+    }
     let mut closed = Map::new();
     for (name, property) in properties {
         let mut property = rewritten(property, depth)?;

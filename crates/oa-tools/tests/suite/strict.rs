@@ -135,6 +135,36 @@ fn inexpressible_schemas_give_none() {
     }
 }
 
+/// No value would have all members that the parts require and none that they forbid.
+#[test]
+fn members_of_several_places_give_none() {
+    let part = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
+    let parts = || json!([part("a"), part("b")]);
+    let mut beside = part("c");
+    beside["anyOf"] = parts();
+    let mut untyped = beside.clone();
+    untyped.as_object_mut().expect("it is an object").remove("type");
+    let mut unnamed = part("a");
+    unnamed["required"] = json!(["a", "b"]);
+    for schema in [
+        beside,
+        untyped,
+        unnamed,
+        json!({ "type": "object", "oneOf": parts() }),
+        json!({ "type": ["object", "null"], "anyOf": parts() }),
+        json!({ "anyOf": parts(), "required": ["c"] }),
+        json!({ "type": "object", "required": ["a"] }),
+        json!({ "type": "object", "const": { "a": 1 } }),
+        json!({ "type": "object", "enum": [{ "a": 1 }, {}] }),
+        json!({ "$ref": "#/$defs/a", "required": ["b"], "$defs": { "a": part("a") } }),
+        json!({ "$ref": "#/$defs/a", "properties": part("b")["properties"], "$defs": { "a": part("a") } }),
+        json!({ "$ref": "#/$defs/a", "oneOf": parts(), "$defs": { "a": part("a") } }),
+    ] {
+        assert_eq!(strict_schema(&schema), None, "{schema}");
+    }
+    becomes(json!({ "anyOf": [{ "$ref": "#" }] }), json!({ "anyOf": [{ "$ref": "#" }] }));
+}
+
 #[test]
 fn deep_schemas_have_no_strict_form() {
     let nested = |levels: usize| {

@@ -233,3 +233,25 @@ fn maps_tuples_and_any_json_give_none() {
         assert_eq!(strict_schema(&schema), None, "{name}");
     }
 }
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only their schemas are of interest")]
+struct Change {
+    path: String,
+    #[serde(flatten)]
+    action: Action,
+}
+
+#[derive(JsonSchema)]
+#[serde(tag = "kind")]
+#[expect(dead_code, reason = "only their schemas are of interest")]
+enum Action {
+    Delete,
+    Write { text: String },
+}
+
+/// Closed, the object would forbid the members of the alternatives, and they its own.
+#[test]
+fn flattened_enums_have_no_strict_form() {
+    assert_eq!(strict_schema(&schema_of::<Change>()), None);
+}
