@@ -78,12 +78,12 @@ impl Definitions {
         let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
             return any();
         };
+        let others = if is_combined(keywords) { Others::Allowed } else { others };
         if let Some(pointer) = keywords.get("$ref") {
             let pointer = pointer.as_str();
             let name = pointer.and_then(|pointer| self.lifted(pointer, part, others, depth));
             return name.map_or_else(any, |name| json!({ "$ref": format!("#/$defs/{name}") }));
         }
-        let others = if is_combined(keywords) { Others::Allowed } else { others };
         let mut kept = Map::new();
         for (keyword, value) in keywords {
             let value = match &**keyword {
@@ -187,12 +187,18 @@ impl Definitions {
 
 /// True for a schema that demands several things of the same object.
 fn is_combined(keywords: &Map<String, Value>) -> bool {
-    let demands = ["allOf", "anyOf", "oneOf", "properties"].iter().map(|keyword| {
-        match (*keyword, keywords.get(*keyword)) {
-            (_, None) => 0,
-            ("allOf", Some(schemas)) => schemas.as_array().map_or(0, Vec::len),
-            (_, Some(_)) => 1,
+    let words = ["$ref", "allOf", "anyOf", "oneOf", "properties", "required"];
+    let demands = words.iter().map(|keyword| match (*keyword, keywords.get(*keyword)) {
+        (_, None) => 0,
+        ("allOf", Some(schemas)) => schemas.as_array().map_or(0, Vec::len),
+        ("required", Some(names)) => {
+            // Members that another part has, or that nothing describes.
+            let properties = keywords.get("properties");
+            let is_known = |name: &str| properties.is_some_and(|of| of.get(name).is_some());
+            let mut names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+            usize::from(names.any(|name| !is_known(name)))
         }
+        (_, Some(_)) => 1,
     });
     demands.sum::<usize>() > 1
 }

@@ -197,7 +197,19 @@ fn parts_of_an_object_are_not_closed() {
     let nested =
         json!({"type": "object", "allOf": [{"allOf": [part("a")]}, {"items": [part("b")]}]});
     let union = json!({"anyOf": [part("a"), {"allOf": [part("b")]}]});
-    let tools = [("all", all), ("beside", beside), ("nested", nested), ("union", union)];
+    let unnamed = json!({"properties": {"a": {}, "c": part("c")}, "required": ["a", "b"]});
+    let mut reference = part("b");
+    (reference["$ref"], reference["$defs"]) = (json!("#/$defs/A"), json!({"A": part("a")}));
+    let outside = json!({"anyOf": [part("a")], "required": ["b"]});
+    let tools = [
+        ("all", all),
+        ("beside", beside),
+        ("nested", nested),
+        ("union", union),
+        ("unnamed", unnamed),
+        ("reference", reference),
+        ("outside", outside),
+    ];
     let parameters = parameters(&tools, Some(ToolChoice::Required));
     let schema = schema_of(Constrained::new(), &parameters);
     let closed = |path: &str| schema.pointer(path).map(|part| part.get("additionalProperties"));
@@ -212,6 +224,10 @@ fn parts_of_an_object_are_not_closed() {
         ("/anyOf/2/properties/arguments/allOf/1/items/0", true),
         ("/anyOf/3/properties/arguments/anyOf/0", true),
         ("/anyOf/3/properties/arguments/anyOf/1/allOf/0", true),
+        ("/anyOf/4/properties/arguments", false),
+        ("/anyOf/4/properties/arguments/properties/c", true),
+        ("/$defs/A", false),
+        ("/anyOf/6/properties/arguments/anyOf/0", false),
     ] {
         assert_eq!(closed(path), Some(is_closed.then_some(&json!(false))), "{path} of {schema:#}");
     }
@@ -293,7 +309,6 @@ fn unsupported_keywords_are_left_out() {
                 "yes": {},
             },
             "required": ["text"],
-            "additionalProperties": false,
         })
     );
     for none in [json!(null), json!({}), json!([1]), json!({"description": "anything"})] {
