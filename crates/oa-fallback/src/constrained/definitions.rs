@@ -187,7 +187,7 @@ impl Definitions {
 
 /// True for a schema that demands several things of the same object.
 fn is_combined(keywords: &Map<String, Value>) -> bool {
-    let words = ["$ref", "allOf", "anyOf", "oneOf", "properties", "required"];
+    let words = ["$ref", "allOf", "anyOf", "const", "enum", "oneOf", "properties", "required"];
     let demands = words.iter().map(|keyword| match (*keyword, keywords.get(*keyword)) {
         (_, None) => 0,
         ("allOf", Some(schemas)) => schemas.as_array().map_or(0, Vec::len),

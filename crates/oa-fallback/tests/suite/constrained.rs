@@ -201,6 +201,7 @@ fn parts_of_an_object_are_not_closed() {
     let mut reference = part("b");
     (reference["$ref"], reference["$defs"]) = (json!("#/$defs/A"), json!({"A": part("a")}));
     let outside = json!({"anyOf": [part("a")], "required": ["b"]});
+    let valued = json!({"properties": {"a": {}}, "enum": [{"a": 1}, {"b": 1}]});
     let tools = [
         ("all", all),
         ("beside", beside),
@@ -209,6 +210,7 @@ fn parts_of_an_object_are_not_closed() {
         ("unnamed", unnamed),
         ("reference", reference),
         ("outside", outside),
+        ("valued", valued),
     ];
     let parameters = parameters(&tools, Some(ToolChoice::Required));
     let schema = schema_of(Constrained::new(), &parameters);
@@ -228,6 +230,7 @@ fn parts_of_an_object_are_not_closed() {
         ("/anyOf/4/properties/arguments/properties/c", true),
         ("/$defs/A", false),
         ("/anyOf/6/properties/arguments/anyOf/0", false),
+        ("/anyOf/7/properties/arguments", false),
     ] {
         assert_eq!(closed(path), Some(is_closed.then_some(&json!(false))), "{path} of {schema:#}");
     }
