@@ -3,6 +3,8 @@
 #[cfg(feature = "schemars")]
 mod types;
 
+use std::collections::BTreeSet;
+
 use oa_tools::{check_arguments, strict_schema};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -290,6 +292,48 @@ proptest! {
         });
         let checked = check_arguments(&whole, json!({ "value": value }));
         prop_assert!(checked.is_ok(), "{:?} by {}", checked, strict);
+    }
+
+    /// A value with all members that the parts of an object name: closing one part does not forbid those of another.
+    #[test]
+    fn complete_values_fit_the_strict_schema(
+        own in prop::option::of(prop::collection::btree_set("[a-c]", 0..3)),
+        parts in prop::collection::vec(prop::collection::btree_set("[a-d]", 0..3), 0..3),
+        required in prop::collection::btree_set("[a-e]", 0..3),
+        word in select(vec!["$ref", "anyOf", "oneOf"]),
+        of in select(vec![json!("object"), json!(["object", "null"]), json!(null)]),
+        chosen in any::<prop::sample::Index>(),
+    ) {
+        let members = |names: &BTreeSet<String>| -> Value {
+            names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect()
+        };
+        let part = |names| json!({ "type": "object", "properties": members(names) });
+        let mut schema = json!({ "$defs": {} });
+        for (name, value) in [
+            ("type", Some(of).filter(|of| !of.is_null())),
+            ("properties", own.as_ref().map(members)),
+            ("required", Some(json!(required)).filter(|_| !required.is_empty())),
+        ] {
+            schema.as_object_mut().expect("it is an object").extend(value.map(|value| (name.to_owned(), value)));
+        }
+        let mut names: BTreeSet<String> = own.unwrap_or_default();
+        names.extend(required);
+        if !parts.is_empty() {
+            let chosen = chosen.get(&parts);
+            if word == "$ref" {
+                schema["$defs"] = json!({ "part": part(chosen) });
+                schema[word] = json!("#/$defs/part");
+            } else {
+                schema[word] = parts.iter().map(part).collect();
+            }
+            names.extend(chosen.iter().cloned());
+        }
+        let value: Value = names.into_iter().map(|name| (name, json!("some words"))).collect();
+        prop_assert!(check_arguments(&schema, value.clone()).is_ok(), "{schema}");
+        if let Some(strict) = strict_schema(&schema) {
+            let checked = check_arguments(&strict, value);
+            prop_assert!(checked.is_ok(), "{checked:?} by {strict} of {schema}");
+        }
     }
 
     #[test]
