@@ -163,6 +163,8 @@ impl Log {
         if self.end.sum.is_some() {
             return Err(Error::corrupt("a bare message must not follow a record"));
         }
+        // Before the log changes: a line that fails here may be ignored as an incomplete one.
+        let entry = Entry { bytes: json.len() as u64, role: role_of(json)? };
         // A copy: `read_on` passes the line later, and would count it twice.
         let mut chain = self.end.chain;
         chain.update(json.as_bytes());
@@ -171,9 +173,8 @@ impl Log {
             let session = NewSession::new(id.clone(), Timestamp::default());
             Ledger::new(SessionInfo::new(session, revision))
         });
-        let (keep, bytes) = (ledger.entries().len(), json.len() as u64);
-        ledger.check_room(keep, 1, bytes, limits)?;
-        let entry = Entry { bytes, role: role_of(json)? };
+        let keep = ledger.entries().len();
+        ledger.check_room(keep, 1, entry.bytes, limits)?;
         ledger.append(keep, [entry], Timestamp::default(), revision);
         if let Some(contents) = &mut self.contents {
             contents.messages.push((json.into(), self.end.lines + 1));

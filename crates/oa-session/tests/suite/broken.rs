@@ -30,6 +30,19 @@ fn incomplete_last_line_is_dropped() {
     assert_eq!(files.read().iter().filter(|byte| **byte == b'\n').count(), 4);
 }
 
+/// Continued, the file would have records without a beginning, and could never be read again.
+#[test]
+fn an_incomplete_only_message_is_no_session() {
+    let files = Files::new(0);
+    let bytes = br#"{"role":"robot","content":[]}"#;
+    files.write(bytes);
+    assert_eq!(kind(files.load()), ErrorKind::Corrupt);
+    let patch = serde_json::Map::new();
+    let changed = block_on(files.open().set_metadata(&id("a"), patch, crate::at(3)));
+    assert_eq!(kind(changed), ErrorKind::Corrupt);
+    assert_eq!(files.read(), bytes);
+}
+
 #[test]
 fn trailing_zero_bytes_are_dropped() {
     let files = Files::new(2);
