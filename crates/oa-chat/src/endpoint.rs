@@ -10,7 +10,7 @@ use http_body::Body;
 use oa_aggregate::Quirks;
 use oa_redact::Secrets;
 use oa_transport::{ApiKey, RequestBody, Transport};
-use oa_types::{BaseUrl, ModelName};
+use oa_types::{BaseUrl, ModelName, Timeout};
 use tower::Service;
 
 use crate::destination::{Destination, Masked};
@@ -21,7 +21,6 @@ use crate::provider::Provider;
 use crate::server_profile::ServerProfile;
 use crate::server_traits::{KnownModel, ServerTraits};
 use crate::service::AnyService;
-use crate::timeout::Timeout;
 
 /// One model server with its address, key and quirks: a tower service from [`ChatRequest`](crate::ChatRequest) to
 /// [`AnswerStream`](crate::AnswerStream). Cheap to clone.
@@ -278,7 +277,7 @@ impl EndpointBuilder {
         let secrets = secrets(self.api_key.as_ref(), &self.headers);
         check_host(&self.headers, &base_url).map_err(|error| error.masked(&secrets))?;
         let model = self.model.take().map(ModelName::new).transpose()?;
-        let connect_timeout = Timeout::or(self.connect, Some(Duration::from_secs(5)));
+        let connect_timeout = self.connect.unwrap_or_else(|| 5.into()).duration();
         let service = self.any_service(connect_timeout)?;
         Ok(Endpoint(Arc::new(Destination {
             base_url,
@@ -303,11 +302,13 @@ impl EndpointBuilder {
     }
 
     /// Takes the first error, which [`build`](Self::build) would return.
+    #[doc(hidden)]
     pub fn take_error(&mut self) -> Option<Error> {
         self.error.take()
     }
 
     /// Returns the name of an option that was set, if any was.
+    #[doc(hidden)]
     #[must_use]
     pub fn first_set(&self) -> Option<&'static str> {
         [
@@ -325,6 +326,7 @@ impl EndpointBuilder {
     }
 
     /// Returns `true` if an address is known: set directly, or from a provider or a profile.
+    #[doc(hidden)]
     #[must_use]
     pub fn names_server(&self) -> bool {
         self.base_url.is_some() || self.provider.is_some() || self.profile.is_some()

@@ -114,7 +114,6 @@ mod provider;
 mod server_address;
 mod server_profile;
 mod server_traits;
-mod timeout;
 
 mod negotiation;
 mod retry_budget;
@@ -142,6 +141,7 @@ mod error;
 
 pub use oa_output::{FormatFallback, FormatRequest};
 pub use oa_transport::{RequestBody, TimeoutKind};
+pub use oa_types::Timeout;
 pub use oa_types::wire::{Thinking, ThinkingField};
 
 pub use crate::answer::{AnswerStream, Concluded};
@@ -172,7 +172,6 @@ pub use crate::server_address::ServerAddress;
 pub use crate::server_profile::ServerProfile;
 pub use crate::server_traits::ServerTraits;
 pub use crate::service::BoxFuture;
-pub use crate::timeout::Timeout;
 
 /// Runs the README's examples as tests.
 #[cfg(doctest)]

@@ -98,7 +98,7 @@ impl Client {
     /// None today.
     pub fn new(options: AgentOptions) -> Result<Self> {
         let mut driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
-        let (interrupt, steer) = (InterruptHandle::default(), SteerHandle::default());
+        let (interrupt, steer) = (InterruptHandle(Arc::default()), SteerHandle(Arc::default()));
         (driver.interrupt, driver.steer) =
             (Some(Arc::clone(&interrupt.0)), Some(Arc::clone(&steer.0)));
         // Calls of a resumed conversation need the current tools. The first request reports a failure.

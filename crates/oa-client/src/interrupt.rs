@@ -7,7 +7,7 @@ use oa_executor::RunSignal;
 /// Interrupts the run in progress of one [`Client`](crate::Client), from anywhere.
 ///
 /// Clones are the same handle. Does nothing when no run is in progress: an interrupt is never kept for the next prompt.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct InterruptHandle(pub(crate) Arc<RunSignal>);
 
 impl InterruptHandle {

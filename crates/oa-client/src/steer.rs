@@ -18,7 +18,7 @@ use crate::error::{self, Result};
 /// [`Client::take_steered`](crate::Client::take_steered) takes back the messages that are still waiting.
 ///
 /// Clones are the same handle.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct SteerHandle(pub(crate) Arc<SteerQueue>);
 
 impl SteerHandle {

@@ -29,7 +29,7 @@ mod token_limit;
 
 use std::time::Duration;
 
-use oa_chat::{Error, Result};
+use oa_chat::{Error, Result, Timeout};
 use oa_client::AgentOptions;
 use tokio::time::Instant;
 
@@ -132,15 +132,15 @@ impl Doctor {
     }
 
     /// Limits the time of each request; 60 seconds by default. A model that is not loaded yet needs more.
-    pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.cx.target.time_limit = limit;
+    pub fn time_limit(mut self, limit: impl Into<Timeout>) -> Self {
+        self.cx.target.time_limit = limit.into().or_max();
         self
     }
 
     /// Limits the time of all requests together; 10 minutes by default. Later probes are
     /// [`Unknown`](Verdict::Unknown).
-    pub fn total_time_limit(mut self, limit: Duration) -> Self {
-        self.total_time_limit = limit;
+    pub fn total_time_limit(mut self, limit: impl Into<Timeout>) -> Self {
+        self.total_time_limit = limit.into().or_max();
         self
     }
 

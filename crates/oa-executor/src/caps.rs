@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use oa_types::Timeout;
 use tokio::time::Instant;
 
 /// The limits of one run: one batch, or several that share a [`Run`].
@@ -28,10 +29,10 @@ impl RunCaps {
         self
     }
 
-    /// Limits the time.
+    /// Limits the time, in seconds or as a `Duration`.
     #[must_use]
-    pub fn time(mut self, time: Duration) -> Self {
-        self.time = Some(time);
+    pub fn time(mut self, time: impl Into<Timeout>) -> Self {
+        self.time = time.into().duration();
         self
     }
 

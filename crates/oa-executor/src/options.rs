@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::ToolUseBlock;
+use oa_types::{Timeout, ToolUseBlock};
 
 use crate::cache::ToolCache;
 use crate::caps::RunCaps;
@@ -150,9 +150,9 @@ impl ExecutorOptions {
         self
     }
 
-    /// Sets the timeout for tools without one of their own.
+    /// Sets the timeout for tools without one of their own, in seconds or as a `Duration`; none by default.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
+    pub fn timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         self.timeouts = self.timeouts.otherwise(timeout);
         self
     }

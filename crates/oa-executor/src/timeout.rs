@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use oa_tools::Tool;
+use oa_types::Timeout;
 
 /// The timeouts of tools.
 ///
@@ -9,7 +10,7 @@ use oa_tools::Tool;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TimeoutPolicy {
     otherwise: Option<Duration>,
-    by_name: BTreeMap<String, Duration>,
+    by_name: BTreeMap<String, Option<Duration>>,
 }
 
 impl TimeoutPolicy {
@@ -21,22 +22,25 @@ impl TimeoutPolicy {
 
     /// Sets the default timeout, for tools without another one.
     #[must_use]
-    pub fn otherwise(mut self, timeout: Duration) -> Self {
-        self.otherwise = Some(timeout);
+    pub fn otherwise(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.otherwise = timeout.into().duration();
         self
     }
 
-    /// Sets the timeout of the tool with this name.
+    /// Sets the timeout of the tool with this name. `None` means no limit, not even its own.
     #[must_use]
-    pub fn tool(mut self, name: impl Into<String>, timeout: Duration) -> Self {
-        self.by_name.insert(name.into(), timeout);
+    pub fn tool(mut self, name: impl Into<String>, timeout: impl Into<Timeout>) -> Self {
+        self.by_name.insert(name.into(), timeout.into().duration());
         self
     }
 
     /// Returns the timeout of a tool called by this name.
     #[must_use]
     pub fn of(&self, name: &str, tool: &dyn Tool) -> Option<Duration> {
-        self.by_name.get(name).copied().or_else(|| tool.timeout()).or(self.otherwise)
+        match self.by_name.get(name) {
+            Some(timeout) => *timeout,
+            None => tool.timeout().or(self.otherwise),
+        }
     }
 
     /// Returns the names of the tools with a timeout here.
@@ -45,6 +49,6 @@ impl TimeoutPolicy {
     }
 
     pub(crate) fn has_zero(&self) -> bool {
-        self.by_name.values().chain(&self.otherwise).any(Duration::is_zero)
+        self.by_name.values().chain([&self.otherwise]).flatten().any(Duration::is_zero)
     }
 }

@@ -1,5 +1,6 @@
 use std::sync::Arc;
-use std::time::Duration;
+
+use oa_types::Timeout;
 
 use crate::decision::HookDecision;
 use crate::error::HookError;
@@ -203,11 +204,12 @@ impl Hooks {
         self
     }
 
-    /// Sets a timeout for each of the hooks added so far; the shorter of several applies.
+    /// Sets a timeout for each of the hooks added so far, in seconds or as a `Duration`; the shorter of several applies.
     ///
     /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
     /// runs to its end.
-    pub fn with_timeout(mut self, limit: Duration) -> Self {
+    pub fn with_timeout(mut self, limit: impl Into<Timeout>) -> Self {
+        let limit = limit.into().or_max();
         self.answer.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));

@@ -9,6 +9,7 @@ use oa_mcp_data::{
 };
 use oa_redact::Secrets;
 use oa_tools::{LogLevel, ToolContext, ToolError};
+use oa_types::Timeout;
 
 #[cfg(feature = "http")]
 use crate::http::HttpSpec;
@@ -278,23 +279,22 @@ impl McpServer {
         self
     }
 
-    /// Sets the timeout for starting the server, the handshake and the list of tools together. The default is 30
-    /// seconds.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+    /// Sets the timeout of starting the server, the handshake and the list of tools together; 30 seconds by default.
+    pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.connect_timeout = timeout.into().or_max();
         self
     }
 
-    /// Sets the idle timeout of a call: the longest wait for its answer or the next progress report. The default is 60
-    /// seconds.
-    pub fn call_timeout(mut self, timeout: Duration) -> Self {
-        self.call_timeout = timeout;
+    /// Sets the idle timeout of a call: the longest wait for its answer or the next progress report; 60 seconds by
+    /// default.
+    pub fn call_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.call_timeout = timeout.into().or_max();
         self
     }
 
-    /// Sets the total timeout of a call. The default is 10 minutes.
-    pub fn max_call_time(mut self, time: Duration) -> Self {
-        self.max_call_time = time;
+    /// Sets the total timeout of a call; 10 minutes by default.
+    pub fn max_call_time(mut self, time: impl Into<Timeout>) -> Self {
+        self.max_call_time = time.into().or_max();
         self
     }
 

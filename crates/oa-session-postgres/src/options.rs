@@ -3,6 +3,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use oa_session::{Error, Limits};
+use oa_types::Timeout;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -112,8 +113,8 @@ impl PostgresOptions {
 
     /// Sets the time for one connection to be established, encrypted and authenticated; 10 seconds by default.
     #[must_use]
-    pub fn connect_timeout(mut self, time: Duration) -> Self {
-        self.connect_timeout = time;
+    pub fn connect_timeout(mut self, time: impl Into<Timeout>) -> Self {
+        self.connect_timeout = time.into().or_max();
         self
     }
 
@@ -123,8 +124,8 @@ impl PostgresOptions {
     /// The server also ends a transaction whose client is silent for this long, so that a writer that disappears does
     /// not keep others waiting.
     #[must_use]
-    pub fn answer_timeout(mut self, time: Duration) -> Self {
-        self.answer_timeout = time;
+    pub fn answer_timeout(mut self, time: impl Into<Timeout>) -> Self {
+        self.answer_timeout = time.into().or_max();
         self
     }
 

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use oa_types::Timeout;
 use serde_json::Value;
 
 use crate::arguments::check_arguments;
@@ -176,10 +177,11 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets a timeout for each call.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
+    /// Sets a timeout for each call, in seconds or as a `Duration`. `None` leaves it to the executor. Zero is a mistake.
+    pub fn timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        let timeout = timeout.into();
+        self.timeout = timeout.duration();
+        if timeout.is_zero() { self.blame(Timeout::zero("timeout")) } else { self }
     }
 
     /// Builds a tool from an async closure that takes the arguments.

@@ -31,6 +31,7 @@ mod finish;
 mod outcome;
 mod price;
 mod prompt_progress;
+mod timeout;
 mod tool;
 mod usage;
 
@@ -67,6 +68,7 @@ pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::prompt_progress::PromptProgress;
+pub use crate::timeout::Timeout;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
 

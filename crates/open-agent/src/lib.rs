@@ -80,14 +80,14 @@
 #[cfg(feature = "mcp")]
 pub use oa_agents::McpHost;
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
-pub use oa_aggregate::ThinkTags;
+pub use oa_aggregate::{Problem, Quirks, ThinkTags};
 #[cfg(feature = "session")]
 pub use oa_batch::BatchLog;
 pub use oa_batch::{BatchOptions, BatchProgress, RunningBatch, run_batch, run_batch_stream};
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
     ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,
-    Thinking, Timeout, ToolMode, retry_with_backoff,
+    Thinking, Timeout, TimeoutKind, ToolMode, retry_with_backoff,
 };
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
@@ -95,7 +95,7 @@ pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
     ClientStream, Compaction, HistoryMut, InterruptHandle, NestedEvent, OutputMode, ParentAgent,
     Partial, Reply, ResponseFormat, SendFor, SteerHandle, Structured, StructuredStream,
-    TurnMetadata, query, query_for_format, stop_when,
+    ToolUseDelta, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     CacheMiss, ChangedPart, ContextPolicy, ContextShortened, HowShortened, Overflow, PromptCut,
@@ -105,7 +105,8 @@ pub use oa_doctor::{
     Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,
 };
 pub use oa_executor::{
-    Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
+    CallRate, ExecutionMode, ExecutionResult, ExecutorOptions, RetryPolicy, TimeoutPolicy,
+    ToolCache, ToolEvent, ToolExecutor, TruncationPolicy,
 };
 pub use oa_hooks::{
     AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
@@ -120,14 +121,16 @@ pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
-pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool};
+pub use oa_tools::{
+    FnTool, LogLevel, Progress, Registry, Tool, ToolContext, ToolError, ToolSource, tool,
+};
 pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd, StepContext};
 pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
-    AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
-    MessageRole, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
-    ToolUseError, Usage,
+    AssistantMessage, Backoff, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
+    MessageRole, Outcome, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock,
+    ToolUseBlock, ToolUseError, Usage,
 };
 #[doc(no_inline)]
 pub use serde_json::{Value, json};

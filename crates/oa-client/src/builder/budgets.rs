@@ -1,6 +1,6 @@
 //! Options that limit a turn: prompts, calls, tokens, time and cost.
 
-use oa_chat::Timeout;
+use oa_types::Timeout;
 use oa_types::{Cost, Price};
 
 use super::AgentOptionsBuilder;

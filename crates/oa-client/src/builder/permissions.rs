@@ -1,7 +1,7 @@
 //! Options for tool permissions.
 
-use oa_chat::Timeout;
 use oa_hooks::{Permission, PermissionMode, PermissionRequest, ToolRule};
+use oa_types::Timeout;
 
 use super::AgentOptionsBuilder;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use oa_executor::{Batch, ExecutionMode, ExecutorOptions, Placement, ToolExecutor};
+use oa_executor::{Batch, ExecutionMode, ExecutorOptions, Placement, TimeoutPolicy, ToolExecutor};
 use oa_tools::{Registry, tool};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -171,7 +171,7 @@ async fn an_empty_batch_ends_at_once() {
 
 #[test]
 fn zero_options_are_rejected() {
-    use oa_executor::{ErrorKind, RunCaps, TimeoutPolicy, ToolCache};
+    use oa_executor::{ErrorKind, RunCaps, ToolCache};
     let zero = Duration::ZERO;
     for options in [
         ExecutorOptions::new().max_parallel(0),
@@ -196,4 +196,19 @@ fn streams_and_their_futures_are_send() {
     let mut events = is_send(executor.execute_batch_streaming(Vec::new(), Batch::new()));
     drop(is_send(events.next()));
     drop(is_send(events.end()));
+}
+
+#[test]
+fn timeouts_are_seconds_or_durations() {
+    const HALF: Duration = Duration::from_millis(500);
+    let slow = tool("slow", "").timeout(9).build(|_| async { Ok(json!(null)) });
+    let policy = TimeoutPolicy::none().otherwise(5_u32).tool("never", None).tool("half", HALF);
+    let of = |name| policy.of(name, &slow);
+    assert_eq!(of("slow"), Some(Duration::from_secs(9)), "its own");
+    assert_eq!((of("never"), of("half")), (None, Some(HALF)));
+    let plain = tool("plain", "").timeout(None).build(|_| async { Ok(json!(null)) });
+    assert_eq!(policy.of("plain", &plain), Some(Duration::from_secs(5)));
+    let zero = tool("zero", "").timeout(0).build(|_| async { Ok(json!(null)) });
+    let error = Registry::new().add(zero).unwrap_err().to_string();
+    assert!(error.contains("timeout must be above 0"), "{error}");
 }

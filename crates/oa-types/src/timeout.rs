@@ -1,6 +1,16 @@
 use std::time::Duration;
 
 /// A timeout: whole seconds, a `Duration`, or `None` for no limit.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use oa_types::Timeout;
+///
+/// assert_eq!(Timeout::from(5).duration(), Some(Duration::from_secs(5)));
+/// assert_eq!(Timeout::from(Duration::from_millis(10)).duration(), Some(Duration::from_millis(10)));
+/// assert_eq!(Timeout::from(None).duration(), None);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeout(Option<Duration>);
 
@@ -17,13 +27,14 @@ impl Timeout {
         self.0 == Some(Duration::ZERO)
     }
 
-    /// Returns the value that was set, or the default.
+    /// Returns the duration; [`Duration::MAX`] if there is no limit.
     #[must_use]
-    pub fn or(timeout: Option<Self>, default: Option<Duration>) -> Option<Duration> {
-        timeout.map_or(default, |Self(timeout)| timeout)
+    pub fn or_max(self) -> Duration {
+        self.0.unwrap_or(Duration::MAX)
     }
 
     /// Returns the error message for an option that was set to zero.
+    #[doc(hidden)]
     #[must_use]
     pub fn zero(option: &str) -> String {
         format!("{option} must be above 0; use None for no limit")
@@ -45,6 +56,12 @@ impl From<Option<Duration>> for Timeout {
 impl From<u64> for Timeout {
     fn from(seconds: u64) -> Self {
         Self(Some(Duration::from_secs(seconds)))
+    }
+}
+
+impl From<u32> for Timeout {
+    fn from(seconds: u32) -> Self {
+        Self::from(u64::from(seconds))
     }
 }
 
