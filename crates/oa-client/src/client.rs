@@ -289,6 +289,7 @@ impl Client {
         }
         let mut reply = Reply::new(text, self.finish_reason().cloned().unwrap_or_default());
         (reply.message, reply.usage) = (self.message().cloned(), self.usage());
+        reply.turn_usage = self.driver.metadata.turn_usage;
         Ok(reply)
     }
 

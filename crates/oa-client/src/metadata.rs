@@ -12,6 +12,9 @@ pub struct TurnMetadata {
     /// Usage of the last answer of this turn: tokens if the server reported them, and time; `None` until an
     /// answer has ended. For an interrupted answer, the usage reported by then.
     pub usage: Option<Usage>,
+    /// Usage of all answers since the last prompt, those of summaries included. Tokens are counted if the server
+    /// reports them.
+    pub turn_usage: Usage,
     /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,
     /// Set if the server seems to have cut the prompt of the last answer.
@@ -24,7 +27,12 @@ impl TurnMetadata {
     pub(crate) fn count(&mut self, usage: Option<Usage>) {
         self.usage = usage;
         if let Some(usage) = usage {
-            self.total_usage.add(&usage);
+            self.add(&usage);
         }
+    }
+
+    pub(crate) fn add(&mut self, usage: &Usage) {
+        self.turn_usage.add(usage);
+        self.total_usage.add(usage);
     }
 }

@@ -114,7 +114,7 @@ impl Driver {
     pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {
         let (outcome, event) = done;
         if let Some(used) = self.work.summary.take() {
-            self.metadata.total_usage.add(&locked(&used));
+            self.metadata.add(&locked(&used));
         }
         let taken = self.turn.take(StepOutcome::Shorten(outcome));
         taken.map_err(|error| self.fail(Error::from(*error)))?;

@@ -12,6 +12,9 @@ pub struct Reply {
     pub message: Option<AssistantMessage>,
     /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
+    /// Usage of all answers to the prompt together.
+    #[serde(default)]
+    pub turn_usage: Usage,
     /// The reason why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,
 }
@@ -20,6 +23,7 @@ impl Reply {
     /// Creates a reply without a message and usage.
     #[must_use]
     pub fn new(text: impl Into<String>, finish_reason: FinishReason) -> Self {
-        Self { text: text.into(), message: None, usage: None, finish_reason }
+        let turn_usage = Usage::default();
+        Self { text: text.into(), message: None, usage: None, turn_usage, finish_reason }
     }
 }

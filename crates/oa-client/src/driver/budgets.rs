@@ -49,7 +49,7 @@ impl Driver {
         }
         if let Some(used) = summary {
             let used = *locked(&used);
-            self.metadata.total_usage.add(&used);
+            self.metadata.add(&used);
             self.turn.charge(Spent::from(&used));
         }
         self.share(nested);

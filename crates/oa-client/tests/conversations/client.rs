@@ -197,7 +197,8 @@ async fn metadata_counts_turns_rounds_and_usage() {
     assert_eq!((client.finish_reason(), client.usage(), client.message()), (None, None, None));
     client.send("Add.").await.unwrap();
     assert_eq!(client.finish_reason(), None, "the turn goes on");
-    read(&mut client).await;
+    let reply = client.collect_reply().await.unwrap();
+    assert_eq!((reply.usage.unwrap().total(), reply.turn_usage.total()), (Some(16), Some(27)));
     let metadata = client.turn_metadata();
     assert_eq!((metadata.turns, metadata.rounds), (1, 1));
     assert_eq!(metadata.finish_reason, Some(FinishReason::Stop));
@@ -206,13 +207,14 @@ async fn metadata_counts_turns_rounds_and_usage() {
         (Some(16), Some(27))
     );
     assert_eq!(metadata.total_usage.prompt_tokens, Some(12));
+    assert_eq!(metadata.turn_usage, metadata.total_usage);
     assert_eq!(client.usage().unwrap().completion_tokens, Some(9));
     assert_eq!(client.message().unwrap().text(), "It is 3.");
     talk(&mut client, "Hi.").await;
     let metadata = client.turn_metadata();
     assert_eq!((metadata.turns, metadata.rounds), (2, 0));
     assert_eq!(metadata.usage.unwrap().total(), None, "the server said nothing");
-    assert_eq!(metadata.total_usage.total(), Some(27));
+    assert_eq!((metadata.turn_usage.total(), metadata.total_usage.total()), (None, Some(27)));
     assert_eq!(client.finish_reason(), Some(&FinishReason::Length));
 }
 
