@@ -407,10 +407,7 @@ impl Client {
     ///
     /// None today: any text can be sent.
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
-        let prompt = Some(prompt.into()).filter(|prompt: &String| !prompt.is_empty());
-        self.change(|settings| {
-            settings.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
-        })
+        self.change(|settings| settings.set_system_prompt(prompt.into()))
     }
 
     /// Changes sampling, the response format and similar parameters, from the next request on. Values are not checked.
@@ -424,11 +421,7 @@ impl Client {
 
     /// Shares a value with tools, from the next call on, in place of one of the same type.
     pub fn set_state<T: Send + Sync + 'static>(&mut self, value: T) {
-        let inserted = self.change(|settings| {
-            settings.config.state.insert(value);
-            Ok(())
-        });
-        debug_assert!(inserted.is_ok(), "it cannot fail");
+        self.adopt_options(self.options.with_state(value));
     }
 
     /// Replaces the tools, from the next request on. Those of a
@@ -569,11 +562,13 @@ impl Client {
         &mut self,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<()> {
-        let mut settings = (*self.driver.settings).clone();
-        change(&mut settings)?;
-        self.options = AgentOptions(Arc::new(settings));
-        self.driver.settings = Arc::clone(&self.options.0);
+        self.adopt_options(AgentOptions(Arc::clone(&self.driver.settings)).changed(change)?);
         Ok(())
+    }
+
+    fn adopt_options(&mut self, options: AgentOptions) {
+        self.options = options;
+        self.driver.settings = Arc::clone(&self.options.0);
     }
 }
 

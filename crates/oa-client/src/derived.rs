@@ -1,4 +1,4 @@
-//! Options derived from others: for structured output and for sub-agents.
+//! Options derived from others: for agents that differ in a few of them, for structured output, and for sub-agents.
 
 use std::sync::Arc;
 
@@ -6,12 +6,57 @@ use oa_chat::ToolMode;
 use oa_hooks::Permissions;
 use oa_output::{OutputMode, OutputOptions, OutputValidator};
 use oa_tools::Registry;
+use oa_types::ModelName;
 
 use crate::error::Result;
 use crate::options::AgentOptions;
 use crate::settings::Settings;
 
 impl AgentOptions {
+    /// Returns these options with another model. Connections and limits are shared with these, as by a clone.
+    ///
+    /// ```
+    /// use oa_client::AgentOptions;
+    ///
+    /// # fn main() -> Result<(), oa_client::Error> {
+    /// let writer = AgentOptions::builder().model("qwen3:8b").system_prompt("You write.").build()?;
+    /// let critic = writer.with_model("qwen3:32b")?.with_system_prompt("You review texts.")?;
+    /// assert_eq!((critic.model(), writer.model()), ("qwen3:32b", "qwen3:8b"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_model`](crate::Client::set_model).
+    pub fn with_model(&self, model: impl AsRef<str>) -> Result<Self> {
+        let model = ModelName::new(model)?;
+        self.changed(|settings| settings.set_model(&model))
+    }
+
+    /// Returns these options with another system prompt; an empty text means none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_system_prompt`](crate::Client::set_system_prompt).
+    pub fn with_system_prompt(&self, prompt: impl Into<String>) -> Result<Self> {
+        self.changed(|settings| settings.set_system_prompt(prompt.into()))
+    }
+
+    /// Returns these options with another value for tools, in place of one of the same type.
+    #[must_use]
+    pub fn with_state<T: Send + Sync + 'static>(&self, value: T) -> Self {
+        let mut settings = (*self.0).clone();
+        settings.config.state.insert(value);
+        Self(Arc::new(settings))
+    }
+
+    pub(crate) fn changed(&self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<Self> {
+        let mut settings = (*self.0).clone();
+        change(&mut settings)?;
+        Ok(Self(Arc::new(settings)))
+    }
+
     /// Returns these options changed for structured output: requests ask for the validator's format.
     ///
     /// For custom drivers: validate each answer before passing it to the turn with its correction, between
@@ -40,9 +85,7 @@ impl AgentOptions {
     ///
     /// As [`Client::set_tools`](crate::Client::set_tools), for the tools that remain.
     pub fn within(&self, outer: &Self, name: &str) -> Result<Self> {
-        let mut settings = (*self.0).clone();
-        settings.set_within(&outer.0.config.permissions, name)?;
-        Ok(Self(Arc::new(settings)))
+        self.changed(|settings| settings.set_within(&outer.0.config.permissions, name))
     }
 
     /// Returns these options without tools: neither its own nor those of a source, and nothing about calls.

@@ -47,7 +47,6 @@ mod parent_agent;
 mod steer;
 mod step;
 mod steps;
-pub mod stop_when;
 
 mod structured;
 
@@ -90,6 +89,7 @@ pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta, TurnText};
 pub use oa_output::ResponseFormat;
+pub use oa_turn::stop_when;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -95,7 +95,7 @@ impl AgentOptions {
 
     /// Returns the server profile, if one was set.
     #[must_use]
-    pub fn server_profile(&self) -> Option<&ServerProfile> {
+    pub fn profile(&self) -> Option<&ServerProfile> {
         self.0.config.server_profile.as_ref()
     }
 

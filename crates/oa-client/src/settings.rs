@@ -110,6 +110,12 @@ impl Settings {
         self.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
     }
 
+    /// Sets the system prompt; an empty text means none.
+    pub(crate) fn set_system_prompt(&mut self, prompt: String) -> Result<()> {
+        let prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
+        self.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
+    }
+
     /// Replaces the tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();

@@ -35,7 +35,7 @@ pub(crate) struct ProbeContext {
 impl ProbeContext {
     pub(crate) fn new(options: &AgentOptions, endpoint: &Endpoint) -> Self {
         let think_tags = options.quirks().think_tags;
-        let has_profile = options.server_profile().is_some();
+        let has_profile = options.profile().is_some();
         let options = options.chat_options();
         let base_url = endpoint.base_url();
         let target = ProbeTarget {

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use oa_access::Access;
-use oa_client::{AgentOptions, Client};
+use oa_client::AgentOptions;
 use oa_session::SessionStore;
 use tokio::net::{TcpListener, ToSocketAddrs, lookup_host};
 use tokio::sync::watch;
@@ -138,7 +138,7 @@ impl AgentServer {
     /// program exits.
     pub fn into_parts(self) -> (Router, Conversations) {
         let Self { agent, name, store, limits, access, context_window, housekeeping, .. } = self;
-        let agent = with_state(agent);
+        let agent = with_state(&agent);
         let body = BodyLimit { bytes: limits.body_bytes, time: limits.request };
         let housekeeping =
             housekeeping.and_then(|id| Some((Arc::from(id), without_tools(&agent)?)));
@@ -256,17 +256,13 @@ impl AgentServer {
 }
 
 /// Returns the agent with an empty [`FrontState`], so that its tools always find one.
-fn with_state(agent: AgentOptions) -> AgentOptions {
-    let Ok(mut client) = Client::new(agent.clone()) else { return agent };
-    client.set_state(FrontState::default());
-    client.options().clone()
+fn with_state(agent: &AgentOptions) -> AgentOptions {
+    agent.with_state(FrontState::default())
 }
 
 /// Returns the agent without tools and system prompt.
 fn without_tools(agent: &AgentOptions) -> Option<AgentOptions> {
-    let mut client = Client::new(agent.without_tools().ok()?).ok()?;
-    client.set_system_prompt("").ok()?;
-    Some(client.options().clone())
+    agent.without_tools().ok()?.with_system_prompt("").ok()
 }
 
 /// Waits for Ctrl-C, or on Unix for `SIGTERM`.

@@ -71,6 +71,7 @@ mod shared_budget;
 mod shorten;
 mod steer_queue;
 mod step_context;
+pub mod stop_when;
 
 mod error;
 

@@ -46,6 +46,16 @@ impl AgentOptionsBuilder {
         self.assemble(Model::Required)
     }
 
+    /// Like [`build`](Self::build), but a model is not required: to list a server's models first, then choose one
+    /// ([`AgentOptions::with_model`]). Until then, each prompt is an error of kind `Config`.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for an option that cannot work.
+    pub fn build_without_model(self) -> Result<AgentOptions> {
+        self.assemble(Model::Optional)
+    }
+
     fn assemble(mut self, need: Model) -> Result<AgentOptions> {
         if let Some(error) = self.error.take().or_else(|| self.endpoint.take_error()) {
             return Err(error);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query};
 use oa_executor::ExecutorOptions;
 use oa_testkit::{MemoryServer, Reply, Script, SocketServer};
 use oa_tools::tool;
@@ -418,6 +418,10 @@ async fn a_missing_model_fails_at_the_first_send() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("OPEN_AGENT_MODEL"), "{error}");
     assert!(client.history().is_empty());
+    assert!(AgentOptions::builder().build().is_err());
+    let unnamed = AgentOptions::builder().system_prompt("Be kind.").build_without_model().unwrap();
+    assert_eq!((unnamed.model(), unnamed.with_model("b").unwrap().model()), ("", "b"));
+    assert!(query("Hi.", &unnamed).await.unwrap_err().to_string().contains("OPEN_AGENT_MODEL"));
     client.set_model("any").unwrap();
     assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
     let mut client = Client::new(AgentOptions::default()).unwrap();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use oa_aggregate::Quirks;
 use oa_chat::{OnBadChunk, Provider, SystemRole, Thinking};
-use oa_client::{AgentOptions, AgentOptionsBuilder};
+use oa_client::{AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_context::ContextPolicy;
 use oa_executor::ExecutorOptions;
 use oa_hooks::{Hooks, Permission, PermissionMode};
-use oa_testkit::{MemoryServer, Script};
+use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::tool;
 use oa_types::Price;
 use oa_types::wire::{ResultImages, ToolChoice};
@@ -166,4 +166,25 @@ fn unset_options_read_as_none() {
     assert!(options.disallowed_tools().is_empty() && !options.can_use_tool());
     assert!(!options.archive_context() && !options.offer_full_results());
     assert_eq!(options.state::<u64>(), None);
+}
+
+#[tokio::test]
+async fn derived_options_change_only_what_they_name() {
+    let server = MemoryServer::new(Script::new().otherwise(Reply::text("Fine.")));
+    let hidden = AgentOptions::builder().transport(server.clone()).model("").build_without_model();
+    assert_eq!(hidden.unwrap_err().kind(), ErrorKind::Config, "an empty name is no missing one");
+    let first = with_a_tool().system_prompt("You write.").transport(server.clone());
+    let first = built(first.state(1_u8));
+    let second = first.with_model("other").unwrap().with_system_prompt("You review.").unwrap();
+    let third = second.with_system_prompt("").unwrap().with_state(2_u8);
+    assert!(first.with_model(" \n").is_err());
+    for options in [&first, &second, &third] {
+        Client::new(options.clone()).unwrap().ask("Hi.").await.unwrap();
+    }
+    let sent: Vec<Value> = server.requests().iter().map(|request| request.json().clone()).collect();
+    let of = |n: usize| (sent[n]["model"].as_str(), sent[n]["messages"][0]["content"].as_str());
+    assert_eq!(of(0), (Some("any"), Some("You write.")));
+    assert_eq!(of(1), (Some("other"), Some("You review.")));
+    assert_eq!(of(2), (Some("other"), Some("Hi.")));
+    assert!(sent.iter().all(|request| request["tools"] == sent[0]["tools"]));
 }

@@ -96,7 +96,7 @@ async fn learned_profile_is_read_back() {
     assert_eq!(options.base_url(), "http://localhost:11434/v1");
     assert_eq!(options.provider(), Some(Provider::Ollama));
     assert_eq!(options.think_tags(), ThinkTags::Split);
-    assert_eq!(options.server_profile(), Some(&report.profile));
+    assert_eq!(options.profile(), Some(&report.profile));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! Conditions for [`stop_when`](crate::AgentOptionsBuilder::stop_when).
+//! Conditions that end a turn after the calls of a step, for an agent's `stop_when`.
 
-use oa_turn::StepContext;
+use crate::step_context::StepContext;
 
 /// Returns a condition that stops the turn once the model has called this tool.
 pub fn has_call(tool: impl Into<String>) -> impl Fn(&StepContext) -> bool + Send + Sync + 'static {
