@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Error;
+use oa_types::Error;
 
 /// Dependencies between the calls of a batch, by id. Always acyclic: a dependency that would close a cycle is
 /// rejected.

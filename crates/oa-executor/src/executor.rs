@@ -2,8 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use oa_tools::Registry;
+use oa_types::Error;
 
-use crate::error::Error;
 use crate::options::ExecutorOptions;
 
 /// Runs batches of tool calls. Cheap to clone; clones share everything.

@@ -86,8 +86,6 @@ mod metrics;
 mod result;
 mod wire;
 
-mod error;
-
 pub use oa_types::Outcome;
 
 pub use crate::batch::Batch;
@@ -95,7 +93,6 @@ pub use crate::cache::ToolCache;
 pub use crate::callbacks::{Callbacks, Observed};
 pub use crate::caps::{Run, RunCaps};
 pub use crate::dependencies::Dependencies;
-pub use crate::error::{Error, ErrorKind};
 pub use crate::event::{
     CallStart, ToolCustom, ToolEvent, ToolLog, ToolProgress, ToolRetry, ToolStatus, ToolsEnd,
 };
@@ -113,6 +110,7 @@ pub use crate::store::{READ_RESULT, ResultStore};
 pub use crate::stream::BatchStream;
 pub use crate::timeout::TimeoutPolicy;
 pub use crate::truncation::TruncationPolicy;
+pub use oa_types::{Error, ErrorKind};
 
 /// Runs the README's example as a test.
 #[cfg(doctest)]

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::{Timeout, ToolUseBlock};
+use oa_types::{Error, Timeout, ToolUseBlock};
 
 use crate::cache::ToolCache;
 use crate::caps::RunCaps;
-use crate::error::Error;
 use crate::rate::CallRate;
 use crate::result::ExecutionResult;
 use crate::retry::RetryPolicy;

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use oa_sse::Frame;
+use oa_types::Error;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::error::Error;
 use crate::event::{CUSTOM, ToolCustom, ToolEvent};
 
 impl ToolEvent {
@@ -26,7 +26,7 @@ impl ToolEvent {
     /// `InvalidInput` if it is not a tool event.
     #[inline]
     pub fn from_json(json: &[u8]) -> Result<Self, Error> {
-        serde_json::from_slice(json).map_err(Error::unreadable)
+        serde_json::from_slice(json).map_err(|error| Error::unreadable("not a tool event", error))
     }
 
     /// Appends the event to an SSE stream: `event: tool_progress\ndata: {...}\n\n`.

@@ -1,33 +1,39 @@
-use std::{error, fmt, io};
+use std::{error, fmt};
 
 /// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An invalid setting (model, base URL, temperature).
+    /// An invalid option, such as an address or a temperature.
     Config,
-    /// Content that cannot be sent, such as an image.
+    /// An invalid argument, such as an image that is none.
     InvalidInput,
 }
 
-/// An error from a constructor in this crate.
+/// An error from checking options or input, before anything runs.
 pub struct Error {
     kind: ErrorKind,
     message: String,
-    source: Option<io::Error>,
+    source: Option<Box<dyn error::Error + Send + Sync>>,
 }
 
 impl Error {
-    pub(crate) fn config(message: impl Into<String>) -> Self {
+    /// Creates an error of kind `Config`.
+    pub fn config(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Config, message: message.into(), source: None }
     }
 
-    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+    /// Creates an error of kind `InvalidInput`.
+    pub fn invalid_input(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::InvalidInput, message: message.into(), source: None }
     }
 
-    pub(crate) fn unreadable(message: String, source: io::Error) -> Self {
-        Self { kind: ErrorKind::InvalidInput, message, source: Some(source) }
+    /// Creates an error of kind `InvalidInput` with its cause.
+    pub fn unreadable(
+        message: impl Into<String>,
+        cause: impl Into<Box<dyn error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { source: Some(cause.into()), ..Self::invalid_input(message) }
     }
 
     /// Returns the category of the error.
@@ -56,6 +62,6 @@ impl fmt::Display for Error {
 
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.source.as_deref().map(|source| source as _)
     }
 }

@@ -86,8 +86,7 @@ impl AgentOptionsBuilder {
             None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),
         }
         let executor = self.executor_options()?;
-        let executor = ToolExecutor::with_options(offered, executor)
-            .map_err(|error| Error::config(error.to_string()))?;
+        let executor = ToolExecutor::with_options(offered, executor)?;
         let backend = Retry::new(self.backend()?, self.retry);
         let chat = prepared(self.chat, backend.service())?;
         let (unusable, config) = (self.unusable, self.config);

@@ -6,10 +6,10 @@ use oa_aggregate::Quirks;
 use oa_chat::{OnBadChunk, Provider, SystemRole, Thinking};
 use oa_client::{AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_context::ContextPolicy;
-use oa_executor::ExecutorOptions;
+use oa_executor::{ExecutorOptions, ToolExecutor};
 use oa_hooks::{Hooks, Permission, PermissionMode};
 use oa_testkit::{MemoryServer, Reply, Script};
-use oa_tools::tool;
+use oa_tools::{Registry, tool};
 use oa_types::Price;
 use oa_types::wire::{ResultImages, ToolChoice};
 use serde_json::{Value, json};
@@ -166,6 +166,19 @@ fn unset_options_read_as_none() {
     assert!(options.disallowed_tools().is_empty() && !options.can_use_tool());
     assert!(!options.archive_context() && !options.offer_full_results());
     assert_eq!(options.state::<u64>(), None);
+}
+
+/// `?` converts the errors of the lower crates, and keeps their kind.
+#[test]
+fn errors_of_the_executor_are_converted() {
+    fn build(options: ExecutorOptions) -> oa_client::Result<ToolExecutor> {
+        Ok(ToolExecutor::with_options(Registry::new(), options)?)
+    }
+    assert_eq!(
+        build(ExecutorOptions::new().max_parallel(0)).unwrap_err().kind(),
+        ErrorKind::Config
+    );
+    assert!(build(ExecutorOptions::new()).is_ok());
 }
 
 #[tokio::test]
