@@ -55,7 +55,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
         server = server.allow_origin(origin);
     }
     if !args.forget {
-        server = server.store(places::sessions(settings)?);
+        server = server.session_store(places::sessions(settings)?);
     }
     // Register the signal handlers before the address is announced.
     let end = told_to_end()?;

@@ -125,8 +125,8 @@ impl AgentWorker {
     /// and its journal entry. While the store cannot be reached, turns wait for it. If another writer changes the
     /// session during a turn, `prompt` returns 409 and the messages of the turn are not kept. Sessions of sub-agents'
     /// calls stay in the engine for the duration of the call.
-    pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = Some(store);
+    pub fn session_store(mut self, store: impl SessionStore + 'static) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 

@@ -74,8 +74,8 @@ impl AgentServer {
     ///
     /// Conversations of the native interface are stored, chats of the AI SDK as `chat-ID`, and threads of AG-UI as
     /// `thread-ID`. OpenAI completions have no ids and are not stored.
-    pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = Some(store);
+    pub fn session_store(mut self, store: impl SessionStore + 'static) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 

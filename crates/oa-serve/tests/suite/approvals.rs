@@ -81,14 +81,14 @@ async fn a_denied_call_does_not_run() {
 #[tokio::test]
 async fn last_answer_continues_the_turn() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
     app.prompt(&path, "[both]").await;
     let calls = waiting(&events.run().await);
     assert_eq!(calls.len(), 2);
 
-    let app = App::new(|server| server.store(store));
+    let app = App::new(|server| server.session_store(store));
     let (_, now) = app.get(&path).await;
     assert_eq!(now["waiting"].as_array().map(Vec::len), Some(2));
     let mut events = app.view(&path, None).await;

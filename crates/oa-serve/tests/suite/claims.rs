@@ -28,7 +28,7 @@ async fn lost_claim_can_be_repeated() {
     let store: Arc<dyn SessionStore> = Arc::new(store);
     let app = || {
         let store = Arc::clone(&store);
-        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.store(store))
+        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.session_store(store))
     };
     let (first, second) = (app(), app());
     let path = first.create().await;
@@ -53,7 +53,7 @@ async fn lost_claim_can_be_repeated() {
 #[tokio::test]
 async fn early_answers_go_with_their_turn() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = || App::new(|server| server.store(Arc::clone(&store)));
+    let app = || App::new(|server| server.session_store(Arc::clone(&store)));
     let (first, second) = (app(), app());
     let path = first.create().await;
     let mut events = first.view(&path, None).await;
@@ -88,7 +88,7 @@ async fn calls_of_deleted_chats_do_not_wait() {
             Ok(())
         }
     });
-    let app = App::new(|server| server.store(Arc::new(store)));
+    let app = App::new(|server| server.session_store(Arc::new(store)));
     let chat = |text: &str| {
         let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]});
         json!({"id": "c", "messages": [message]})

@@ -52,13 +52,13 @@ async fn a_conversation_keeps_its_messages() {
 #[tokio::test]
 async fn conversations_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
     app.prompt(&path, "Hello").await;
     let seen = events.run().await.pop().expect("a run ends").id;
 
-    let app = App::new(|server| server.store(store));
+    let app = App::new(|server| server.session_store(store));
     let (_, stored) = app.get(&path).await;
     assert_eq!(stored["messages"].as_array().map(Vec::len), Some(2));
     // The events are gone, and the viewer is told so.

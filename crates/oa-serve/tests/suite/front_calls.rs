@@ -295,7 +295,7 @@ async fn approved_calls_keep_their_keys() {
     let open = |path: &std::path::Path| -> Arc<dyn SessionStore> {
         Arc::new(JsonlStore::open(path).expect("it opens"))
     };
-    let app = App::of(pay(), |server| server.store(open(folder.path())));
+    let app = App::of(pay(), |server| server.session_store(open(folder.path())));
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
     app.prompt(&path, "[plan]").await;
@@ -307,7 +307,7 @@ async fn approved_calls_keep_their_keys() {
         let file = file.expect("a file");
         std::fs::copy(file.path(), copy.path().join(file.file_name())).expect("it is copied");
     }
-    let restarted = App::of(pay(), |server| server.store(open(copy.path())));
+    let restarted = App::of(pay(), |server| server.session_store(open(copy.path())));
     let mut keys = Vec::new();
     for (app, seen) in [(app, Some(&*end.id)), (restarted, None)] {
         let mut events = app.view(&path, seen).await;

@@ -109,7 +109,7 @@ async fn all_front_ends_see_sub_agents() {
 #[tokio::test]
 async fn sub_agents_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let first = serving(|server| server.store(Arc::clone(&store)));
+    let first = serving(|server| server.session_store(Arc::clone(&store)));
     let path = first.create().await;
     let mut events = first.view(&path, None).await;
     for _ in 0..2 {
@@ -117,7 +117,7 @@ async fn sub_agents_outlive_the_server() {
         events.run().await;
     }
     let (_, before) = first.get(&path).await;
-    let second = serving(|server| server.store(store));
+    let second = serving(|server| server.session_store(store));
     let (_, after) = second.get(&path).await;
     assert_eq!(after["agents"], before["agents"]);
     assert_eq!(before["agents"][0]["is_done"], true);
@@ -136,7 +136,7 @@ async fn events_end(app: &App, path: &str, after: &str) -> String {
 #[tokio::test]
 async fn full_metadata_does_not_stop_saves() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = serving(|server| server.store(Arc::clone(&store)));
+    let app = serving(|server| server.session_store(Arc::clone(&store)));
     let path = app.create().await;
     let id = path.rsplit('/').next().expect("an id");
     let id = SessionId::new(id).unwrap_or_else(|error| panic!("{error}"));

@@ -249,7 +249,8 @@ async fn refused_answers_stay_out() {
         let replies = [Reply::text("The key is 1234.")].into_iter().chain(again);
         let server = MemoryServer::new(replies.chain([echo()]).collect::<Vec<_>>());
         let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-        let serve = || App::of(agent(hooks.clone(), &server), |app| app.store(Arc::clone(&store)));
+        let serve =
+            || App::of(agent(hooks.clone(), &server), |app| app.session_store(Arc::clone(&store)));
         let mut talk = Talk { app: serve(), path, messages: Vec::new(), frames: Vec::new() };
         talk.send("What is the key?").await;
         talk.app = serve();

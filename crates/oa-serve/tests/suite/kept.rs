@@ -59,11 +59,11 @@ fn files() -> (tempfile::TempDir, impl Fn() -> Arc<dyn SessionStore>) {
 #[tokio::test]
 async fn chat_approval_outlives_a_restart() {
     let (_folder, store) = files();
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
     let answer = chat_answer(&asked, "[delete]", true);
 
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let (_, waits) = app.get("/api/conversations/chat-c1").await;
     assert_eq!(waits["waiting"][0]["kind"], "approval");
     assert_eq!(waits["waiting"][0]["prompt"], "Deletes a file");
@@ -77,7 +77,7 @@ async fn chat_approval_outlives_a_restart() {
 
     // The same answer counts once, also for a third server, and changes nothing.
     let before = stored(&*store(), "chat-c1").await;
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     assert_eq!(app.post("/api/chat", answer).await.0, StatusCode::CONFLICT);
     assert_eq!(stored(&*store(), "chat-c1").await, before);
 }
@@ -86,7 +86,7 @@ async fn chat_approval_outlives_a_restart() {
 #[tokio::test]
 async fn second_answer_changes_nothing() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
     let path = "/api/conversations/chat-c1";
     let call = one(&asked, "tool-approval-request")["toolCallId"].as_str().expect("an id");
@@ -141,7 +141,7 @@ async fn one_server_takes_an_approval() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let app = || {
         let agent = agent().tool_rule(ToolRule::ask("wait"));
-        App::of(agent, |server| server.store(Arc::clone(&store)))
+        App::of(agent, |server| server.session_store(Arc::clone(&store)))
     };
     let (first, second) = (app(), app());
     let asked = json!({"id": "c1", "messages": [user("[wait]")]});
@@ -169,7 +169,7 @@ fn planner() -> oa_client::AgentOptionsBuilder {
 #[tokio::test]
 async fn too_long_answers_are_not_claimed() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = || App::of(planner(), |server| server.store(Arc::clone(&store)));
+    let app = || App::of(planner(), |server| server.session_store(Arc::clone(&store)));
     let (first, second) = (app(), app());
     let path = first.create().await;
     let mut events = first.view(&path, None).await;
@@ -288,12 +288,12 @@ async fn refused_answers_can_be_repeated() {
 #[tokio::test]
 async fn outdated_approval_is_void_after_restart() {
     let (_folder, store) = files();
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let first = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
     let answer = chat_answer(&first, "[delete]", true);
     // The question is asked again: the run has another number.
     app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let run = app.frames("/api/chat", &answer).await;
     assert_eq!(of(&run, "tool-output-available").count(), 0, "{run:?}");
 }
@@ -301,9 +301,9 @@ async fn outdated_approval_is_void_after_restart() {
 #[tokio::test]
 async fn denied_chat_continues_after_a_restart() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     let asked = app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[delete]")]})).await;
-    let app = App::new(|server| server.store(store));
+    let app = App::new(|server| server.session_store(store));
     let run = app.frames("/api/chat", &chat_answer(&asked, "[delete]", false)).await;
     one(&run, "tool-output-denied");
     let words: String =
@@ -319,7 +319,7 @@ async fn thread_interrupts_outlive_a_restart() {
         "name": "pick_color", "description": "Lets the user pick a color", "parameters": {"type": "object"},
     }]);
     let prompt = json!({"id": "u", "role": "user", "content": "[both]"});
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let input = json!({"threadId": "t1", "runId": "r1", "messages": [prompt], "tools": tools});
     let asked = app.frames("/ag-ui", &input).await;
     let interrupt = &one(&asked, "RUN_FINISHED")["outcome"]["interrupts"][0];
@@ -336,7 +336,7 @@ async fn thread_interrupts_outlive_a_restart() {
     let color =
         json!({"id": "r", "role": "tool", "toolCallId": calls[1]["toolCallId"], "content": "teal"});
 
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let resume = json!([{"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": true}}]);
     let input = json!({
         "threadId": "t1", "runId": "r2", "messages": [prompt, answered, color], "tools": tools, "resume": resume,
@@ -373,7 +373,7 @@ async fn result_in_front_end_history_is_accepted() {
 #[tokio::test]
 async fn parts_unknown_to_front_ends_are_kept() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     app.frames("/api/chat", &json!({"id": "c1", "messages": [user("[think]")]})).await;
     let first = stored(&*store, "chat-c1").await;
     let answer = |text: &str| {
@@ -415,7 +415,7 @@ async fn front_end_chats_are_conversations() {
 async fn early_answers_outlive_a_restart() {
     let (_folder, store) = files();
     for early in ["approve", "result"] {
-        let app = App::new(|server| server.store(store()));
+        let app = App::new(|server| server.session_store(store()));
         let path = app.create().await;
         let mut events = app.view(&path, None).await;
         app.prompt(&path, "[both]").await;
@@ -427,7 +427,7 @@ async fn early_answers_outlive_a_restart() {
         let (first, then) = if early == "approve" { (approve, result) } else { (result, approve) };
         assert_eq!(app.post(&first.0, first.1.clone()).await.0, StatusCode::ACCEPTED);
 
-        let app = App::new(|server| server.store(store()));
+        let app = App::new(|server| server.session_store(store()));
         let (_, now) = app.get(&path).await;
         assert_eq!(now["waiting"].as_array().map(Vec::len), Some(1), "{early}: {now}");
         assert_eq!(app.post(&first.0, first.1).await.0, StatusCode::NOT_FOUND);
@@ -445,7 +445,7 @@ async fn early_answers_outlive_a_restart() {
 #[tokio::test]
 async fn dropped_answer_counts_or_is_repeatable() {
     let (_folder, store) = files();
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     for polls in 1..4 {
         let path = app.create().await;
         let mut events = app.view(&path, None).await;
@@ -469,7 +469,7 @@ async fn dropped_answer_counts_or_is_repeatable() {
 #[tokio::test]
 async fn prompt_voids_early_answers() {
     let (_folder, store) = files();
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     let path = app.create().await;
     let mut events = app.view(&path, None).await;
     app.prompt(&path, "[both]").await;
@@ -479,7 +479,7 @@ async fn prompt_voids_early_answers() {
     events.next().await;
     app.prompt(&path, "[both]").await;
     events.run().await;
-    let app = App::new(|server| server.store(store()));
+    let app = App::new(|server| server.session_store(store()));
     assert_eq!(app.get(&path).await.1["waiting"].as_array().map(Vec::len), Some(2));
 }
 

@@ -69,7 +69,7 @@ async fn shutdown_ends_runs_within_the_limit() {
 #[tokio::test(start_paused = true)]
 async fn runs_continue_without_their_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = App::new(|server| server.store(Arc::clone(&store)));
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
     let path = app.create().await;
     app.prompt(&path, "[slow]").await;
     drop(app);
@@ -91,7 +91,7 @@ async fn shutdown_saves_partial_answers() {
     let mut limits = ServeLimits::default();
     limits.shutdown = Duration::from_millis(100);
     let agent = agent().build().expect("the options are valid");
-    let server = AgentServer::new(agent).store(Arc::clone(&store)).limits(limits);
+    let server = AgentServer::new(agent).session_store(Arc::clone(&store)).limits(limits);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
     let addr = listener.local_addr().expect("it has an address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
