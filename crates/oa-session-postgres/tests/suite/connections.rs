@@ -7,20 +7,14 @@ use std::time::Duration;
 
 use oa_session::contract::block_on;
 use oa_session::{Append, ErrorKind, Limits, SessionStore};
-use oa_session_postgres::{PostgresOptions, PostgresStore};
+use oa_session_postgres::PostgresStore;
 
 use crate::{Place, append, at, create, id, kind, turn};
-
-fn named(place: &Place, name: &str, limits: Limits) -> PostgresOptions {
-    let url = format!("{}?application_name={name}", place.url);
-    let options = PostgresOptions::new(&url).expect("it is a connection string");
-    options.schema(&place.schema).limits(limits)
-}
 
 #[test]
 fn connections_are_limited() {
     let Some(place) = Place::new() else { return };
-    let options = named(&place, "bounded", Limits::default()).connections(3);
+    let options = place.named("bounded").connections(3);
     let store = Arc::new(block_on(PostgresStore::connect_with(options)).unwrap());
     let sql = place.connect();
     let count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bounded'";
@@ -72,7 +66,7 @@ fn waiting_for_a_writer_ends_as_busy() {
 
     // The only connection is in use by somebody who waits.
     sql.execute("BEGIN; SELECT 1 FROM sessions WHERE id = 'a' FOR UPDATE");
-    let options = named(&place, "single", limits).connections(1);
+    let options = place.named("single").limits(limits).connections(1);
     let single = Arc::new(block_on(PostgresStore::connect_with(options)).unwrap());
     let waiting = Arc::clone(&single);
     let waiter = thread::spawn(move || kind(append(&*waiting, &info, turn(1))));
@@ -93,7 +87,7 @@ fn waiting_for_a_writer_ends_as_busy() {
 #[test]
 fn dropped_futures_write_all_or_nothing() {
     let Some(place) = Place::new() else { return };
-    let options = named(&place, "dropping", Limits::default()).connections(1);
+    let options = place.named("dropping").connections(1);
     let store = block_on(PostgresStore::connect_with(options)).unwrap();
     let info = create(&store, "a");
     let sql = place.connect();

@@ -83,6 +83,13 @@ impl Place {
         options.schema(&self.schema)
     }
 
+    /// Options of connections with an application name of their own, by which a test finds them.
+    fn named(&self, name: &str) -> PostgresOptions {
+        let url = format!("{}?application_name={name}", self.url);
+        let options = PostgresOptions::new(&url).expect("it is a connection string");
+        options.schema(&self.schema)
+    }
+
     fn open(&self) -> Result<PostgresStore, Error> {
         block_on(PostgresStore::connect_with(self.options()))
     }

@@ -4,6 +4,7 @@ use std::thread;
 
 use oa_session::contract::block_on;
 use oa_session::{ErrorKind, List, SessionStore};
+use oa_session_postgres::PostgresStore;
 
 use crate::{Place, append, at, create, id, kind, turn};
 
@@ -29,13 +30,12 @@ fn newer_versions_are_left_unchanged() {
 #[test]
 fn new_connections_check_the_version() {
     let Some(place) = Place::new() else { return };
-    let store = place.open().unwrap();
+    let store = block_on(PostgresStore::connect_with(place.named("ended"))).unwrap();
     create(&store, "a");
     let sql = place.connect();
     sql.execute("UPDATE store_version SET version = 2");
     sql.column(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
-         AND application_name = 'oa-session-postgres' AND query LIKE '%'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ended'",
     );
     // The pool may not have noticed yet that its connection is gone.
     let error = block_on(store.load(&id("a"))).unwrap_err();
