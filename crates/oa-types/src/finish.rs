@@ -54,14 +54,18 @@ impl FinishReason {
     /// produces, such as `interrupted`, become [`Other`](Self::Other).
     #[must_use]
     pub fn from_server(word: &str) -> Self {
-        let known = [Self::ContentFilter, Self::Length, Self::Refusal, Self::Stop, Self::ToolCalls];
-        match word {
-            "" | "null" | "None" => Self::Unspecified,
-            word => known
-                .into_iter()
-                .find(|reason| reason.as_str().eq_ignore_ascii_case(word))
-                .unwrap_or_else(|| Self::Other(word.into())),
-        }
+        let known = |word: &str| match word {
+            "" | "null" | "None" => Some(Self::Unspecified),
+            "content_filter" => Some(Self::ContentFilter),
+            "length" => Some(Self::Length),
+            "refusal" => Some(Self::Refusal),
+            "stop" => Some(Self::Stop),
+            "tool_calls" => Some(Self::ToolCalls),
+            _ => None,
+        };
+        known(word)
+            .or_else(|| known(&word.to_ascii_lowercase()))
+            .unwrap_or_else(|| Self::Other(word.into()))
     }
 
     /// Returns the reason as a word, in the server's spelling where it came from one.
