@@ -37,8 +37,8 @@
 //! # Retries
 //!
 //! The agent's own retries come first, for each request. A prompt that fails after them, with a temporary error, is
-//! retried after a delay, up to [`retries_per_prompt`](BatchOptions::retries_per_prompt) times. All prompts share
-//! the budget of [`retries`](BatchOptions::retries). While every prompt fails, new attempts begin at growing intervals,
+//! retried after a delay, up to [`max_retries`](BatchOptions::max_retries) times. All prompts share
+//! the [`retry_budget`](BatchOptions::retry_budget). While every prompt fails, new attempts begin at growing intervals,
 //! so a server that is down for a while does not use up the budget. Once the budget is empty, failures are final and the
 //! rest of the batch runs without these pauses.
 //!
@@ -60,8 +60,8 @@
 //! | --- | --- | --- |
 //! | conversations at once | 8 | [`concurrency`](BatchOptions::concurrency) |
 //! | prompts held beyond those: waiting for a retry, for the log, or for their turn in input order | 64 | [`window`](BatchOptions::window) |
-//! | retries of the batch | 100 | [`retries`](BatchOptions::retries) |
-//! | retries of one prompt | 3 | [`retries_per_prompt`](BatchOptions::retries_per_prompt) |
+//! | retries of the batch | 100 | [`retry_budget`](BatchOptions::retry_budget) |
+//! | retries of one prompt | 3 | [`max_retries`](BatchOptions::max_retries) |
 //! | a delay that a server asks for | 10 minutes | fixed |
 //! | a line of the log | 256 MiB | fixed |
 

@@ -28,8 +28,8 @@ impl BatchOptions {
                 concurrency: 8,
                 window: 64,
                 in_order: false,
-                retries: 100,
-                retries_per_prompt: 3,
+                retry_budget: 100,
+                max_retries: 3,
                 backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
             },
             #[cfg(feature = "log")]
@@ -58,14 +58,14 @@ impl BatchOptions {
     }
 
     /// Sets the maximum number of retries of all prompts together. The default is 100; 0 means none.
-    pub fn retries(mut self, most: u32) -> Self {
-        self.rules.retries = most;
+    pub fn retry_budget(mut self, most: u32) -> Self {
+        self.rules.retry_budget = most;
         self
     }
 
     /// Sets the maximum number of retries of one prompt. The default is 3.
-    pub fn retries_per_prompt(mut self, most: u32) -> Self {
-        self.rules.retries_per_prompt = most;
+    pub fn max_retries(mut self, most: u32) -> Self {
+        self.rules.max_retries = most;
         self
     }
 

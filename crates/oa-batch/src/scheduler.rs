@@ -13,8 +13,8 @@ pub(crate) struct Rules {
     /// Prompts held beyond those in progress.
     pub(crate) window: usize,
     pub(crate) in_order: bool,
-    pub(crate) retries: u32,
-    pub(crate) retries_per_prompt: u32,
+    pub(crate) retry_budget: u32,
+    pub(crate) max_retries: u32,
     pub(crate) backoff: Backoff,
 }
 
@@ -136,7 +136,7 @@ impl Scheduler {
                 Some(after.unwrap_or_default().min(MOST))
             }
         };
-        let may_retry = self.has_budget() && retries < self.rules.retries_per_prompt;
+        let may_retry = self.has_budget() && retries < self.rules.max_retries;
         let Some(after) = after.filter(|_| may_retry) else {
             self.ended += 1;
             return false;
@@ -170,7 +170,7 @@ impl Scheduler {
     #[cfg(any(feature = "log", test))]
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
         // The budget is used up, so prompts in progress are not retried either.
-        (self.has_more, self.rules.retries) = (false, self.retried);
+        (self.has_more, self.rules.retry_budget) = (false, self.retried);
         let waited: Vec<_> =
             std::mem::take(&mut self.waiting).into_keys().map(|(_, i)| i).collect();
         self.ended += waited.len();
@@ -238,6 +238,6 @@ impl Scheduler {
     }
 
     fn has_budget(&self) -> bool {
-        self.retried < self.rules.retries
+        self.retried < self.rules.retry_budget
     }
 }

@@ -2,9 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn rules(concurrency: usize, window: usize, in_order: bool, retries: u32) -> Rules {
+fn rules(concurrency: usize, window: usize, in_order: bool, retry_budget: u32) -> Rules {
     let backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
-    Rules { concurrency, window, in_order, retries, retries_per_prompt: 3, backoff }
+    Rules { concurrency, window, in_order, retry_budget, max_retries: 3, backoff }
 }
 
 /// One thing that the surroundings do next, as far as it is possible.
@@ -91,10 +91,10 @@ impl World {
             Event::Yield => self.yielded.extend(self.scheduler.take_settled()),
             _ => {}
         }
-        let Rules { concurrency, window, retries, .. } = self.rules;
+        let Rules { concurrency, window, retry_budget, .. } = self.rules;
         assert!(self.running.len() <= concurrency);
         assert!(self.scheduler.held() <= concurrency + window);
-        assert!(self.retries <= retries && self.scheduler.retried() <= retries);
+        assert!(self.retries <= retry_budget && self.scheduler.retried() <= retry_budget);
     }
 
     /// Leads the batch to its end without a script. Fails if it stands still.
@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn retries_per_prompt_are_limited() {
+fn max_retries_are_limited() {
     let mut world = World::new(rules(1, 4, false, 100), 1);
     let mut attempts = 0;
     world.step(Event::Prompt);

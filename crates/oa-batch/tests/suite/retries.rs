@@ -56,7 +56,7 @@ async fn one_prompt_cannot_exhaust_the_budget() {
     let asked = Asked::default();
     let server =
         server(&asked, |prompt, _| (prompt == "prompt 1").then(|| Reply::error(500, "crash")));
-    let options = BatchOptions::new(agent(server)).concurrency(2).retries_per_prompt(5);
+    let options = BatchOptions::new(agent(server)).concurrency(2).max_retries(5);
     let outcomes = all(run_batch(prompts(50), options).unwrap()).await;
     assert_eq!(outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count(), 1);
     assert_eq!(asked.times("prompt 1"), 6);
@@ -66,7 +66,7 @@ async fn one_prompt_cannot_exhaust_the_budget() {
 async fn all_prompts_share_the_budget() {
     let asked = Asked::default();
     let server = server(&asked, |_, _| Some(Reply::error(503, "down")));
-    let options = BatchOptions::new(agent(server)).retries(10);
+    let options = BatchOptions::new(agent(server)).retry_budget(10);
     let outcomes = all(run_batch(prompts(100), options).unwrap()).await;
     assert_eq!(outcomes.len(), 100);
     for (_, outcome) in outcomes {
@@ -84,7 +84,7 @@ async fn batch_outlives_minutes_of_downtime() {
         let reply = if is_down { Reply::hang_up() } else { Reply::text("So.") };
         Some(reply.delay_head(Duration::from_millis(if is_down { 0 } else { 100 })))
     });
-    let options = BatchOptions::new(agent(server)).concurrency(8).retries(30);
+    let options = BatchOptions::new(agent(server)).concurrency(8).retry_budget(30);
     let outcomes = all(run_batch(prompts(2_000), options).unwrap()).await;
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
     assert!(asked.total() <= 2_030, "{}", asked.total());
