@@ -105,7 +105,7 @@ pub use oa_doctor::{
     Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,
 };
 pub use oa_executor::{
-    CallRate, ExecutionMode, ExecutionResult, ExecutorOptions, RetryPolicy, TimeoutPolicy,
+    Batch, CallRate, ExecutionMode, ExecutionResult, ExecutorOptions, RetryPolicy, TimeoutPolicy,
     ToolCache, ToolEvent, ToolExecutor, TruncationPolicy,
 };
 pub use oa_hooks::{
