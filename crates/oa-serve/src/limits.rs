@@ -28,7 +28,7 @@ pub struct ServeLimits {
     pub kept_events: usize,
     /// Maximum number of conversations in memory; 1,024 by default. Idle ones are evicted to make room.
     pub conversations: usize,
-    /// Maximum number of conversations kept by a server without a [store](crate::AgentServer::store); 10,000 by
+    /// Maximum number of conversations kept by a server without a [store](crate::AgentServer::session_store); 10,000 by
     /// default. The oldest are deleted.
     pub stored: usize,
     /// Maximum number of concurrent runs; 256 by default.
