@@ -68,6 +68,7 @@ impl McpHost {
     ///
     /// `Config` if the options cannot be used.
     pub fn new(agent: impl Fn() -> AgentOptionsBuilder + Send + Sync + 'static) -> Result<Self> {
+        let agent = move || agent().for_questions();
         let max_tokens = agent().build()?.max_tokens();
         Ok(Self { agent: Arc::new(agent), max_tokens })
     }

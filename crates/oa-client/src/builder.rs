@@ -44,6 +44,7 @@ pub struct AgentOptionsBuilder {
     executor: Option<ExecutorOptions>,
     /// Options that were set but have no effect unless the client runs tools.
     auto_only: Vec<&'static str>,
+    names_questions: bool,
     unusable: Option<String>,
     error: Option<Error>,
 }
@@ -433,6 +434,12 @@ impl AgentOptionsBuilder {
     {
         self.service = Some(AnyChat::new(service));
         self
+    }
+
+    /// Accepts names in hooks and permissions that no tool has, for a host of MCP servers: they see the servers' questions.
+    #[doc(hidden)]
+    pub fn for_questions(self) -> Self {
+        Self { names_questions: true, ..self }
     }
 
     /// Records an option that has no effect unless tools are run.

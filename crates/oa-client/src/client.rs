@@ -249,7 +249,7 @@ impl Client {
         self.adopt(continued)
     }
 
-    /// Sends a prompt, of text or a user [`Message`] with images, and collects the answer.
+    /// Sends a prompt, text or a user [`Message`] with images, and collects the answer.
     ///
     /// # Errors
     ///

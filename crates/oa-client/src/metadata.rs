@@ -12,8 +12,7 @@ pub struct TurnMetadata {
     /// Usage of the last answer of this turn: tokens if the server reported them, and time; `None` until an
     /// answer has ended. For an interrupted answer, the usage reported by then.
     pub usage: Option<Usage>,
-    /// Usage of all answers since the last prompt, those of summaries included. Tokens are counted if the server
-    /// reports them.
+    /// Usage of all answers since the last prompt, including those for summaries.
     pub turn_usage: Usage,
     /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,

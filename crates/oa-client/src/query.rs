@@ -11,8 +11,7 @@ use crate::options::AgentOptions;
 use crate::stream::BlockStream;
 use crate::structured::SendFor;
 
-/// Sends one prompt and streams the answer; keeps no history and runs no tools. The prompt is text, or a user
-/// [`Message`] with images.
+/// Sends one prompt, text or a user [`Message`], and streams the answer; keeps no history and runs no tools.
 ///
 /// Hooks see the prompt before it is sent, and each call before it is returned.
 ///
@@ -20,8 +19,8 @@ use crate::structured::SendFor;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an empty prompt or a message that is not the user's, `Config` without a model, `Blocked` and `Hook` if a hook stops the prompt,
-/// `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
+/// `InvalidInput` for an empty prompt or a message that is not the user's, `Config` without a model, `Blocked` and `Hook`
+/// if a hook stops the prompt, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
 /// # Panics
 ///
@@ -31,13 +30,9 @@ use crate::structured::SendFor;
 ///
 /// Dropping the future closes the connection, and the server stops.
 pub async fn query(prompt: impl Into<Message>, options: &AgentOptions) -> Result<BlockStream> {
-    query_message(prompt.into(), options).await
-}
-
-async fn query_message(prompt: Message, options: &AgentOptions) -> Result<BlockStream> {
     let turn = options.0.config.single_turn();
     let mut driver = Driver::new(Arc::clone(&options.0), turn);
-    driver.submit(prompt).await?;
+    driver.submit(prompt.into()).await?;
     Ok(BlockStream::new(driver))
 }
 

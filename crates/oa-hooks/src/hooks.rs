@@ -209,7 +209,7 @@ impl Hooks {
     /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
     /// runs to its end.
     pub fn with_timeout(mut self, limit: impl Into<Timeout>) -> Self {
-        let limit = limit.into().or_max();
+        let Some(limit) = limit.into().duration() else { return self };
         self.answer.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));

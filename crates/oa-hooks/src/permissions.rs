@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_contain::Contained;
+use oa_types::Timeout;
 use serde_json::Value;
 
 use crate::handler::{Running, message_of, within};
@@ -118,9 +119,10 @@ impl Permissions {
         self
     }
 
-    /// Sets a time limit for the callback, and the decision used when it expires. By default there is no limit.
-    pub fn timeout(mut self, limit: Duration, unanswered: Permission) -> Self {
-        self.timeout = Some((limit, unanswered));
+    /// Sets a time limit for the callback, in seconds or as a `Duration`, and the decision used when it expires. By default
+    /// there is no limit.
+    pub fn timeout(mut self, limit: impl Into<Timeout>, unanswered: Permission) -> Self {
+        self.timeout = limit.into().duration().map(|limit| (limit, unanswered));
         self
     }
 

@@ -139,9 +139,9 @@ impl Registry {
         self.0.tools.iter()
     }
 
-    /// Returns true if one of the tools is meant, those of sub-agents included; `None` if it is none of those that are
-    /// known, and the tools of a sub-agent are not.
-    pub fn offers(&self, is_meant: &dyn Fn(&dyn Tool) -> bool) -> Option<bool> {
+    /// Returns true if the predicate accepts a tool, or a tool of a sub-agent. Returns `None` if it accepts none of them,
+    /// and a sub-agent does not list its tools.
+    pub fn any(&self, is_meant: &dyn Fn(&dyn Tool) -> bool) -> Option<bool> {
         finds(&self.0.tools, is_meant, 0)
     }
 

@@ -6,7 +6,7 @@ use std::{error, fmt};
 pub enum ErrorKind {
     /// An invalid option, such as an address or a temperature.
     Config,
-    /// An invalid argument, such as an image that is none.
+    /// An invalid argument, such as data that is not an image.
     InvalidInput,
 }
 

@@ -207,7 +207,8 @@ async fn hooks_see_and_change_questions_and_answers() {
             let text =
                 event.tool_result["text"].as_str().unwrap_or_default().replace("Blue", "Red");
             Some(HookDecision::modify_result(json!({ "text": text }), "red"))
-        });
+        })
+        .for_tools(["s__sampling"]);
     let host = host(&painter, hooks);
     let (client, _) = turn(server().0.on_sampling(host.sampling()), "model", |it| it).await;
     assert_eq!(result(&client), "the model says Red.");

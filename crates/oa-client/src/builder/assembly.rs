@@ -160,7 +160,9 @@ impl AgentOptionsBuilder {
         {
             return Err(Error::config("max_run_cost has no effect without a price"));
         }
-        self.check_names()?;
+        if !self.names_questions {
+            self.check_names()?;
+        }
         let timeouts = self.executor.iter().flat_map(|options| options.timeouts.names());
         if let Some(name) = timeouts.into_iter().find(|name| !self.config.tools.contains(name)) {
             let message = format!("there is no tool {name:?}, which a timeout refers to");
@@ -174,7 +176,7 @@ impl AgentOptionsBuilder {
     fn check_names(&self) -> Result<()> {
         let AgentConfig { tools, permissions, hooks, .. } = &self.config;
         let is_name = |name: &&str| !name.ends_with('*');
-        let lacks = |is_meant: &dyn Fn(&dyn Tool) -> bool| tools.offers(is_meant) == Some(false);
+        let lacks = |is_meant: &dyn Fn(&dyn Tool) -> bool| tools.any(is_meant) == Some(false);
         if let Some(category) = permissions
             .categories()
             .find(|category| lacks(&|tool| tool.category() == Some(category)))
@@ -187,9 +189,8 @@ impl AgentOptionsBuilder {
             return Err(no_tool(name, "permissions"));
         }
         // Sub-agents do not inherit hooks. In manual mode, hooks also see calls of tools set in `extra_body`.
-        let is_unknown = |name: &&str| {
-            !tools.contains(name) && !self.chat.parameters.extra_body.contains_key("tools")
-        };
+        let extra = &self.chat.parameters.extra_body;
+        let is_unknown = |name: &&str| !tools.contains(name) && !extra.contains_key("tools");
         match hooks.listed().filter(is_name).find(is_unknown) {
             Some(name) => Err(no_tool(name, "hooks")),
             None => Ok(()),

@@ -11,8 +11,7 @@ use super::Client;
 use crate::structured::SendFor;
 
 impl Client {
-    /// Sends a prompt, of text or a user [`Message`] with images, and returns a value of type `T`; await it for the whole
-    /// answer.
+    /// Sends a prompt, text or a user [`Message`], and returns a value of type `T`; await it for the whole answer.
     ///
     /// The type's schema is sent for this turn only, as the response format or as the parameters of an output tool (see
     /// [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with paths, and

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use oa_executor::{Batch, ExecutorOptions, Outcome, Placement, RetryPolicy, ToolEvent};
+use oa_executor::{
+    Batch, ExecutorOptions, Outcome, Placement, RetryPolicy, RunGuard, RunSignal, ToolEvent,
+};
 use oa_tools::{Cancel, FnTool, tool};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -225,4 +227,17 @@ async fn signal_stays_unset_after_a_normal_end() {
     let cx = kept.lock().unwrap().take().unwrap();
     assert!(!cx.is_cancelled(), "what a tool left running may go on");
     cx.emit_status("too late, and harmless");
+}
+
+#[tokio::test]
+async fn guarded_run_ends_with_its_guard() {
+    let signal = Arc::new(RunSignal::default());
+    let run = RunGuard::begin(&signal);
+    assert_eq!(run.unless_interrupted(async { 1 }).await, Some(1));
+    signal.interrupt();
+    assert_eq!(run.unless_interrupted(async { 2 }).await, None, "even if the part is ready");
+    drop(run);
+    assert!(!signal.is_interrupted());
+    let next = RunGuard::begin(&signal);
+    assert_eq!(next.unless_interrupted(async { 3 }).await, Some(3), "not kept for the next run");
 }

@@ -142,6 +142,14 @@ fn endless() -> (ToolServer, Arc<Notify>, Arc<Notify>) {
     (server([wait, echo]), started, dropped)
 }
 
+/// Calls the tool that waits, and returns the response once it runs.
+async fn waiting(served: &Served, session: &str, started: &Notify) -> TcpStream {
+    let message = call(1, "wait", json!({})).to_string();
+    let stream = served.open("POST", &headers(Some(session)), message.as_bytes()).await;
+    told(started).await;
+    stream
+}
+
 async fn told(notify: &Notify) {
     tokio::time::timeout(PATIENCE, notify.notified()).await.unwrap_or_else(|_| panic!("not told"));
 }
@@ -271,9 +279,7 @@ async fn disconnect_cancels_the_call() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let id = served.greet().await;
-    let message = call(1, "wait", json!({})).to_string();
-    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
-    told(&started).await;
+    let stream = waiting(&served, &id, &started).await;
     drop(stream);
     told(&dropped).await;
     // Its id is free, and the session lives.
@@ -286,9 +292,7 @@ async fn canceled_call_ends_its_stream_unanswered() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let (id, other) = (served.greet().await, served.greet().await);
-    let message = call(1, "wait", json!({})).to_string();
-    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
-    told(&started).await;
+    let stream = waiting(&served, &id, &started).await;
     let twice = served.post(Some(&id), &call(1, "echo", json!({}))).await;
     assert_eq!((twice.status, &twice.messages()[0]["id"]), (400, &Value::Null));
     // Another client's cancellation means nothing.
@@ -306,9 +310,7 @@ async fn deleted_session_answers_running_calls() {
     let (offered, started, dropped) = endless();
     let served = Served::start(offered.http_service()).await;
     let id = served.greet().await;
-    let message = call(1, "wait", json!({})).to_string();
-    let stream = served.open("POST", &headers(Some(&id)), message.as_bytes()).await;
-    told(&started).await;
+    let stream = waiting(&served, &id, &started).await;
     let session = format!("mcp-session-id: {id}\r\n");
     assert_eq!(served.ask("DELETE", &session, b"").await.status, 204);
     told(&dropped).await;

@@ -2,7 +2,7 @@
 
 use oa_turn::{
     Action, Call, CallResult, Decision, ErrorKind, Fit, Options, PromptOutcome, RunOutcome,
-    ShortenOutcome, SteerAfterEnd, Step, StepOutcome, StepPlan, StopOutcome, Turn,
+    ShortenOutcome, SteerAfterEnd, SteerQueue, Step, StepOutcome, StepPlan, StopOutcome, Turn,
 };
 use oa_types::{ErrorRecord, FinishReason, Message, Outcome};
 use serde_json::json;
@@ -532,4 +532,19 @@ fn allowed_external_calls_go_out_at_once() {
     assert!(!turn.await_result(2) && turn.finish_call(1, json!("ok"), Outcome::Ok));
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
     assert_eq!(told(&turn)[2..4], [r#"tool: 1="Yes.""#, r#"tool: 2="ok""#]);
+}
+
+#[test]
+fn queued_messages_enter_as_a_turn_accepts_them() {
+    let (queue, mut turn) = (SteerQueue::default(), auto());
+    let user = |number: usize| Message::user(format!("Message {number}."));
+    assert_eq!(queue.push(Message::user(" ")).unwrap_err().kind(), ErrorKind::InvalidPrompt);
+    (0..64).for_each(|number| queue.push(user(number)).unwrap());
+    assert_eq!(queue.push(user(64)).unwrap_err().kind(), ErrorKind::InvalidPrompt);
+    (64..67).for_each(|number| turn.steer(user(number)).unwrap());
+    // The turn holds 64, too; the others wait in order.
+    queue.enter(&mut turn);
+    assert_eq!((queue.len(), turn.steered().len()), (3, 64));
+    assert_eq!(queue.take().collect::<Vec<_>>(), [user(61), user(62), user(63)]);
+    assert!(queue.is_empty());
 }
