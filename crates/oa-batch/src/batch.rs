@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -73,8 +73,8 @@ pub struct RunningBatch<'a> {
     scheduler: Scheduler,
     jobs: Jobs<Job>,
     /// Prompts that wait to be retried, with the error of the last attempt.
-    waiting: BTreeMap<u64, (Attempt, Result<Reply>)>,
-    outcomes: BTreeMap<u64, Result<Reply>>,
+    waiting: HashMap<u64, (Attempt, Result<Reply>)>,
+    outcomes: HashMap<u64, Result<Reply>>,
     timer: Option<Pin<Box<Sleep>>>,
     began: Option<Instant>,
     progress: BatchProgress,
@@ -120,8 +120,8 @@ impl<'a> RunningBatch<'a> {
             agent: options.agent,
             scheduler: Scheduler::new(options.rules),
             jobs: Jobs::new(),
-            waiting: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
+            waiting: HashMap::new(),
+            outcomes: HashMap::new(),
             timer: None,
             began: None,
             progress: BatchProgress::default(),

@@ -1,7 +1,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
 use oa_types::Backoff;
@@ -47,13 +48,13 @@ pub(crate) struct Scheduler {
     next: u64,
     has_more: bool,
     /// Prompts in progress, with their retries so far.
-    running: BTreeMap<u64, u32>,
-    /// Prompts that wait to be retried, by the time when they are due, with their retries so far.
-    waiting: BTreeMap<(Duration, u64), u32>,
+    running: HashMap<u64, u32>,
+    /// Prompts that wait to be retried, the first due on top: when, which, and their retries so far.
+    waiting: BinaryHeap<Reverse<(Duration, u64, u32)>>,
     /// Prompts whose outcome is known and not yet settled.
     ended: usize,
-    /// Settled prompts, to be yielded.
-    settled: BTreeSet<u64>,
+    /// Settled prompts, to be yielded, the first on top.
+    settled: BinaryHeap<Reverse<u64>>,
     /// The number of prompts that were yielded.
     yielded: u64,
     /// Consecutive failures that may be temporary.
@@ -75,10 +76,10 @@ impl Scheduler {
             retried: 0,
             next: 0,
             has_more: true,
-            running: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            running: HashMap::new(),
+            waiting: BinaryHeap::new(),
             ended: 0,
-            settled: BTreeSet::new(),
+            settled: BinaryHeap::new(),
             yielded: 0,
             streak: 0,
             paused_until: Duration::ZERO,
@@ -102,12 +103,11 @@ impl Scheduler {
 
     /// Takes the first prompt that is due again, if there is one and room for it. It is now in progress.
     pub(crate) fn take_retry(&mut self, now: Duration) -> Option<u64> {
-        let first = self.waiting.first_key_value();
-        let (&(due, index), &retries) = first?;
+        let &Reverse((due, index, retries)) = self.waiting.peek()?;
         if !self.has_room() || now < self.pause_end().max(due) {
             return None;
         }
-        self.waiting.remove(&(due, index));
+        self.waiting.pop();
         self.begin(index, retries, now);
         Some(index)
     }
@@ -144,7 +144,7 @@ impl Scheduler {
         self.retried += 1;
         // The index is the seed, so that prompts that fail together do not come back together.
         let delay = self.rules.backoff.delay(retries, index).max(after);
-        self.waiting.insert((now.saturating_add(delay), index), retries + 1);
+        self.waiting.push(Reverse((now.saturating_add(delay), index, retries + 1)));
         true
     }
 
@@ -152,18 +152,18 @@ impl Scheduler {
     pub(crate) fn settle(&mut self, index: u64) {
         debug_assert!(self.ended > 0 && index < self.next, "the prompt {index} has not ended");
         self.ended -= 1;
-        self.settled.insert(index);
+        self.settled.push(Reverse(index));
     }
 
     /// Takes the next prompt whose outcome is due.
     pub(crate) fn take_settled(&mut self) -> Option<u64> {
-        let first = *self.settled.first()?;
+        let &Reverse(first) = self.settled.peek()?;
         // In order, the number of yielded prompts is the index of the next one.
         if self.rules.in_order && first != self.yielded {
             return None;
         }
         self.yielded += 1;
-        self.settled.pop_first()
+        self.settled.pop().map(|Reverse(first)| first)
     }
 
     /// Stops taking prompts and retries. Returns the prompts that waited for one, which must be settled.
@@ -171,8 +171,9 @@ impl Scheduler {
     pub(crate) fn give_up(&mut self) -> Vec<u64> {
         // The budget is used up, so prompts in progress are not retried either.
         (self.has_more, self.rules.retry_budget) = (false, self.retried);
-        let waited: Vec<_> =
-            std::mem::take(&mut self.waiting).into_keys().map(|(_, i)| i).collect();
+        let waiting = std::mem::take(&mut self.waiting).into_sorted_vec();
+        // The heap sorts the last due first.
+        let waited: Vec<_> = waiting.into_iter().rev().map(|Reverse((_, i, _))| i).collect();
         self.ended += waited.len();
         waited
     }
@@ -182,7 +183,7 @@ impl Scheduler {
         if !self.has_room() {
             return None;
         }
-        let retry = self.waiting.first_key_value().map(|((due, _), _)| *due);
+        let retry = self.waiting.peek().map(|Reverse((due, _, _))| *due);
         let pause = self.pause_end();
         // Without a pause, prompts wait only for the source.
         let prompt = self.may_grow().then_some(pause).filter(|pause| *pause > now);

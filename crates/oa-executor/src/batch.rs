@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use oa_tools::{ArgumentError, Cancel, IdempotencyKey, State};
 
@@ -24,8 +24,8 @@ pub struct Batch {
     pub(crate) emits: bool,
     pub(crate) dependencies: Dependencies,
     pub(crate) run: Run,
-    /// The settings of single calls, by id. For a few calls a tree is faster than hashing.
-    pub(crate) calls: BTreeMap<String, CallSettings>,
+    /// The settings of single calls, by id.
+    pub(crate) calls: HashMap<String, CallSettings>,
 }
 
 /// The settings of one call.
@@ -45,7 +45,7 @@ impl Batch {
             emits: true,
             dependencies: Dependencies::new(),
             run: Run::new(),
-            calls: BTreeMap::new(),
+            calls: HashMap::new(),
         }
     }
 

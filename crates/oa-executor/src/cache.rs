@@ -1,4 +1,7 @@
-use std::collections::{BTreeMap, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,8 +26,8 @@ pub struct ToolCache {
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<Key, Entry>,
-    /// Least recently used first.
-    by_use: BTreeMap<u64, Key>,
+    /// The uses, oldest first. Only the last one of an entry counts; earlier ones are skipped when they come up.
+    uses: VecDeque<(u64, Key)>,
     clock: u64,
     bytes: usize,
 }
@@ -87,12 +90,11 @@ impl ToolCache {
 
     pub(crate) fn get(&self, key: &Key) -> Option<(Value, Vec<ImageBlock>)> {
         let entries = &mut *self.lock();
-        entries.clock += 1;
-        let entry = entries.by_key.get_mut(key)?;
-        // `clock` rises with every use, so `used` is unique, and both maps have the same entries.
-        let key = entries.by_use.remove(&entry.used)?;
-        entry.used = entries.clock;
-        entries.by_use.insert(entry.used, key);
+        let (key, _) = entries.by_key.get_key_value(key)?;
+        let key = key.clone();
+        let used = entries.add_use(key.clone());
+        let entry = entries.by_key.get_mut(&key)?;
+        entry.used = used;
         Some((entry.value.clone(), entry.images.clone()))
     }
 
@@ -107,14 +109,14 @@ impl ToolCache {
         entries.remove(&key);
         while entries.by_key.len() >= self.capacity.max(1) || entries.bytes + bytes > self.max_bytes
         {
-            let Some((_, least)) = entries.by_use.pop_first() else { break };
-            entries.remove(&least);
+            let Some((used, least)) = entries.uses.pop_front() else { break };
+            if entries.is_last_use(used, &least) {
+                entries.remove(&least);
+            }
         }
-        entries.clock += 1;
         entries.bytes += bytes;
-        entries.by_use.insert(entries.clock, key.clone());
-        let entry =
-            Entry { value: value.clone(), images: images.to_vec(), bytes, used: entries.clock };
+        let used = entries.add_use(key.clone());
+        let entry = Entry { value: value.clone(), images: images.to_vec(), bytes, used };
         entries.by_key.insert(key, entry);
     }
 
@@ -126,9 +128,25 @@ impl ToolCache {
 impl Entries {
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.by_key.remove(key) {
-            self.by_use.remove(&entry.used);
             self.bytes -= entry.bytes;
         }
+    }
+
+    /// Records a use, and returns its number, which rises.
+    fn add_use(&mut self, key: Key) -> u64 {
+        // The queue stays within a multiple of the entries, at constant cost per use.
+        if self.uses.len() > 2 * self.by_key.len() + 16 {
+            let mut uses = std::mem::take(&mut self.uses);
+            uses.retain(|(used, key)| self.is_last_use(*used, key));
+            self.uses = uses;
+        }
+        self.clock += 1;
+        self.uses.push_back((self.clock, key));
+        self.clock
+    }
+
+    fn is_last_use(&self, used: u64, key: &Key) -> bool {
+        self.by_key.get(key).is_some_and(|entry| entry.used == used)
     }
 }
 

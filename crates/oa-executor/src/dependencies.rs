@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 
 use oa_types::Error;
 
@@ -14,7 +14,7 @@ use oa_types::Error;
 /// # Ok::<(), oa_executor::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Dependencies(BTreeMap<String, Vec<Dependency>>);
+pub struct Dependencies(HashMap<String, Vec<Dependency>>);
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Dependency {
@@ -71,7 +71,7 @@ impl Dependencies {
 
     /// Returns true if a call is `other`, or waits for it directly or indirectly.
     fn waits(&self, call: &str, other: &str) -> bool {
-        let mut seen = BTreeSet::new();
+        let mut seen = HashSet::new();
         let mut open = vec![call];
         while let Some(call) = open.pop() {
             if call == other {

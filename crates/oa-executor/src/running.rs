@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::queue::{EventQueue, Sender};
 pub(crate) struct RunningTasks {
     queue: Arc<EventQueue>,
     placement: Placement,
-    running: BTreeMap<usize, Task>,
+    /// By the number of the call; `None` before it runs and once it has ended.
+    running: Vec<Option<Task>>,
     /// Woken calls not polled yet because another call ended first.
     left: VecDeque<usize>,
 }
@@ -28,7 +29,7 @@ struct Task {
 
 impl RunningTasks {
     pub(crate) fn new(queue: Arc<EventQueue>, placement: Placement) -> Self {
-        Self { queue, placement, running: BTreeMap::new(), left: VecDeque::new() }
+        Self { queue, placement, running: Vec::new(), left: VecDeque::new() }
     }
 
     pub(crate) fn add(&mut self, call: usize, job: Job) {
@@ -38,7 +39,10 @@ impl RunningTasks {
             Placement::Spawned => Box::pin(Spawned(tokio::spawn(job.run()), Arc::clone(&record))),
         };
         let waker = Arc::new(Sender { queue: Arc::clone(&self.queue), call }).into();
-        self.running.insert(call, Task { future, waker, record });
+        if self.running.len() <= call {
+            self.running.resize_with(call + 1, || None);
+        }
+        self.running[call] = Some(Task { future, waker, record });
         // The first poll is requested like any other; `poll` never looks at calls that nobody woke.
         self.queue.ready(call);
     }
@@ -50,10 +54,10 @@ impl RunningTasks {
         self.left.extend(self.queue.take_ready());
         while let Some(call) = self.left.pop_front() {
             // A late wakeup of a call that has ended.
-            let Some(task) = self.running.get_mut(&call) else { continue };
+            let Some(Some(task)) = self.running.get_mut(call) else { continue };
             let mut cx = Context::from_waker(&task.waker);
             if let Poll::Ready(ended) = task.future.as_mut().poll(&mut cx) {
-                self.running.remove(&call);
+                self.running[call] = None;
                 return Poll::Ready((call, ended));
             }
         }
@@ -62,7 +66,7 @@ impl RunningTasks {
 
     /// Drops a call and returns its state as a canceled call.
     pub(crate) fn cancel(&mut self, call: usize) -> Ended {
-        match self.running.remove(&call) {
+        match self.running.get_mut(call).and_then(Option::take) {
             Some(task) => {
                 // First, because destructors of the tool may run for a while, and count as part of the call.
                 drop(task.future);
@@ -77,7 +81,7 @@ impl fmt::Debug for RunningTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunningTasks")
             .field("placement", &self.placement)
-            .field("running", &self.running.keys().collect::<Vec<_>>())
+            .field("running", &self.running.iter().flatten().count())
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use oa_tools::Tool;
@@ -10,7 +9,8 @@ use oa_types::Timeout;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TimeoutPolicy {
     otherwise: Option<Duration>,
-    by_name: BTreeMap<String, Option<Duration>>,
+    /// Sorted by name.
+    by_name: Vec<(String, Option<Duration>)>,
 }
 
 impl TimeoutPolicy {
@@ -30,25 +30,34 @@ impl TimeoutPolicy {
     /// Sets the timeout of the tool with this name. `None` means no limit, not even its own.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>, timeout: impl Into<Timeout>) -> Self {
-        self.by_name.insert(name.into(), timeout.into().duration());
+        let (name, timeout) = (name.into(), timeout.into().duration());
+        match self.place(&name) {
+            Ok(place) => self.by_name[place].1 = timeout,
+            Err(place) => self.by_name.insert(place, (name, timeout)),
+        }
         self
     }
 
     /// Returns the timeout of a tool called by this name.
     #[must_use]
     pub fn of(&self, name: &str, tool: &dyn Tool) -> Option<Duration> {
-        match self.by_name.get(name) {
-            Some(timeout) => *timeout,
-            None => tool.timeout().or(self.otherwise),
+        match self.place(name) {
+            Ok(place) => self.by_name[place].1,
+            Err(_) => tool.timeout().or(self.otherwise),
         }
     }
 
     /// Returns the names of the tools with a timeout here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        self.by_name.iter().map(|(name, _)| &**name)
     }
 
     pub(crate) fn has_zero(&self) -> bool {
-        self.by_name.values().chain([&self.otherwise]).flatten().any(Duration::is_zero)
+        let by_name = self.by_name.iter().filter_map(|(_, timeout)| *timeout);
+        by_name.chain(self.otherwise).any(|timeout| timeout.is_zero())
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.by_name.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
 }
