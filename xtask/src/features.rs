@@ -1,5 +1,6 @@
 //! Checks each crate with each feature alone, with none, and with all: features must not need each other by accident.
-//! The facade's features, which users combine, are also checked in pairs.
+//! The facade's features, which users combine, are also checked in pairs. Tests of what holds without a feature are run here:
+//! every other step turns all features on.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +28,11 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
             println!("{run}");
             failed.push(run.to_string());
         }
+    }
+    let without = Run::cargo("test --quiet -p oa-transport -p oa-chat --test suite").arg("https_");
+    println!("{without}");
+    if without.status().is_err() {
+        failed.push(without.to_string());
     }
     if failed.is_empty() { Ok(Outcome::Ok) } else { Err(format!("failed: {}", failed.join("; "))) }
 }

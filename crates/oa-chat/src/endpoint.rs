@@ -163,7 +163,8 @@ pub struct EndpointBuilder {
 
 impl EndpointBuilder {
     /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is
-    /// fine. The default is the provider's.
+    /// fine. The default is the provider's. Without the feature `tls`, requests to an `https://` address fail with
+    /// `Config`.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
@@ -389,11 +390,7 @@ impl EndpointBuilder {
                 ));
             }
         };
-        let base_url = BaseUrl::new(base_url)?;
-        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
-            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
-        }
-        Ok(base_url)
+        Ok(BaseUrl::new(base_url)?)
     }
 
     fn any_service(&mut self, connect_timeout: Option<Duration>) -> Result<AnyService> {

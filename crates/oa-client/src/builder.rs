@@ -58,7 +58,7 @@ impl AgentOptionsBuilder {
 
     /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is
     /// fine. By default the address of the [`provider`](Self::provider); without one, `OPEN_AGENT_BASE_URL`, then
-    /// LM Studio's.
+    /// LM Studio's. Without the feature `tls`, requests to an `https://` address fail with `Config`.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.endpoint = self.endpoint.base_url(base_url);
         self

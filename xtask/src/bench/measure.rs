@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::libraries::size_of_libraries;
-use super::programs::{PROGRAMS, Program};
+use super::programs::{Program, running};
 use crate::Result;
 use crate::workspace::Workspace;
 
@@ -112,7 +112,7 @@ impl Lab {
         all.extend(
             libraries.map(|more| measured("size with libraries", ((size + more) / 1024) as f64)),
         );
-        if !self.has_valgrind {
+        if !self.has_valgrind || !program.runs {
             return Ok(all);
         }
         for (what, form) in
@@ -145,17 +145,18 @@ impl Lab {
 
     /// Measures times and memory: the programs take turns, and the medians count.
     pub(super) fn take_turns(&self) -> Result<Vec<Measured>> {
-        let mut times = vec![Vec::new(); PROGRAMS.len()];
-        let mut memories = vec![Vec::new(); PROGRAMS.len()];
-        let mut streams = vec![STREAMS; PROGRAMS.len()];
+        let number = running().count();
+        let mut times = vec![Vec::new(); number];
+        let mut memories = vec![Vec::new(); number];
+        let mut streams = vec![STREAMS; number];
         for _ in 0..TURNS {
-            for (place, program) in PROGRAMS.iter().enumerate() {
+            for (place, program) in running().enumerate() {
                 let task = ["ask", &form_of(BURSTS), "1", &TIMED_REQUESTS.to_string()];
                 times[place].push(self.told(program, &task)? / 1e3 / TIMED_REQUESTS as f64);
             }
         }
         for _ in 0..3 {
-            for (place, program) in PROGRAMS.iter().enumerate() {
+            for (place, program) in running().enumerate() {
                 let held = |streams: usize| {
                     self.told(program, &["streams", &form_of(HELD), &streams.to_string()])
                 };
@@ -173,7 +174,7 @@ impl Lab {
             }
         }
         let mut all = Vec::new();
-        for (place, program) in PROGRAMS.iter().enumerate() {
+        for (place, program) in running().enumerate() {
             let time = median(std::mem::take(&mut times[place]));
             all.extend(time.map(|time| Measured::new(program, "request time", time)));
             let memory = median(std::mem::take(&mut memories[place]));

@@ -7,18 +7,34 @@ pub(super) struct Program {
     pub(super) package: &'static str,
     /// True for other libraries, which ours is compared with.
     pub(super) is_peer: bool,
+    /// False for programs that are only built and measured in size.
+    pub(super) runs: bool,
 }
 
 pub(super) const OURS: &str = "open-agent";
 
-pub(super) const PROGRAMS: [Program; 6] = [
-    Program { name: OURS, package: "ours", is_peer: false },
-    Program { name: "hyper and serde by hand", package: "by-hand", is_peer: false },
-    Program { name: "async-openai", package: "peer-async-openai", is_peer: true },
-    Program { name: "genai", package: "peer-genai", is_peer: true },
-    Program { name: "open-agent-sdk", package: "peer-open-agent-sdk", is_peer: true },
-    Program { name: "rig-core", package: "peer-rig", is_peer: true },
+pub(super) const PROGRAMS: [Program; 7] = [
+    ours(OURS, "ours"),
+    Program { runs: false, ..ours("open-agent with `tls`", "ours-tls") },
+    ours("hyper and serde by hand", "by-hand"),
+    peer("async-openai", "peer-async-openai"),
+    peer("genai", "peer-genai"),
+    peer("open-agent-sdk", "peer-open-agent-sdk"),
+    peer("rig-core", "peer-rig"),
 ];
+
+const fn ours(name: &'static str, package: &'static str) -> Program {
+    Program { name, package, is_peer: false, runs: true }
+}
+
+const fn peer(name: &'static str, package: &'static str) -> Program {
+    Program { name, package, is_peer: true, runs: true }
+}
+
+/// Returns the programs that are run.
+pub(super) fn running() -> impl Iterator<Item = &'static Program> {
+    PROGRAMS.iter().filter(|program| program.runs)
+}
 
 /// Returns the programs of these packages, or all if there are none; `None` if a package is unknown.
 pub(super) fn chosen(packages: &[&str]) -> Option<Vec<&'static Program>> {

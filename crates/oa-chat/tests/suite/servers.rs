@@ -59,3 +59,16 @@ fn models_without_a_name_are_left_out() {
     let list = br#"{"data": [{"id": ""}, {"id": "a"}, null, {"id": "", "name": "b"}, {"id": 5}]}"#;
     assert_eq!(model_names(list).unwrap(), ["a", "b"]);
 }
+
+/// Without TLS, an address with `https` is known to be one, and a request to it fails at once and for good.
+#[cfg(not(feature = "tls"))]
+#[tokio::test]
+async fn https_needs_the_feature_tls() {
+    let endpoint = Endpoint::builder().provider(Provider::OpenAi).build().unwrap();
+    assert_eq!(endpoint.base_url(), "https://api.openai.com/v1");
+    let error = endpoint.list_models(Default::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(!error.is_retryable());
+    let expected = "cannot connect to api.openai.com:443: enable the feature `tls` to use https";
+    assert_eq!(error.to_string(), expected);
+}
