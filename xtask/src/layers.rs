@@ -59,14 +59,14 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-redact",
         place: Place::Layer(0),
         ours: &[],
-        external: Some(&["serde_json"]),
+        external: Some(&["serde_core", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 5 }],
     },
     Row {
         name: "oa-json",
         place: Place::Layer(0),
         ours: &[],
-        external: Some(&["serde_json"]),
+        external: Some(&["serde_core", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 5 }],
     },
     Row {
@@ -224,6 +224,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-aggregate",
             "oa-fallback",
+            "oa-json",
             "oa-output",
             "oa-redact",
             "oa-sse",
@@ -312,6 +313,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-aggregate",
             "oa-chat",
             "oa-client",
+            "oa-json",
             "oa-redact",
             "oa-sse",
             "oa-tools",

@@ -3,13 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 
-use oa_json::{Limits, Trim, ValueEnd, held, repair};
-use serde::de::IgnoredAny;
+use oa_json::{Limits, Trim, ValueEnd, held, repair, value_length};
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::{Error, beginning};
 use crate::quirks::ArgumentRepair;
+
+/// The white space of JSON.
+const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
 const TOO_LARGE: &str = "the arguments exceed the memory limit";
 
@@ -145,7 +147,10 @@ impl Arguments {
     /// Returns true if the text so far is one complete JSON value.
     pub(crate) fn is_whole(&mut self) -> bool {
         const LONGEST_SCALAR: usize = 32;
-        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+        let is_json = |text: &str| {
+            let length = value_length(text.as_bytes());
+            length.is_some_and(|length| text[length..].trim_start_matches(SPACE).is_empty())
+        };
         match self.end.find(self.text.as_bytes()) {
             Some(end) => {
                 // The only time that it is parsed, since nothing leads back from here.
@@ -221,14 +226,19 @@ impl Arguments {
         {
             return unwrap(value, room);
         }
-        let mut values = serde_json::Deserializer::from_str(self.text.trim()).into_iter::<Value>();
-        let first = values.next()?.ok()?;
-        for value in values {
-            if value.ok()? != first {
-                return None;
+        let mut rest = self.text.trim();
+        let mut first: Option<Value> = None;
+        while !rest.is_empty() {
+            let (value, behind) = rest.split_at(value_length(rest.as_bytes())?);
+            let value = value.parse().ok()?;
+            match &first {
+                Some(first) if *first != value => return None,
+                Some(_) => {}
+                None => first = Some(value),
             }
+            rest = behind.trim_start_matches(SPACE);
         }
-        unwrap(first, room)
+        unwrap(first?, room)
     }
 
     /// Returns the text behind a first fragment that is an empty object.
@@ -279,7 +289,7 @@ fn read(text: &str, room: usize) -> Result<Value, Option<serde_json::Error>> {
     if !held::fits(text, room) {
         return Err(None);
     }
-    serde_json::from_str(text).map_err(Some)
+    text.parse().map_err(Some)
 }
 
 /// Returns the object, also if it is JSON within a JSON string; null and the empty string are an empty object.

@@ -61,7 +61,7 @@ impl RawResponse {
     /// Returns the body as JSON; `null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
+        oa_json::read_strict(&self.body).unwrap_or_default()
     }
 
     /// Returns the error that an agent would return for this response.

@@ -44,7 +44,7 @@ pub(crate) fn request(destination: &Destination) -> Result<Request<RequestBody>>
 /// Returns the names in a list of models, in any known format.
 #[must_use]
 pub fn model_names(body: &[u8]) -> Option<Vec<String>> {
-    let list: Value = serde_json::from_slice(body).ok()?;
+    let list = oa_json::read_strict(body)?;
     let models = ["data", "models"].into_iter().find_map(|key| list[key].as_array())?;
     let name = |model: &Value| {
         let mut names = ["id", "name"].into_iter().filter_map(|key| model[key].as_str());

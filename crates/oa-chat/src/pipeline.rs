@@ -11,7 +11,6 @@ use oa_aggregate::{
 };
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
-use serde::de::IgnoredAny;
 
 /// The maximum stored size of an unreadable body, in bytes. It is larger than what is shown, so that a key at the end
 /// of the shown part is complete and can be masked.
@@ -183,7 +182,9 @@ impl Pipeline {
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
                 self.payloads += 1;
                 let mut document = Bytes::from(document);
-                let events = document.split_off(value_length(&document));
+                // All of it if it begins with no value, so that the error shows it.
+                let length = oa_json::value_length(&document).unwrap_or(document.len());
+                let events = document.split_off(length);
                 self.aggregator.push(&document).map_err(PipelineError::Answer)?;
                 self.check_chunks()?;
                 self.parser.push(events);
@@ -342,13 +343,6 @@ fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
     }
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?.trim_ascii();
     (!value.is_empty()).then_some((value, true))
-}
-
-/// Returns the length of the first JSON value, or of the whole document if it begins with none.
-fn value_length(document: &[u8]) -> usize {
-    let mut values = serde_json::Deserializer::from_slice(document).into_iter::<IgnoredAny>();
-    let is_value = values.next().is_some_and(|value| value.is_ok());
-    if is_value { values.byte_offset() } else { document.len() }
 }
 
 /// Returns the first error that the server reported inside the stream.

@@ -112,7 +112,7 @@ impl ServerProfile {
     pub fn from_json(json: &str) -> Result<Self> {
         let json = json.trim_start_matches('\u{feff}');
         let refuse = |why: fmt::Arguments<'_>| Err(Error::config(format!("the profile {why}")));
-        let value: Value = match serde_json::from_str(json) {
+        let value: Value = match json.parse() {
             Ok(value) => value,
             Err(error) => return refuse(format_args!("is not JSON: {error}")),
         };

@@ -38,7 +38,7 @@ pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {
     // Masked before the excerpt is cut, so that no part of a key is shown.
     let said = cx.target.quotes.secrets().mask(&observed.visible_text()).into_owned();
     let excerpt = cx.target.quotes.quote(&said);
-    let (verdict, seen) = match serde_json::from_str::<Value>(&said) {
+    let (verdict, seen) = match said.parse::<Value>() {
         Ok(value) => match check_arguments(&schema, value) {
             Ok(_) => (Verdict::Ok, format!("kept: {excerpt}")),
             Err(error) => {

@@ -105,7 +105,7 @@ impl Bytewise {
     fn take(&mut self, payload: &[u8]) {
         self.payloads += 1;
         self.is_done |= payload.trim_ascii() == b"[DONE]";
-        let Ok(payload) = serde_json::from_slice::<Value>(payload) else { return };
+        let Some(payload) = oa_json::read_strict(payload) else { return };
         let choice = &payload["choices"][0];
         if payload["usage"].is_object() || choice["usage"].is_object() {
             self.usage.payloads += 1;

@@ -11,7 +11,7 @@
 //! | almost valid and truncated | [`repair`](repair()) | closes open values, drops members without a value |
 //!
 //! [`Escape`] decodes escapes and surrogate pairs for all of them, and [`held`] bounds the memory that a value takes.
-//! [`ValueEnd`], [`string_length`] and [`number_length`] find where a value ends, without reading it.
+//! [`ValueEnd`], [`value_length`], [`string_length`] and [`number_length`] find where a value ends, without reading it.
 //!
 //! ```
 //! use oa_json::PartialReader;
@@ -69,8 +69,8 @@ pub use crate::partial::PartialReader;
 pub use crate::repair::{read_or_text, repair};
 pub use crate::scalar::{Escapes, number_length, string_length};
 pub use crate::trim::Trim;
-pub use crate::value::literal;
-pub use crate::value_end::ValueEnd;
+pub use crate::value::{literal, read_strict};
+pub use crate::value_end::{ValueEnd, value_length};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

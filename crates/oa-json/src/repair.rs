@@ -50,7 +50,7 @@ pub fn repair(text: &str, limits: Limits) -> Result<Value> {
 #[must_use]
 pub fn read_or_text(text: &str) -> Value {
     let repaired = |_| repair(text, Limits::default());
-    serde_json::from_str(text).or_else(repaired).unwrap_or_else(|_| text.into())
+    text.parse().or_else(repaired).unwrap_or_else(|_| text.into())
 }
 
 /// Returns the text after this word, in capital or small letters.

@@ -1,3 +1,6 @@
+use serde_core::de::IgnoredAny;
+use serde_json::Deserializer;
+
 /// Finds the end of the first object, array or string in a text that grows.
 ///
 /// Each byte is examined once, however often it is asked, and nothing is parsed: the value may be invalid. Brackets of
@@ -83,4 +86,18 @@ impl ValueEnd {
             _ => {}
         }
     }
+}
+
+/// Returns the length of the first JSON value, with the white space before it; `None` if the text begins with none that is
+/// valid and ends. Nothing is decoded, so a lone surrogate or a number out of range is no error.
+///
+/// ```
+/// assert_eq!(oa_json::value_length(br#" {"a": 1}data: "#), Some(9));
+/// assert_eq!(oa_json::value_length(b"[1, 2"), None);
+/// ```
+#[must_use]
+pub fn value_length(text: &[u8]) -> Option<usize> {
+    let mut values = Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
 }

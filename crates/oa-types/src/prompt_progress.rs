@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The progress of a server that reads a prompt, before it answers (QUIRKS row 122).
 ///
@@ -37,19 +38,15 @@ impl PromptProgress {
         if raw.len() > LONGEST || !raw.starts_with('{') {
             return None;
         }
-        let Wire { total, cache, processed, time_ms } = serde_json::from_str(raw).ok()?;
-        let elapsed = Duration::try_from_secs_f64(time_ms / 1000.0).ok()?;
-        Some(Self::new(total.into(), cache.into(), processed.into(), elapsed))
+        let Ok(Value::Object(members)) = raw.parse() else { return None };
+        let count = |name| match members.get(name) {
+            Some(count) => count.as_u64().filter(|count| *count <= u32::MAX.into()),
+            None => Some(0),
+        };
+        let milliseconds = members.get("time_ms").map_or(Some(0.0), Value::as_f64)?;
+        let elapsed = Duration::try_from_secs_f64(milliseconds / 1000.0).ok()?;
+        Some(Self::new(count("total")?, count("cache")?, count("processed")?, elapsed))
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Wire {
-    total: u32,
-    cache: u32,
-    processed: u32,
-    time_ms: f64,
 }
 
 mod millis {

@@ -1,6 +1,7 @@
 //! The contract of the readers, tested through the public API.
 
 mod bounds;
+mod ends;
 mod escapes;
 mod find;
 mod held;
