@@ -89,7 +89,7 @@
 //!
 //! # Features
 //!
-//! `tls` adds https. It is off by default here, and on in the facade.
+//! `tls` adds https with rustls. It is off by default: local servers speak plain HTTP.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -27,8 +27,8 @@
 //!
 //! # Features
 //!
-//! `tls` adds https. `tracing` adds spans, and a log line when a limit ends a turn. Both are off by default here and
-//! on by default in the facade. `session` lets a saved session follow a client. `schemars` adds structured output from
+//! All are off by default. `tls` adds https. `tracing`, on in the facade, adds spans, and a log line when a limit ends a
+//! turn. `session` lets a saved session follow a client. `schemars` adds structured output from
 //! types: `Client::send_for` and `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
