@@ -59,7 +59,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-redact",
         place: Place::Layer(0),
         ours: &[],
-        external: Some(&["serde_core", "serde_json"]),
+        external: Some(&["serde_json"]),
         limits: &[Limit { features: Features::Default, most: 5 }],
     },
     Row {
@@ -87,7 +87,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-aggregate",
         place: Place::Layer(1),
         ours: &["oa-json", "oa-types"],
-        external: Some(&["serde", "serde_json"]),
+        external: Some(&["serde", "serde_core", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
     Row {
@@ -101,7 +101,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-fallback",
         place: Place::Layer(1),
         ours: &["oa-json", "oa-types"],
-        external: Some(&["serde", "serde_json"]),
+        external: Some(&["serde", "serde_core", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 15 }],
     },
     Row {
@@ -172,7 +172,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-output",
         place: Place::Layer(2),
         ours: &["oa-json", "oa-tools", "oa-types"],
-        external: Some(&["schemars", "serde", "serde_json"]),
+        external: Some(&["schemars", "serde", "serde_core", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 15 }],
     },
     Row {

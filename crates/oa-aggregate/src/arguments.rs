@@ -10,9 +10,6 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::{Error, beginning};
 use crate::quirks::ArgumentRepair;
 
-/// The white space of JSON.
-const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
-
 const TOO_LARGE: &str = "the arguments exceed the memory limit";
 
 /// The fragments of one call's arguments.
@@ -147,10 +144,7 @@ impl Arguments {
     /// Returns true if the text so far is one complete JSON value.
     pub(crate) fn is_whole(&mut self) -> bool {
         const LONGEST_SCALAR: usize = 32;
-        let is_json = |text: &str| {
-            let length = value_length(text.as_bytes());
-            length.is_some_and(|length| text[length..].trim_start_matches(SPACE).is_empty())
-        };
+        let is_json = |text: &str| value_length(text.as_bytes()) == Some(text.trim_end().len());
         match self.end.find(self.text.as_bytes()) {
             Some(end) => {
                 // The only time that it is parsed, since nothing leads back from here.
@@ -226,17 +220,14 @@ impl Arguments {
         {
             return unwrap(value, room);
         }
-        let mut rest = self.text.trim();
-        let mut first: Option<Value> = None;
+        let (mut first, mut rest) = (None::<Value>, self.text.trim());
         while !rest.is_empty() {
             let (value, behind) = rest.split_at(value_length(rest.as_bytes())?);
             let value = value.parse().ok()?;
-            match &first {
-                Some(first) if *first != value => return None,
-                Some(_) => {}
-                None => first = Some(value),
+            if first.as_ref().is_some_and(|first| *first != value) {
+                return None;
             }
-            rest = behind.trim_start_matches(SPACE);
+            (first, rest) = (Some(value), behind.trim_start());
         }
         unwrap(first?, room)
     }
