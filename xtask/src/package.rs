@@ -1,10 +1,10 @@
 //! Packs every published crate as for its registry and checks it: complete manifests, dependencies with versions,
-//! changelogs, and the texts of the licenses.
+//! changelogs, and the texts of the licenses. Also checks the lock files of the workspaces apart, which no other step needs.
 //!
 //! All are packed at once, because they depend on each other and may not be in a registry yet.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::command::Run;
@@ -20,6 +20,13 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let fetch = Run::cargo("fetch --locked");
     println!("{fetch}");
     fetch.status()?;
+    for manifest in apart(workspace) {
+        // Exact versions stay; only what our own manifests have changed would be written.
+        let update = Run::cargo("update --quiet --workspace --locked --manifest-path");
+        let update = update.arg(manifest.display().to_string());
+        println!("{update}");
+        update.status()?;
+    }
     let pack = pack(workspace);
     println!("{pack}");
     pack.status()?;
@@ -31,6 +38,13 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         missing.extend(without_changelog(package, &files));
     }
     if missing.is_empty() { Ok(Outcome::Ok) } else { Err(missing.join("\n")) }
+}
+
+/// Returns the manifests of the workspaces that have lock files of their own: the fuzz targets, and the programs of the bench.
+fn apart(workspace: &Workspace) -> Vec<PathBuf> {
+    let fuzz = workspace.packages.iter().map(|package| package.dir.join("fuzz/Cargo.toml"));
+    let peers = workspace.root.join("xtask/peers/Cargo.toml");
+    fuzz.chain([peers]).filter(|manifest| manifest.exists()).collect()
 }
 
 /// Reports licenses that are missing from the files of a package or differ from ours.
