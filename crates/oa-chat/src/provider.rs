@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::server_traits::ServerTraits;
 
 /// A server or service whose default address and quirks are known.
+///
+/// Services have `https://` addresses, which need the feature `tls`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Provider {

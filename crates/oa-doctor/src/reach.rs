@@ -20,9 +20,12 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
     let (status, took) = match &reply {
         Ok(reply) => (reply.status, reply.took),
         Err(error) => {
-            cx.is_unreachable = error.kind() == ErrorKind::Connect;
+            // With `Config` no request leaves the program, such as one to `https` without TLS. The error says what to
+            // do about it; starting a server would not help.
+            let is_refused_here = error.kind() == ErrorKind::Config;
+            cx.is_unreachable = is_refused_here || error.kind() == ErrorKind::Connect;
             let finding = Finding::new(PROBE, Verdict::Fail, cx.target.quote(error));
-            return finding.advise(cx.advice(Lack::Reach));
+            return if is_refused_here { finding } else { finding.advise(cx.advice(Lack::Reach)) };
         }
     };
     cx.models = Some(reply);

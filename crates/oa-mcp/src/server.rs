@@ -78,7 +78,7 @@ impl McpServer {
         Self::new(name.into(), Target::Stdio(spec))
     }
 
-    /// Creates a server at a URL, reached over streamable HTTP.
+    /// Creates a server at a URL, reached over streamable HTTP. An `https://` URL needs the feature `tls`.
     #[cfg(feature = "http")]
     #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {

@@ -76,8 +76,8 @@ impl PostgresOptions {
         }
         if cfg!(not(feature = "tls")) && config.get_ssl_mode() != SslMode::Disable {
             return Err(invalid(
-                "a connection over a network is encrypted, which needs the feature tls of oa-session-postgres; \
-                 sslmode=disable sends everything in plain text",
+                "an encrypted connection needs the feature `tls`, and connections to other machines are encrypted unless \
+                 the connection string says sslmode=disable, which sends everything in plain text",
             ));
         }
         if config.get_application_name().is_none() {
@@ -253,7 +253,7 @@ mod tests {
                 check(remote, SslMode::Require);
             } else {
                 let error = PostgresOptions::new(remote).unwrap_err();
-                assert!(error.to_string().contains("needs the feature tls"), "{error}");
+                assert!(error.to_string().contains("needs the feature `tls`"), "{error}");
             }
         }
         #[cfg(unix)]

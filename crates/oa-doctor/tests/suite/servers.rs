@@ -525,3 +525,18 @@ async fn options_without_model_are_an_error() {
         assert_eq!(error.kind(), ErrorKind::Config);
     }
 }
+
+/// Without TLS, which `cargo xtask features` tests, the error says what to do. With it, nothing listens there.
+#[tokio::test]
+async fn https_without_tls_is_not_a_stopped_server() {
+    let options =
+        AgentOptions::builder().base_url("https://127.0.0.1:1/v1").model(MODEL).build().unwrap();
+    let report = doctor(&options).await.unwrap();
+    let reach = report.finding(Probe::Reach).unwrap();
+    assert_eq!(reach.verdict, Verdict::Fail);
+    let needs_tls = reach.seen.contains("enable the feature `tls` to use https");
+    assert_eq!(reach.advice.is_none(), needs_tls, "{reach}");
+    for finding in report.findings.iter().filter(|finding| finding.probe != Probe::Reach) {
+        assert_eq!(finding.seen, "skipped: no connection", "{finding}");
+    }
+}
