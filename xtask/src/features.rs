@@ -29,7 +29,8 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
             failed.push(run.to_string());
         }
     }
-    let without = Run::cargo("test --quiet -p oa-transport -p oa-chat -p oa-doctor --test suite").arg("https_");
+    let without = Run::cargo("test --quiet -p oa-transport -p oa-chat -p oa-doctor --test suite")
+        .arg("https_");
     println!("{without}");
     if without.status().is_err() {
         failed.push(without.to_string());

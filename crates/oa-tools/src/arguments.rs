@@ -1,3 +1,5 @@
+mod alternatives;
+
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -178,13 +180,22 @@ struct Check<'a> {
     /// True while a value is checked that is not completed yet: members with a default may be missing, and `null` for
     /// a member that may be missing is none.
     is_incomplete: bool,
+    /// True while a value is tried: only whether there is a problem matters, not which.
+    is_attempt: bool,
     error: ArgumentError,
 }
 
 impl<'a> Check<'a> {
     fn new(root: &'a Value) -> Self {
         let error = ArgumentError::default();
-        Self { root, work: WORK, has_written: false, is_incomplete: false, error }
+        Self {
+            root,
+            work: WORK,
+            has_written: false,
+            is_incomplete: false,
+            is_attempt: false,
+            error,
+        }
     }
 
     /// Completes a value until another pass would leave it unchanged.
@@ -405,38 +416,6 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Reports the problem with the one alternative that has the right type, or that none has.
-    fn no_part_fits(&mut self, parts: &'a [Value], value: &Value, path: &Path<'_>, depth: usize) {
-        let mut types = Vec::new();
-        let mut near = Vec::new();
-        for part in parts {
-            let of = self.word(part, "type", depth - 1);
-            types.extend(of.map(words).filter(|of| !types.contains(of)));
-            if of.is_none_or(|of| is_of(of, value)) {
-                near.push(part);
-            }
-        }
-        match near[..] {
-            [part] => {
-                // Alternatives that do not match are not completed either.
-                let before = (self.error.count, std::mem::replace(&mut self.is_incomplete, true));
-                self.value(part, value, path, depth - 1);
-                self.is_incomplete = before.1;
-                // It would match once completed, but completing was given up. Report what is missing:
-                // without a problem, the arguments would pass.
-                if self.error.count == before.0 {
-                    self.value(part, value, path, depth - 1);
-                }
-            }
-            [] => self.problem(path, || {
-                format!("expected {}, found {}", types.join(" or "), found(value))
-            }),
-            _ => {
-                self.problem(path, || format!("{} matches none of the alternatives", found(value)));
-            }
-        }
-    }
-
     /// Returns true if `null` for a property stands for leaving it out.
     fn is_null_missing(
         &mut self,
@@ -464,10 +443,12 @@ impl<'a> Check<'a> {
     }
 
     fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
-        // An attempt: its problems are only counted, and those reported before are put back.
-        let before = std::mem::take(&mut self.error);
+        // Its problems are only counted, and those reported before are put back.
+        let before =
+            (std::mem::take(&mut self.error), std::mem::replace(&mut self.is_attempt, true));
         self.value(schema, value, &Path::Root, depth);
-        std::mem::replace(&mut self.error, before).is_none()
+        self.is_attempt = before.1;
+        std::mem::replace(&mut self.error, before.0).is_none()
     }
 
     /// Returns a keyword of a schema, or else of the schemas that it references.

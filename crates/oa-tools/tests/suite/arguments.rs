@@ -181,7 +181,7 @@ fn alternatives_and_references_are_followed() {
         json!({ "shape": { "kind": "square" } }),
         &json!({ "shape": { "kind": "square", "a": 1 } }),
     );
-    assert_snapshot!(refused(&schema, json!({ "shape": { "kind": "line" } })), @"`shape`: object matches none of the alternatives");
+    assert_snapshot!(refused(&schema, json!({ "shape": { "kind": "line" } })), @r#"`shape.kind`: expected one of "circle", "square", found string "line""#);
     assert_snapshot!(refused(&schema, json!({ "shape": "round" })), @r#"`shape`: expected object, found string "round""#);
     assert_snapshot!(refused(&schema, json!({ "id": [] })), @"`id`: expected string or integer, found array of 0");
     assert_snapshot!(refused(&schema, json!({ "both": { "x": 1 } })), @"`both.y`: required, but missing");
@@ -444,4 +444,82 @@ fn null_is_removed_in_alternatives() {
         &json!({ "shape": { "radius": 1, "unit": "cm" } }),
     );
     assert_snapshot!(refused(&schema, json!({ "shape": { "radius": null } })), @"`shape.radius`: expected number, found null");
+}
+
+/// An attempt at an alternative costs no report: nested ones would double the work at each level, until the budget is
+/// gone and the value passes.
+#[test]
+fn deep_alternatives_stay_within_the_work_budget() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "sum": { "$ref": "#/$defs/sum" } },
+        "required": ["sum"],
+        "$defs": { "sum": { "anyOf": [
+            { "type": "number" },
+            { "type": "object", "properties": { "more": { "$ref": "#/$defs/sum" } }, "required": ["more"] },
+        ] } },
+    });
+    let nested = |leaf: Value| (0..20).fold(leaf, |inner, _| json!({ "more": inner }));
+    check_arguments(&schema, json!({ "sum": nested(json!(1)) })).unwrap();
+    let error = check_arguments(&schema, json!({ "sum": nested(json!("x")) })).unwrap_err();
+    assert!(
+        error.to_string().ends_with(r#"expected number or object, found string "x""#),
+        "{error}"
+    );
+}
+
+/// The ways in which serde and `schemars` write an enum: the model reads what is wrong with the variant that it meant.
+#[test]
+fn problems_of_enums_name_the_variant() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "unit": { "oneOf": [
+                { "type": "string", "const": "celsius", "description": "water freezes at 0" },
+                { "type": "string", "enum": ["kelvin", "rankine"] },
+            ] },
+            "action": { "anyOf": [
+                { "oneOf": [
+                    {
+                        "type": "object",
+                        "properties": { "kind": { "const": "page" }, "who": { "type": "string" } },
+                        "required": ["kind", "who"],
+                    },
+                    {
+                        "type": "object",
+                        "properties": { "kind": { "enum": ["restart"] }, "service": { "type": "string" } },
+                        "required": ["kind", "service"],
+                    },
+                ] },
+                { "type": "null" },
+            ] },
+            "source": { "oneOf": [
+                { "type": "string", "enum": ["Nowhere"] },
+                {
+                    "type": "object",
+                    "properties": { "Log": { "type": "string" } },
+                    "required": ["Log"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "properties": { "Metric": { "type": "object", "required": ["name"] } },
+                    "required": ["Metric"],
+                    "additionalProperties": false,
+                },
+            ] },
+        },
+    });
+    let fine = json!({ "unit": "kelvin", "action": null, "source": { "Log": "a" } });
+    check(&schema, fine.clone(), &fine);
+    let said = |name: &str, value: Value| refused(&schema, json!({ name: value }));
+    assert_snapshot!(said("unit", json!("C")), @r#"`unit`: expected one of "celsius", "kelvin", "rankine", found string "C""#);
+    assert_snapshot!(said("action", json!({ "kind": "page" })), @"`action.who`: required, but missing; expected string");
+    assert_snapshot!(said("action", json!({ "kind": "restart", "service": 5 })), @"`action.service`: expected string, found number 5");
+    assert_snapshot!(said("action", json!({ "who": "ada" })), @r#"`action.kind`: required, but missing; expected one of "page", "restart""#);
+    assert_snapshot!(said("action", json!({ "kind": 1 })), @r#"`action.kind`: expected one of "page", "restart", found number 1"#);
+    assert_snapshot!(said("source", json!({ "Metric": {} })), @"`source.Metric.name`: required, but missing");
+    assert_snapshot!(said("source", json!({ "Metric": {}, "Log": "a" })), @"`source`: object matches none of the alternatives");
+    assert_snapshot!(said("source", json!({})), @"`source`: object matches none of the alternatives");
+    assert_snapshot!(said("source", json!("Log")), @r#"`source`: expected one of "Nowhere", found string "Log""#);
 }
