@@ -51,7 +51,8 @@ pub enum AgentEvent {
     SteerBlocked(String),
     /// A steered message was added to history, with any changes by hooks.
     Steered(Message),
-    /// Progress of tools: started, output, completed.
+    /// Progress of tools: started, output, completed. Results are those that the tools returned; results that hooks
+    /// have changed are in blocks only.
     Tool(ToolEvent),
     /// The server rejected tools because the model does not support them, with this message. From now on the model
     /// writes its calls as text.

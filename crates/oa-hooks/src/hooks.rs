@@ -99,7 +99,8 @@ impl Hooks {
         self
     }
 
-    /// Adds a hook that runs after a tool call and may change the result.
+    /// Adds a hook that runs after a tool call and may change the result that the model reads and history keeps. Events
+    /// of tools are sent before the hook runs and have the original.
     ///
     /// A panic keeps the result and ends the turn with an error.
     #[track_caller]
