@@ -78,12 +78,13 @@ impl Model {
             .collect();
         for (server, base_url, look) in looks {
             match look.await {
-                Ok(Some(name)) => {
+                Ok(Ok(name)) => {
                     terminal.line(&format!("  Found {server} at {base_url}, model {name}."));
                     return Some(Self { name, base_url, _stand_in: None });
                 }
-                _ if server == "OPEN_AGENT_BASE_URL" => {
-                    terminal.note(&format!("  {base_url} (OPEN_AGENT_BASE_URL) does not answer."));
+                // Somebody meant this one, so say what is wrong with it.
+                Ok(Err(why)) if server == "OPEN_AGENT_BASE_URL" => {
+                    terminal.note(&format!("  {base_url} (OPEN_AGENT_BASE_URL): {why}."));
                 }
                 _ => {}
             }
@@ -93,15 +94,17 @@ impl Model {
     }
 }
 
-/// Returns the model to use at this address, if there is a server.
-async fn look(base_url: String) -> Option<String> {
+/// Returns the model to use at this address, or why there is none.
+async fn look(base_url: String) -> Result<String, String> {
     let builder = AgentOptions::builder().base_url(base_url).model("any");
-    let options = builder.connect_timeout(LOOK).first_token_timeout(LOOK).build().ok()?;
-    let models = list_models(&options).await.ok()?;
+    let options = builder.connect_timeout(LOOK).first_token_timeout(LOOK).build();
+    let options = options.map_err(|error| error.to_string())?;
+    let models = list_models(&options).await.map_err(|error| error.to_string())?;
     let wanted = AgentOptions::default();
     if !wanted.model().is_empty() {
-        return Some(wanted.model().to_owned());
+        return Ok(wanted.model().to_owned());
     }
     // Embedding models cannot chat.
-    models.into_iter().find(|model| !model.contains("embed"))
+    let model = models.into_iter().find(|model| !model.contains("embed"));
+    model.ok_or_else(|| "it has no model that can chat".to_owned())
 }
