@@ -60,8 +60,8 @@
 //! # Features
 //!
 //! - `tracing` (default): spans with OpenTelemetry's names.
-//! - `tls`: `https://` addresses of models and MCP servers, and PostgreSQL on other machines, with rustls. Local servers
-//!   need plain HTTP only.
+//! - `tls`: `https://` addresses of models, MCP servers and Restate, and PostgreSQL on other machines, with rustls. Local
+//!   servers need plain HTTP only.
 //! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database file; `session-postgres`:
 //!   in PostgreSQL.
 //! - `schemars`: tools and structured output from types that derive their schema.
