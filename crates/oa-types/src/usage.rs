@@ -40,6 +40,17 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Creates a usage with token counts, for models and middleware of your own.
+    ///
+    /// ```
+    /// let usage = oa_types::Usage::tokens(20, 5);
+    /// assert_eq!((usage.prompt_tokens, usage.completion_tokens), (Some(20), Some(5)));
+    /// ```
+    #[must_use]
+    pub fn tokens(prompt: u64, completion: u64) -> Self {
+        Self { prompt_tokens: Some(prompt), completion_tokens: Some(completion), ..Self::default() }
+    }
+
     /// Replaces every number that a later report of the same answer contains; never adds (QUIRKS row 58).
     pub fn merge(&mut self, later: &Self) {
         // Destructured in full, so that no new field is forgotten.

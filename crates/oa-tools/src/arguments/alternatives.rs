@@ -56,6 +56,14 @@ impl<'a> Check<'a> {
             }
             return;
         }
+        let members: Vec<_> =
+            near.iter().filter_map(|part| self.only_member(part, depth)).collect();
+        if members.len() == near.len() {
+            let names = members.iter().map(|name| format!("{name:?}"));
+            return self.problem(path, || {
+                format!("expected an object with one of the members {}", named(names))
+            });
+        }
         let listed: Vec<_> = near.iter().map(|part| self.listed(part, depth)).collect();
         self.problem(path, || match listed.iter().all(|listed| !listed.is_empty()) {
             true => format!("expected one of {}, found {}", all(&listed), found(value)),
@@ -124,6 +132,17 @@ impl<'a> Check<'a> {
                 let listed = self.word(schema, "enum", depth - 1).and_then(Value::as_array);
                 listed.map(Vec::as_slice).unwrap_or_default()
             }
+        }
+    }
+
+    /// Returns the name of the member that an object has, if the schema allows no other.
+    fn only_member(&mut self, part: &'a Value, depth: usize) -> Option<&'a str> {
+        let required = self.word(part, "required", depth - 1).and_then(Value::as_array)?;
+        let is_closed =
+            self.word(part, "additionalProperties", depth - 1) == Some(&Value::Bool(false));
+        match &required[..] {
+            [name] if is_closed => name.as_str(),
+            _ => None,
         }
     }
 

@@ -519,7 +519,8 @@ fn problems_of_enums_name_the_variant() {
     assert_snapshot!(said("action", json!({ "who": "ada" })), @r#"`action.kind`: required, but missing; expected one of "page", "restart""#);
     assert_snapshot!(said("action", json!({ "kind": 1 })), @r#"`action.kind`: expected one of "page", "restart", found number 1"#);
     assert_snapshot!(said("source", json!({ "Metric": {} })), @"`source.Metric.name`: required, but missing");
-    assert_snapshot!(said("source", json!({ "Metric": {}, "Log": "a" })), @"`source`: object matches none of the alternatives");
-    assert_snapshot!(said("source", json!({})), @"`source`: object matches none of the alternatives");
+    assert_snapshot!(said("source", json!({ "Metric": {}, "Log": "a" })), @r#"`source`: expected an object with one of the members "Log", "Metric""#);
+    assert_snapshot!(said("source", json!({ "Trace": {} })), @r#"`source`: expected an object with one of the members "Log", "Metric""#);
+    assert_snapshot!(said("source", json!({})), @r#"`source`: expected an object with one of the members "Log", "Metric""#);
     assert_snapshot!(said("source", json!("Log")), @r#"`source`: expected one of "Nowhere", found string "Log""#);
 }
