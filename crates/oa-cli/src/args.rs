@@ -280,7 +280,7 @@ pub(crate) struct BatchArgs {
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// The number of conversations in progress at once.
-    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) at_once: usize,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
-use open_agent::{BatchLog, BatchOptions, BatchProgress, Message, json, run_batch};
+use open_agent::{BatchLog, BatchOptions, BatchProgress, ErrorKind, Message, json, run_batch};
 
 use self::prompt::Prompt;
 use crate::agent::{self, Person};
@@ -19,6 +19,9 @@ use crate::settings::Settings;
 
 /// The longest line of the input, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Advice if a prompt is not the one that was answered.
+const CHANGED: &str = "The input has changed since an earlier run. Choose another output, or delete the log to ask again.";
 
 /// Runs the command.
 pub(crate) fn run(args: &BatchArgs, settings: &Settings) -> Result<()> {
@@ -36,14 +39,15 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     file.rewind().map_err(at_input)?;
 
     let agent = agent::build(settings, Person::Nobody).await?;
-    let log = BatchLog::open(beside(&args.output, "log")).await?;
-    if log.replies() > 0 {
-        tell(&format!("{} replies are in the log of an earlier run", log.replies()));
+    let log = beside(&args.output, "log");
+    let replies = BatchLog::open(&log).await?;
+    if replies.replies() > 0 {
+        tell(&format!("{} replies are in the log of an earlier run", replies.replies()));
     }
     let options = BatchOptions::new(agent.options).concurrency(args.at_once).in_input_order(true);
     let prompts = Lines::new(file).map_while(Result::ok).map(|prompt| Message::user(prompt.text));
     let prompts = Counted { prompts, left: count };
-    let mut batch = run_batch(prompts, options.log(log))?;
+    let mut batch = run_batch(prompts, options.log(replies))?;
 
     // Ids are read again along with the replies, so that they need not be kept in memory.
     let mut lines = Lines::new(File::open(input).map_err(at_input)?);
@@ -59,7 +63,7 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
                 bar.finish_and_clear();
                 drop(batch);
                 // A reply is logged before it counts as progress.
-                let done = BatchLog::open(beside(&args.output, "log")).await?.replies();
+                let done = BatchLog::open(&log).await?.replies();
                 let why = format!("stopped: {done} of {count} replies are in the log");
                 // The log has all complete replies.
                 let _ = fs::remove_file(&part);
@@ -79,6 +83,12 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
                     line["prompt_tokens"] = json!(usage.prompt_tokens);
                     line["completion_tokens"] = json!(usage.completion_tokens);
                 }
+            }
+            // The earlier output stays: it fits the earlier input.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                bar.finish_and_clear();
+                let _ = fs::remove_file(&part);
+                return Err(Failure::usage(error.to_string()).at(log.display()).advise(CHANGED));
             }
             Err(error) => line["error"] = json!(crate::failure::with_causes(&error)),
         }

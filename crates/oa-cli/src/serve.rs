@@ -1,20 +1,28 @@
 //! `oa serve`.
 
+use std::future::ready;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::time::Duration;
 
 use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 use crate::agent::{self, Person};
 use crate::args::{PORT, ServeArgs};
 use crate::failure::{Failure, Result};
 use crate::output::tell;
 use crate::places;
+use crate::runtime::Interrupts;
 use crate::settings::Settings;
 
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
+
+/// The time after Ctrl-C within which answers in progress may end without a remark.
+const QUICK: Duration = Duration::from_millis(300);
 
 /// Runs the command until a signal ends it.
 pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
@@ -30,7 +38,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let listener = TcpListener::bind(&address).await;
     let listener = listener.map_err(|error| {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
-        let failure = Failure::from(error).at(&address);
+        let failure = wrong(error).at(&address);
         if is_taken {
             failure.advise("Use another port: --listen 127.0.0.1:0 picks a free one.")
         } else {
@@ -59,14 +67,39 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     }
     // Register the signal handlers before the address is announced.
     let end = told_to_end()?;
+    let mut interrupts = Interrupts::new()?;
+    let failed = |error| wrong(error).at("the flag --allow-origin");
+    let mut served = pin!(server.serve_until(listener, end));
+    tokio::select! {
+        biased;
+        // A wrong origin is reported at once.
+        ended = &mut served => return ended.map_err(failed),
+        () = ready(()) => {}
+    }
     let model = agent.options.model();
     tell(&format!("{} with {model}: http://{addr}/ (press Ctrl-C to stop)", args.name));
-    server.serve_until(listener, end).await?;
+    tokio::select! {
+        ended = served => ended.map_err(failed)?,
+        () = async {
+            interrupts.next().await;
+            sleep(QUICK).await;
+            tell("Answers in progress may end first. Press Ctrl-C again to stop them.");
+            interrupts.next().await;
+        } => return Err(Failure::interrupted("stopped")),
+    }
     #[cfg(feature = "mcp")]
     if let Some(mcp) = agent.mcp {
         mcp.close().await;
     }
     Ok(())
+}
+
+/// Returns the failure of an operation whose invalid input is wrong usage.
+fn wrong(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::InvalidInput => Failure::usage(error.to_string()),
+        _ => error.into(),
+    }
 }
 
 /// Returns an address with a port: a number alone is a port on this machine, and an address alone gets the default port.

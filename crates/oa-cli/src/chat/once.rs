@@ -1,5 +1,6 @@
 //! One prompt, without a conversation at a terminal: from arguments or a pipe.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 use super::conversation::Conversation;
 use super::history;
 use super::turn::{Begin, TurnUpdate, drive};
-use super::view::{View, call_text, result_text};
+use super::view::{View, call_text, failed_text, remark, result_text};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
@@ -154,12 +155,14 @@ trait Answer {
     fn end(&mut self) -> Result<()>;
 }
 
-/// Plain text as it arrives; calls on standard error.
+/// Plain text as it arrives; calls and remarks on standard error.
 #[derive(Default)]
 struct Plain {
     /// True if the text so far does not end with a line break.
     is_mid_line: bool,
     turn: TurnText,
+    /// The ids of calls whose end was reported.
+    ended: HashSet<String>,
 }
 
 impl Answer for Plain {
@@ -172,17 +175,28 @@ impl Answer for Plain {
                 out.flush()?;
                 self.is_mid_line = !text.text.ends_with('\n');
             }
+            AgentEvent::Block(ContentBlock::ToolUseError(error))
+                if error.id.as_ref().is_none_or(|id| !self.ended.contains(&**id)) =>
+            {
+                tell(&visible(&format!("✗ {}", failed_text(error))));
+            }
             AgentEvent::AnswerStart => self.turn.begin_answer(),
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
+                self.ended.insert(result.call_id.clone());
                 let sign = if result.is_error() { "✗" } else { "✓" };
                 let call = call_text(&result.tool_name, &result.input);
                 tell(&visible(&format!("{sign} {call} → {}", result_text(&result.result))));
             }
             AgentEvent::CallDenied(denied) => {
+                self.ended.insert(denied.call_id.clone());
                 let call = call_text(&denied.tool_name, &denied.input);
                 tell(&visible(&format!("✗ {call} denied: {}", denied.reason)));
             }
-            _ => {}
+            event => {
+                if let Some(remark) = remark(event) {
+                    tell(&visible(&remark));
+                }
+            }
         }
         Ok(())
     }

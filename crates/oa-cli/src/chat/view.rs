@@ -4,7 +4,7 @@ mod call;
 mod nested;
 mod text;
 
-pub(super) use self::text::{call_text, result_text};
+pub(super) use self::text::{call_text, failed_text, remark, result_text};
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -98,20 +98,12 @@ impl View {
                 }
                 self.doing = "waiting for the model".to_owned();
             }
-            AgentEvent::AnswerRetry(reason) => {
-                self.note(&format!("the answer was refused: {reason}"), Style::DIMMED);
-            }
             AgentEvent::Block(block) => self.block(block),
             AgentEvent::CallDenied(denied) => {
                 self.question = None;
                 let row = CallRow::new(&denied.call_id, &denied.tool_name, &denied.input, now);
                 self.end_call(&row, Mark::Failed, &format!("denied: {}", denied.reason), None);
             }
-            AgentEvent::CacheMiss(_) => {}
-            AgentEvent::ContextShortened(_) => {
-                self.note("older parts of the conversation were left out", Style::DIMMED);
-            }
-            AgentEvent::FormatRefused(_) => {}
             AgentEvent::Nested(nested) => {
                 let lines = match self.calls.iter_mut().find(|row| row.id == nested.call_id) {
                     Some(row) => row.inner.push(nested, self.width),
@@ -120,13 +112,6 @@ impl View {
                 for line in lines {
                     self.inner_line(line);
                 }
-            }
-            AgentEvent::Problem(problem) => {
-                self.note(&format!("problem in the stream: {problem}"), Style::DIMMED);
-            }
-            AgentEvent::PromptCut(_) => {
-                let why = "the server seems to have truncated the prompt: its context is too small";
-                self.note(why, Style::PLAIN.color(Color::Yellow));
             }
             AgentEvent::PromptProgress(progress) if progress.total > 0 => {
                 let percent = percent(progress.processed, progress.total);
@@ -155,13 +140,15 @@ impl View {
                     self.doing = format!("the model is calling {name}");
                 }
             }
-            AgentEvent::ToolsRefused(_) => {
-                self.note(
-                    "the model lacks function calling: calls are written as text",
-                    Style::DIMMED,
-                );
+            event => {
+                let style = match event {
+                    AgentEvent::PromptCut(_) => Style::PLAIN.color(Color::Yellow),
+                    _ => Style::DIMMED,
+                };
+                if let Some(remark) = remark(event) {
+                    self.note(&remark, style);
+                }
             }
-            _ => {}
         }
     }
 
@@ -188,8 +175,7 @@ impl View {
             ContentBlock::ToolUseError(error) => {
                 self.end_part();
                 if error.id.as_ref().is_none_or(|id| !self.ended.contains(&**id)) {
-                    let name = error.name.as_deref().unwrap_or("a call");
-                    self.failed(&format!("{name}: {}", error.error));
+                    self.failed(&failed_text(error));
                     // The call may have an error result as well, which is not shown again.
                     self.ended.extend(error.id.as_ref().map(ToString::to_string));
                 }

@@ -180,6 +180,9 @@ fn wide_characters_and_a_narrow_terminal() {
     let shown: String =
         answer.split("tokens").next().unwrap_or_default().split_whitespace().collect();
     assert!(shown.starts_with("大きさはどのくらいですか🦀"), "{text}");
+    // No word is broken, because no column of names takes the room.
+    terminal.type_keys("/help\r");
+    terminal.wait_for("\ntyping while the model\n  works, sends it a\n  message before its\n");
 }
 
 #[test]

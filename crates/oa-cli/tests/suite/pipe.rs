@@ -68,6 +68,18 @@ fn usage_errors_have_status_2_and_advice() {
         (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
         (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),
         (&["chat", "--config", "none.toml"], "x", "none.toml: No such file"),
+        (
+            &["chat", "--stand-in", "--temperature=-1"],
+            "x",
+            "the flag --temperature: \"-1\" is not a number from 0",
+        ),
+        (&["batch", "none", "-o", "out", "--at-once", "0"], "", "--at-once"),
+        (&["serve", "--stand-in", "--listen", "here:now"], "", "oa: here:now: invalid port"),
+        (
+            &["serve", "--stand-in", "--listen", "0", "--allow-origin", "here"],
+            "",
+            "oa: the flag --allow-origin: `here` is not an origin",
+        ),
     ] {
         let output = home.run(arguments, input);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");

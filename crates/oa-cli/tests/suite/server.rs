@@ -162,6 +162,31 @@ fn calls_in_a_pipe_are_one_line_each() {
     }
 }
 
+/// The output has a hole, or a call less: standard error says so.
+#[test]
+fn problems_of_an_answer_are_told_in_a_pipe() {
+    let (home, begin) =
+        (Home::new(), json!({"choices": [{"index": 0, "delta": {"content": "a"}}]}));
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let answer = format!("data: {begin}\n\ndata: {{\"choices\": [\u{9b}\n\ndata: {end}\n\n");
+    let server = Server::start(Script::new().models(["m"]).otherwise(Reply::sse(answer)));
+    let output = home.run(&["chat", "--base-url", &server.url()], "Hello");
+    assert_eq!(text(&output.stdout), "a\n");
+    let told = text(&output.stderr);
+    assert!(told.starts_with("problem in the stream: not JSON at byte "), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+
+    let reply = Reply::by(|request: &Request| match request.messages().last() {
+        Some(last) if last["role"] == "user" => Reply::new().call("list_files", "{bad"),
+        _ => Reply::text("done"),
+    });
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let arguments = ["chat", "--tools", "files:.", "--base-url", &server.url()];
+    let told = text(&home.run(&arguments, "Hello").stderr);
+    assert!(told.starts_with("✗ list_files: the arguments are not valid JSON"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
 #[test]
 fn the_doctor_reports_and_writes_a_profile() {
     let (home, server) = (Home::new(), Server::start(echo()));
@@ -371,4 +396,28 @@ fn invalid_batch_line_stops_before_requests() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stderr), "oa: in.jsonl: line 2: \"prompt\" is missing\n");
     assert!(server.server.requests().is_empty());
+}
+
+#[test]
+fn changed_batch_input_keeps_the_output() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let url = server.url();
+    let write = |text: &str| std::fs::write(home.path().join("in.jsonl"), text).unwrap();
+    let run = || home.run(&["batch", "in.jsonl", "-o", "out.jsonl", "--base-url", &url], "");
+    write("\"one\"\n\"two\"\n");
+    assert!(run().status.success());
+    let read = || std::fs::read_to_string(home.path().join("out.jsonl")).unwrap();
+    let before = read();
+    write("\"zero\"\n\"one\"\n\"two\"\n");
+    let output = run();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.contains("oa: out.jsonl.log: prompt 0 is not the one"), "{told}");
+    assert!(told.contains("The input has changed since an earlier run."), "{told}");
+    assert_eq!(read(), before);
+    assert!(!home.path().join("out.jsonl.part").exists());
+    // More prompts at the end are only added.
+    write("\"one\"\n\"two\"\n\"three\"\n");
+    assert!(run().status.success());
+    assert!(read().starts_with(&before));
 }

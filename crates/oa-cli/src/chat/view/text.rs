@@ -1,6 +1,6 @@
-//! Calls and results as one line.
+//! Calls, results and remarks as one line.
 
-use open_agent::Value;
+use open_agent::{AgentEvent, ToolUseError, Value};
 
 use crate::style::excerpt;
 
@@ -33,4 +33,27 @@ pub(crate) fn result_text(result: &Value) -> String {
     };
     let text: Vec<_> = text.split_whitespace().take(RESULT).collect();
     excerpt(&text.join(" "), RESULT).into_owned()
+}
+
+/// Returns a call that could not be read, and why.
+pub(crate) fn failed_text(error: &ToolUseError) -> String {
+    format!("{}: {}", error.name.as_deref().unwrap_or("a call"), error.error)
+}
+
+/// Returns what the user must know about an event that is not a part of the answer; `None` if there is nothing.
+pub(crate) fn remark(event: &AgentEvent) -> Option<String> {
+    Some(match event {
+        AgentEvent::AnswerRetry(reason) => format!("the answer was refused: {reason}"),
+        AgentEvent::ContextShortened(_) => {
+            "older parts of the conversation were left out".to_owned()
+        }
+        AgentEvent::Problem(problem) => format!("problem in the stream: {problem}"),
+        AgentEvent::PromptCut(_) => {
+            "the server seems to have truncated the prompt: its context is too small".to_owned()
+        }
+        AgentEvent::ToolsRefused(_) => {
+            "the model lacks function calling: calls are written as text".to_owned()
+        }
+        _ => return None,
+    })
 }
