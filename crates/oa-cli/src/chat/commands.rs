@@ -157,12 +157,12 @@ fn help() -> Vec<Line> {
 /// Returns rows with a name and a description, which is wrapped beside the name.
 fn rows<'a>(rows: impl Iterator<Item = (String, &'a str)>) -> Vec<Line> {
     let width = columns();
-    let beside = if width > 3 * NAME { NAME } else { 2 };
+    // A narrow terminal has no room for a column of names.
+    let (fill, beside) = if width > 3 * NAME { (NAME - 1, NAME) } else { (0, 2) };
     let indent = [Span::new(&" ".repeat(beside), Style::PLAIN)];
     let mut lines = Vec::new();
     for (name, about) in rows {
-        let name = format!("{name:<fill$}", fill = NAME - 1);
-        let first = [Span::visible(&format!("{name} "), Style::PLAIN)];
+        let first = [Span::visible(&format!("{name:<fill$} "), Style::PLAIN)];
         lines.extend(wrap(&[Span::visible(about, Style::DIMMED)], &first, &indent, width));
     }
     lines
