@@ -129,32 +129,39 @@ Examples:
 #[cfg(feature = "serve")]
 pub(crate) const PORT: u16 = 8787;
 
-/// The settings that affect a command. It accepts the others as well, since a configuration file has them for all
-/// commands, but its help omits them.
+/// The settings that affect a command, if they are few. It accepts the others as well, since a configuration file has
+/// them for all commands, but its help omits them.
 const USED: &[(&str, &[&str])] = &[
     (
         "doctor",
         &["model", "base_url", "servers", "provider", "temperature", "max_tokens", "stand_in"],
     ),
     ("mcp", &["tools", "mcp", "stand_in"]),
-    ("models", &["base_url", "servers", "provider"]),
+    ("models", &["base_url", "servers", "provider", "stand_in"]),
 ];
+
+/// The settings that do not affect a command, if they are few.
+const UNUSED: &[(&str, &[&str])] = &[("batch", &["sessions", "color"]), ("serve", &["color"])];
 
 /// Returns the command line, with help that lists only settings that have an effect.
 pub(crate) fn command() -> clap::Command {
-    USED.iter().fold(Cli::command(), |cli, (name, used)| {
-        if cli.find_subcommand(name).is_none() {
-            return cli;
-        }
-        cli.mut_subcommand(name, |command| {
-            command.mut_args(|arg| {
-                let is_other = SETTINGS
-                    .iter()
-                    .any(|setting| arg.get_id() == setting.key && !used.contains(&setting.key));
-                arg.hide(is_other)
-            })
+    Cli::command().mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|arg| {
+            let is_other = SETTINGS
+                .iter()
+                .any(|setting| arg.get_id() == setting.key && !has_effect(&name, setting.key));
+            arg.hide(is_other)
         })
     })
+}
+
+/// Returns true if a setting affects a command.
+fn has_effect(command: &str, key: &str) -> bool {
+    let of = |table: &[(&str, &'static [&'static str])]| {
+        table.iter().find(|(name, _)| *name == command).map(|(_, keys)| keys.contains(&key))
+    };
+    of(USED).unwrap_or(true) && !of(UNUSED).unwrap_or(false)
 }
 
 /// Flags that are settings; see [`SETTINGS`](crate::settings::SETTINGS).

@@ -7,16 +7,18 @@ fn the_command_line_is_consistent() {
 
 #[test]
 fn help_lists_the_settings_of_a_command() {
-    for (name, used) in USED {
+    for (name, _) in USED.iter().chain(UNUSED) {
         let mut cli = command();
         let Some(command) = cli.find_subcommand_mut(name) else { continue };
         let help = command.render_long_help().to_string();
         for setting in SETTINGS {
             let Some(flag) = setting.flag else { continue };
-            let is_there = help.contains(&format!("--{flag} "));
-            assert_eq!(is_there, used.contains(&setting.key), "{name} --{flag}");
+            let is_there = help.split_whitespace().any(|word| word == format!("--{flag}"));
+            assert_eq!(is_there, has_effect(name, setting.key), "{name} --{flag}");
         }
     }
+    assert!(has_effect("models", "stand_in") && has_effect("chat", "sessions"));
+    assert!(!has_effect("batch", "sessions") && !has_effect("serve", "color"));
 }
 
 #[test]

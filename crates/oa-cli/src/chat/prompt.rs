@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use open_agent::redact::printable;
 use reedline::{
     Color, ColumnarMenu, DefaultCompleter, EditCommand, EditMode, Emacs, FileBackedHistory,
     Highlighter, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode,
@@ -172,16 +173,29 @@ impl Prompt for Sign {
     }
 }
 
-/// Shows text unstyled, and records whether there is any.
+/// Shows text unstyled and harmless, and records whether there is any.
 struct AsItIs(Arc<AtomicBool>);
 
 impl Highlighter for AsItIs {
     fn highlight(&self, line: &str, _: usize) -> StyledText {
         self.0.store(!line.is_empty(), Ordering::Relaxed);
         let mut text = StyledText::new();
-        text.push((Default::default(), line.to_owned()));
+        text.push((Default::default(), harmless(line)));
         text
     }
+}
+
+/// Replaces characters that a terminal acts on, which a paste may have. Each has as many bytes as its replacement,
+/// because the editor splits the shown text where the cursor is in the entered text.
+fn harmless(line: &str) -> String {
+    let acts = |c: char| matches!(printable(c.encode_utf8(&mut [0; 4])), Cow::Owned(_));
+    let shown = |c: char| match c.len_utf8() {
+        _ if !acts(c) => c,
+        1 => '?',
+        2 => '¿',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    line.chars().map(shown).collect()
 }
 
 /// The default keys, with a record of the typed text: Ctrl-C clears the text before the editor reports it, and keys
@@ -210,5 +224,25 @@ impl EditMode for Watching {
 
     fn edit_mode(&self) -> PromptEditMode {
         self.keys.edit_mode()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_text_is_harmless_and_as_long() {
+        for (line, wanted) in [
+            ("one\n\ttwo 大 é", "one\n\ttwo 大 é"),
+            ("a\x1b[2Jb\rc\x07\x7f", "a?[2Jb?c??"),
+            ("a\u{9b}2J\u{85}", "a¿2J¿"),
+            ("a\u{202e}b\u{2028}", "a\u{fffd}b\u{fffd}"),
+        ] {
+            assert_eq!(harmless(line), wanted);
+        }
+        for c in ('\0'..=char::MAX).map(String::from) {
+            assert_eq!(harmless(&c).len(), c.len(), "{c:?}");
+        }
     }
 }

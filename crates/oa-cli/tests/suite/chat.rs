@@ -142,6 +142,13 @@ fn a_paste_of_several_lines_is_one_prompt() {
     assert!(!terminal.text().contains("You said"));
     terminal.type_keys("\r");
     terminal.wait_for("You said: first line");
+    terminal.wait_for_prompt();
+    // It does not clear the screen, and is sent as it is.
+    terminal.paste("a\x1b[2Jb");
+    terminal.wait_for("› a?[2Jb");
+    assert!(terminal.text().contains("You said: first line"));
+    terminal.type_keys("\r");
+    terminal.wait_for("You said: a\\u{1b}[2Jb");
 }
 
 #[test]
