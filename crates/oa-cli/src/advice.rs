@@ -9,6 +9,10 @@ pub(crate) const NOBODY: &str =
 /// Advice when the server of a conversation cannot be reached any more.
 pub(crate) const GONE: &str = "Check that the server is running. Up restores your prompt.";
 
+/// Advice for a server that refuses requests without its key.
+pub(crate) const KEY: &str =
+    "Set its key: OPEN_AGENT_API_KEY, or `api_key` in the configuration file.";
+
 const ELSEWHERE: &str = "\
 For a server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";
 

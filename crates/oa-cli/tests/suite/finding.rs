@@ -70,6 +70,21 @@ fn named_server_has_its_own_advice() {
 }
 
 #[test]
+fn server_with_a_key_has_its_own_advice() {
+    let home = Home::new();
+    let server = Server::start(Script::new().get("/v1/models", Reply::error(401, "no key")));
+    let url = server.url();
+    let told = |flag| text(&home.run(&["models", flag, &url], "").stderr);
+    let advice = "Set its key: OPEN_AGENT_API_KEY, or `api_key` in the configuration file.\n";
+    let set = told("--base-url");
+    assert!(set.contains("401 Unauthorized: no key\n"), "{set}");
+    assert!(set.ends_with(advice) && !set.contains("address of a model server"), "{set}");
+    let tried = told("--servers");
+    assert!(tried.starts_with(&format!("oa: {url}: the server asks for a key")), "{tried}");
+    assert!(tried.ends_with(&format!("\nUse --base-url {url}. {advice}")), "{tried}");
+}
+
+#[test]
 fn invalid_addresses_are_usage_errors() {
     let home = Home::new();
     for (servers, wanted) in [
