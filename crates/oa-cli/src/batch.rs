@@ -109,8 +109,9 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         mcp.close().await;
     }
     if failed > 0 {
-        return Err(Failure::new(format!("{failed} of {count} prompts failed"))
-            .advise("Run the same command again to retry them."));
+        let output = args.output.display();
+        let why = format!("{failed} of {count} prompts failed: their errors are in {output}");
+        return Err(Failure::new(why).advise("Run the same command again to retry them."));
     }
     tell(&format!("{done} replies are in {}", args.output.display()));
     Ok(())

@@ -224,7 +224,8 @@ fn batch_replies_are_in_order_and_resumed() {
 
     let output = home.run(&arguments, "");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(text(&output.stderr).contains("1 of 3 prompts failed"), "{output:?}");
+    let told = "1 of 3 prompts failed: their errors are in out.jsonl\n";
+    assert!(text(&output.stderr).contains(told), "{output:?}");
     assert_eq!(rows()[0]["text"], "reply to one");
     assert_eq!((&rows()[1]["id"], rows()[1]["error"].is_string()), (&json!("b"), true));
     assert_eq!((&rows()[2]["id"], &rows()[2]["text"]), (&json!(3), &json!("reply to three")));
