@@ -192,10 +192,7 @@ pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
     for tools in settings.list("tools") {
         match tools.split_once(':') {
             Some(("files", folder)) if !folder.is_empty() => folders.push(places::expanded(folder)),
-            _ => {
-                let why = format!("unknown tools {tools:?}: use files:DIR");
-                return Err(Failure::usage(why));
-            }
+            _ => return Err(Failure::usage(format!("unknown tools {tools:?}: use files:DIR"))),
         }
     }
     list.extend(files::tools(&folders)?.into_iter().map(|tool| Arc::new(tool) as _));

@@ -33,7 +33,7 @@ pub(crate) enum Command {
     #[command(after_help = CHAT_EXAMPLES)]
     Chat(ChatArgs),
     /// List the models of all servers that answer.
-    Models(ModelsArgs),
+    Models(SettingArgs),
     /// Test what a server and a model can do, with about a dozen short requests.
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
@@ -47,7 +47,7 @@ pub(crate) enum Command {
     /// Offer tools to programs that speak the Model Context Protocol, over standard input and output.
     #[cfg(feature = "mcp")]
     #[command(after_help = MCP_EXAMPLES)]
-    Mcp(McpArgs),
+    Mcp(SettingArgs),
     /// Show the settings in effect and their sources; secrets are masked.
     Config(ConfigArgs),
     /// Write completions for a shell to standard output.
@@ -129,19 +129,19 @@ Examples:
 #[cfg(feature = "serve")]
 pub(crate) const PORT: u16 = 8787;
 
-/// The settings that affect a command, if they are few. It accepts the others as well, since a configuration file has
-/// them for all commands, but its help omits them.
-const USED: &[(&str, &[&str])] = &[
+/// The settings that affect a command, or if false, those that do not. It accepts these as well, since a configuration
+/// file has them for all commands, but its help omits them.
+const EFFECTS: &[(&str, bool, &[&str])] = &[
+    ("batch", false, &["sessions", "color"]),
     (
         "doctor",
+        true,
         &["model", "base_url", "servers", "provider", "temperature", "max_tokens", "stand_in"],
     ),
-    ("mcp", &["tools", "mcp", "stand_in"]),
-    ("models", &["base_url", "servers", "provider", "stand_in"]),
+    ("mcp", true, &["tools", "mcp", "stand_in"]),
+    ("models", true, &["base_url", "servers", "provider", "stand_in"]),
+    ("serve", false, &["color"]),
 ];
-
-/// The settings that do not affect a command, if they are few.
-const UNUSED: &[(&str, &[&str])] = &[("batch", &["sessions", "color"]), ("serve", &["color"])];
 
 /// Returns the command line, with help that lists only settings that have an effect.
 pub(crate) fn command() -> clap::Command {
@@ -158,10 +158,8 @@ pub(crate) fn command() -> clap::Command {
 
 /// Returns true if a setting affects a command.
 fn has_effect(command: &str, key: &str) -> bool {
-    let of = |table: &[(&str, &'static [&'static str])]| {
-        table.iter().find(|(name, _)| *name == command).map(|(_, keys)| keys.contains(&key))
-    };
-    of(USED).unwrap_or(true) && !of(UNUSED).unwrap_or(false)
+    let mut of_command = EFFECTS.iter().filter(|(name, ..)| *name == command);
+    of_command.all(|(_, affect, keys)| keys.contains(&key) == *affect)
 }
 
 /// Flags that are settings; see [`SETTINGS`](crate::settings::SETTINGS).
@@ -261,12 +259,6 @@ pub(crate) struct ChatArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct ModelsArgs {
-    #[command(flatten)]
-    pub(crate) settings: SettingArgs,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
     /// Print the report as JSON.
     #[arg(long)]
@@ -308,13 +300,6 @@ pub(crate) struct ServeArgs {
     /// Keep conversations only in memory, and do not save them as sessions.
     #[arg(long)]
     pub(crate) forget: bool,
-    #[command(flatten)]
-    pub(crate) settings: SettingArgs,
-}
-
-#[cfg(feature = "mcp")]
-#[derive(Args, Debug)]
-pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

@@ -84,12 +84,8 @@ fn converse(
     has_styles: bool,
     terminal: &mut Terminal,
 ) -> Result<Conversation> {
-    let label = match settings.text("mcp") {
-        Some(_) => "looking for a model and starting MCP servers",
-        None => "looking for a model",
-    };
     let start = Conversation::start(args, settings, Person::Terminal(person));
-    let started = runtime.block_on(terminal.wait(label, start))?;
+    let started = runtime.block_on(terminal.wait("looking for a model", start))?;
     let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
     let mut editor = PromptEditor::new(has_styles);
     terminal.say(&conversation.title());

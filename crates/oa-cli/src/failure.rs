@@ -104,7 +104,9 @@ impl From<std::io::Error> for Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Self { message: error.to_string(), status: BROKEN_PIPE, is_silent: true };
         }
-        Self::new(error.to_string())
+        // Such as an address without a port.
+        let is_usage = error.kind() == std::io::ErrorKind::InvalidInput;
+        if is_usage { Self::usage(error.to_string()) } else { Self::new(error.to_string()) }
     }
 }
 

@@ -68,11 +68,11 @@ pub fn run() -> ExitCode {
 fn run_command(command: &Command) -> Result<()> {
     match command {
         Command::Chat(args) => chat::run(args, config::settings(&args.settings)?),
-        Command::Models(args) => models::run(&config::settings(&args.settings)?),
+        Command::Models(args) => models::run(&config::settings(args)?),
         Command::Doctor(args) => doctor::run(args, &config::settings(&args.settings)?),
         Command::Batch(args) => batch::run(args, &config::settings(&args.settings)?),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => mcp::run(args, &config::settings(&args.settings)?),
+        Command::Mcp(args) => mcp::run(&config::settings(args)?),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(args, &config::settings(&args.settings)?),
         Command::Config(args) => config::run(args),

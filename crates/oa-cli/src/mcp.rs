@@ -7,13 +7,12 @@ use open_agent::mcp::{Connected, ToolServer, ToolServerHandle};
 use open_agent::tools::Registry;
 
 use crate::agent::{self, Tools};
-use crate::args::McpArgs;
 use crate::failure::{Failure, Result, with_causes};
 use crate::output::tell;
 use crate::settings::Settings;
 
 /// Runs the command, until its input ends.
-pub(crate) fn run(_: &McpArgs, settings: &Settings) -> Result<()> {
+pub(crate) fn run(settings: &Settings) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let result = runtime.block_on(serve(settings));

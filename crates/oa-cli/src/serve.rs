@@ -1,14 +1,12 @@
 //! `oa serve`.
 
-use std::future::ready;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
-use std::time::Duration;
 
 use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Person};
 use crate::args::{PORT, ServeArgs};
@@ -20,9 +18,6 @@ use crate::settings::Settings;
 
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
-
-/// The time after Ctrl-C within which answers in progress may end without a remark.
-const QUICK: Duration = Duration::from_millis(300);
 
 /// Runs the command until a signal ends it.
 pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
@@ -38,7 +33,7 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     let listener = TcpListener::bind(&address).await;
     let listener = listener.map_err(|error| {
         let is_taken = error.kind() == io::ErrorKind::AddrInUse;
-        let failure = wrong(error).at(&address);
+        let failure = Failure::from(error).at(&address);
         if is_taken {
             failure.advise("Use another port: --listen 127.0.0.1:0 picks a free one.")
         } else {
@@ -65,41 +60,21 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
     if !args.forget {
         server = server.session_store(places::sessions(settings)?);
     }
-    // Register the signal handlers before the address is announced.
-    let end = told_to_end()?;
-    let mut interrupts = Interrupts::new()?;
-    let failed = |error| wrong(error).at("the flag --allow-origin");
-    let mut served = pin!(server.serve_until(listener, end));
-    tokio::select! {
-        biased;
-        // A wrong origin is reported at once.
-        ended = &mut served => return ended.map_err(failed),
-        () = ready(()) => {}
-    }
+    // Register the signal handlers before the address is announced, which a wrong origin prevents.
+    let told = told_to_end()?;
     let model = agent.options.model();
-    tell(&format!("{} with {model}: http://{addr}/ (press Ctrl-C to stop)", args.name));
-    tokio::select! {
-        ended = served => ended.map_err(failed)?,
-        () = async {
-            interrupts.next().await;
-            sleep(QUICK).await;
-            tell("Answers in progress may end first. Press Ctrl-C again to stop them.");
-            interrupts.next().await;
-        } => return Err(Failure::interrupted("stopped")),
-    }
+    let ready = format!("{} with {model}: http://{addr}/ (press Ctrl-C to stop)", args.name);
+    let end = async move {
+        tell(&ready);
+        told.await;
+    };
+    let served = server.serve_until(listener, end).await;
+    served.map_err(|error| Failure::from(error).at("the flag --allow-origin"))?;
     #[cfg(feature = "mcp")]
     if let Some(mcp) = agent.mcp {
         mcp.close().await;
     }
     Ok(())
-}
-
-/// Returns the failure of an operation whose invalid input is wrong usage.
-fn wrong(error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::InvalidInput => Failure::usage(error.to_string()),
-        _ => error.into(),
-    }
 }
 
 /// Returns an address with a port: a number alone is a port on this machine, and an address alone gets the default port.
@@ -116,23 +91,17 @@ fn address(listen: &str) -> String {
 
 /// Registers handlers for Ctrl-C and, on Unix, SIGTERM. The future waits for one of them.
 fn told_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupts = Interrupts::new()?;
     #[cfg(unix)]
-    let (mut interrupt, mut terminate) = {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
-    };
+    let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {
         #[cfg(unix)]
         tokio::select! {
-            _ = interrupt.recv() => {}
+            () = interrupts.next() => {}
             _ = terminate.recv() => {}
         }
-        // If that fails, only killing the process ends it.
         #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        interrupts.next().await;
     })
 }
 

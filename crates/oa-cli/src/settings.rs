@@ -43,21 +43,6 @@ impl Settings {
     /// Merges settings. Flags take precedence over the environment, which takes precedence over the file. Blank
     /// variables count as not set.
     ///
-    /// ```
-    /// use std::path::Path;
-    /// use oa_cli::settings::Settings;
-    ///
-    /// let environment = |name: &str| (name == "OPEN_AGENT_MODEL").then(|| "qwen3:8b".to_owned());
-    /// let file = "model = 'llama3.2'\ntemperature = 0.2\n";
-    /// let settings = Settings::merge(&[], environment, Some((Path::new("config.toml"), file)))?;
-    /// assert_eq!(settings.text("model"), Some("qwen3:8b"));
-    /// assert_eq!(settings.number("temperature"), Some(0.2));
-    ///
-    /// let error = Settings::merge(&[], |_| None, Some((Path::new("config.toml"), "modle = 'x'"))).unwrap_err();
-    /// assert_eq!(error.to_string(), "config.toml, line 1: unknown setting \"modle\"; did you mean \"model\"?");
-    /// # Ok::<(), oa_cli::settings::SettingsError>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// If the file is not TOML, a name is unknown, or a value is invalid for its setting.
@@ -152,7 +137,7 @@ impl Settings {
         let mut report = String::new();
         for setting in SETTINGS {
             let (value, source) = match self.0.get(setting.key) {
-                Some(Entry { value, source }) => (setting.shown(value), format!("  [{source}]")),
+                Some(Entry { value, source }) => (value.shown(), format!("  [{source}]")),
                 None => (format!("({})", setting.default), String::new()),
             };
             report.push_str(&format!("{:<12} {value}{source}\n", setting.key));

@@ -7,7 +7,7 @@ fn the_command_line_is_consistent() {
 
 #[test]
 fn help_lists_the_settings_of_a_command() {
-    for (name, _) in USED.iter().chain(UNUSED) {
+    for (name, ..) in EFFECTS {
         let mut cli = command();
         let Some(command) = cli.find_subcommand_mut(name) else { continue };
         let help = command.render_long_help().to_string();

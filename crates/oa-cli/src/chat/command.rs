@@ -87,16 +87,7 @@ pub fn reference() -> String {
     tables
 }
 
-/// Parses a line.
-///
-/// ```
-/// use oa_cli::chat::{Command, Entered, parse};
-///
-/// assert_eq!(parse("/model qwen3:8b"), Entered::Command(Command::Model(Some("qwen3:8b".to_owned()))));
-/// assert_eq!(parse("/modle"), Entered::Unknown("unknown command /modle; did you mean /model?".to_owned()));
-/// // A path is not a command.
-/// assert_eq!(parse("/etc/hosts is what?"), Entered::Prompt("/etc/hosts is what?".to_owned()));
-/// ```
+/// Parses a line. A path is not a command.
 #[must_use]
 pub fn parse(line: &str) -> Entered {
     let text = line.trim();

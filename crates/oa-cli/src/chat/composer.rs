@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::style::{Line, Style, floor};
 
 /// A line that is being typed, shown as one row, however long the text is.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Composer {
     buffer: LineBuffer,
 }
@@ -31,12 +31,6 @@ pub enum Input {
 
 /// The longest text, in bytes.
 const LONGEST: usize = 64 * 1024;
-
-impl Default for Composer {
-    fn default() -> Self {
-        Self { buffer: LineBuffer::new() }
-    }
-}
 
 impl Composer {
     /// Handles a terminal event.

@@ -86,17 +86,11 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let reason = client.finish_reason().cloned();
     conversation.close().await;
     outcome?;
-    match reason {
-        _ if is_stopped.load(Ordering::Acquire) => Err(Failure::interrupted("stopped")),
-        Some(FinishReason::Interrupted) => Err(Failure::interrupted("stopped")),
-        Some(reason) => {
-            if let Some(why) = history::why_it_ended(&reason) {
-                tell(why);
-            }
-            Ok(())
-        }
-        None => Ok(()),
+    if is_stopped.load(Ordering::Acquire) || reason == Some(FinishReason::Interrupted) {
+        return Err(Failure::interrupted("stopped"));
     }
+    reason.as_ref().and_then(history::why_it_ended).into_iter().for_each(tell);
+    Ok(())
 }
 
 /// Returns true if calls of the session wait for permission, and a person or the mode can decide about them.
@@ -192,11 +186,7 @@ impl Answer for Plain {
                 let call = call_text(&denied.tool_name, &denied.input);
                 tell(&visible(&format!("✗ {call} denied: {}", denied.reason)));
             }
-            event => {
-                if let Some(remark) = remark(event) {
-                    tell(&visible(&remark));
-                }
-            }
+            event => remark(event).iter().for_each(|remark| tell(&visible(remark))),
         }
         Ok(())
     }

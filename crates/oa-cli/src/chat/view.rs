@@ -141,13 +141,9 @@ impl View {
                 }
             }
             event => {
-                let style = match event {
-                    AgentEvent::PromptCut(_) => Style::PLAIN.color(Color::Yellow),
-                    _ => Style::DIMMED,
-                };
-                if let Some(remark) = remark(event) {
-                    self.note(&remark, style);
-                }
+                let is_cut = matches!(event, AgentEvent::PromptCut(_));
+                let style = if is_cut { Style::PLAIN.color(Color::Yellow) } else { Style::DIMMED };
+                remark(event).iter().for_each(|remark| self.note(remark, style));
             }
         }
     }

@@ -67,7 +67,7 @@ impl fmt::Debug for Value {
 }
 
 impl Value {
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         match self {
             Self::Integer(number) => number.to_string(),
             Self::List(list) => list.join(", "),
@@ -261,10 +261,5 @@ impl Setting {
                 _ => return Err(format!("{one:?} is neither true nor false")),
             },
         })
-    }
-
-    /// Returns a value for display, with secrets masked.
-    pub(super) fn shown(&self, value: &Value) -> String {
-        value.shown()
     }
 }

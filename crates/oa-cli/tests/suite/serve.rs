@@ -158,26 +158,6 @@ fn signal_ends_the_server() {
     assert!(served.child.wait().unwrap().success());
 }
 
-/// The first waits for answers in progress.
-#[cfg(unix)]
-#[test]
-fn second_ctrl_c_ends_the_server_at_once() {
-    use rustix::process::{Pid, Signal, kill_process};
-
-    let home = Home::new();
-    let mut served = Served::start(&home, &[], &[]);
-    let (_, created) = served.ask("POST", "/api/conversations", Some(json!({})), None);
-    let prompt = format!("/api/conversations/{}/prompt", created["id"].as_str().unwrap());
-    assert_eq!(served.ask("POST", &prompt, Some(json!({"text": "go on"})), None).0, 202);
-    let id = Pid::from_raw(served.child.id().cast_signed()).unwrap();
-    kill_process(id, Signal::INT).unwrap();
-    std::thread::sleep(Duration::from_millis(600));
-    assert!(served.child.try_wait().unwrap().is_none(), "the answer is in progress");
-    kill_process(id, Signal::INT).unwrap();
-    assert_eq!(served.child.wait().unwrap().code(), Some(130));
-}
-
-/// The program has tools of the program: `oa chat --mcp` starts `oa mcp`, which reads files.
 #[test]
 fn mcp_command_offers_tools_to_the_chat() {
     let home = Home::new();

@@ -11,7 +11,17 @@ fn every_command_of_the_list_is_known() {
 }
 
 #[test]
+fn paths_are_not_commands() {
+    let model = Command::Model(Some("qwen3:8b".to_owned()));
+    assert_eq!(parse("/model qwen3:8b"), Entered::Command(model));
+    let path = "/etc/hosts is what?";
+    assert_eq!(parse(path), Entered::Prompt(path.to_owned()));
+}
+
+#[test]
 fn wrong_commands_are_explained() {
+    let meant = "unknown command /modle; did you mean /model?";
+    assert_eq!(parse("/modle"), Entered::Unknown(meant.to_owned()));
     assert_eq!(parse("/save"), Entered::Unknown("/save needs a name: /save NAME".to_owned()));
     assert_eq!(parse("/clear all"), Entered::Unknown("/clear takes no argument".to_owned()));
     assert_eq!(

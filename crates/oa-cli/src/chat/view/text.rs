@@ -42,18 +42,19 @@ pub(crate) fn failed_text(error: &ToolUseError) -> String {
 
 /// Returns what the user must know about an event that is not a part of the answer; `None` if there is nothing.
 pub(crate) fn remark(event: &AgentEvent) -> Option<String> {
-    Some(match event {
-        AgentEvent::AnswerRetry(reason) => format!("the answer was refused: {reason}"),
-        AgentEvent::ContextShortened(_) => {
-            "older parts of the conversation were left out".to_owned()
+    let text = match event {
+        AgentEvent::AnswerRetry(reason) => {
+            return Some(format!("the answer was refused: {reason}"));
         }
-        AgentEvent::Problem(problem) => format!("problem in the stream: {problem}"),
+        AgentEvent::ContextShortened(_) => "older parts of the conversation were left out",
+        AgentEvent::Problem(problem) => return Some(format!("problem in the stream: {problem}")),
         AgentEvent::PromptCut(_) => {
-            "the server seems to have truncated the prompt: its context is too small".to_owned()
+            "the server seems to have truncated the prompt: its context is too small"
         }
         AgentEvent::ToolsRefused(_) => {
-            "the model lacks function calling: calls are written as text".to_owned()
+            "the model lacks function calling: calls are written as text"
         }
         _ => return None,
-    })
+    };
+    Some(text.to_owned())
 }
