@@ -112,6 +112,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
     Row {
+        name: "oa-markdown",
+        place: Place::Layer(1),
+        ours: &["oa-redact"],
+        external: Some(&["pulldown-cmark", "serde_json", "unicode-segmentation", "unicode-width"]),
+        limits: &[Limit { features: Features::Default, most: 15 }],
+    },
+    Row {
         name: "oa-session",
         place: Place::Layer(1),
         ours: &["oa-contain", "oa-types"],
@@ -414,7 +421,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-cli",
         place: Place::Layer(7),
-        ours: &["open-agent"],
+        ours: &["oa-markdown", "open-agent"],
         external: None,
         limits: &[],
     },

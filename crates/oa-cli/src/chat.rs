@@ -19,6 +19,7 @@ mod view;
 use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
 
+use oa_markdown::Line;
 use open_agent::TerminalPrompt;
 
 use self::conversation::Conversation;
@@ -32,7 +33,6 @@ use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
 use crate::output::has_styles;
 use crate::settings::Settings;
-use crate::style::Line;
 
 pub use self::command::{COMMANDS, Command, Entered, KEYS, parse, reference};
 pub use self::composer::{Composer, Input};

@@ -210,7 +210,7 @@ impl Folder {
                 return;
             }
             if line.contains(wanted) {
-                let shown = crate::style::excerpt(line.trim(), 300);
+                let shown = oa_markdown::excerpt(line.trim(), 300);
                 lines.push(json!({ "file": name, "line": place + 1, "text": shown }));
             }
         }

@@ -1,7 +1,6 @@
 //! The program `oa`: chat with local models, give them tools, and inspect their servers.
 //!
-//! This library contains the testable parts of the program: streaming [`markdown`], the screen of the [`chat`], and the
-//! [`settings`]. To use models in your own program, use the crate `open-agent`.
+//! This library contains the testable parts of the program: the screen of the [`chat`], and the [`settings`]. To use models in your own program, use the crate `open-agent`.
 //!
 //! # Features
 //!
@@ -13,10 +12,7 @@
 
 pub mod args;
 pub mod chat;
-pub mod markdown;
 pub mod settings;
-pub mod style;
-pub mod wrap;
 
 mod advice;
 mod agent;

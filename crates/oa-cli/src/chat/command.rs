@@ -1,7 +1,8 @@
 //! Commands at the prompt: lines that begin with `/`.
 
+use oa_markdown::excerpt;
+
 use crate::likeness::closest;
-use crate::style::excerpt;
 
 /// A line of the prompt.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,5 +1,6 @@
 //! The implementation of the commands.
 
+use oa_markdown::{Line, Span, Style, excerpt, wrap};
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Doctor, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
@@ -11,8 +12,6 @@ use super::history::overview;
 use super::terminal::{Terminal, columns};
 use crate::failure::{Failure, Result};
 use crate::places;
-use crate::style::{Line, Span, Style, excerpt};
-use crate::wrap::wrap;
 
 /// The columns of the names in a list.
 const NAME: usize = 17;

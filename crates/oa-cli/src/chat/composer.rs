@@ -1,11 +1,10 @@
 //! The line that is typed while the model works.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use oa_markdown::{Line, Style, floor_char_boundary};
 use reedline::LineBuffer;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
-
-use crate::style::{Line, Style, floor};
 
 /// A line that is being typed, shown as one row, however long the text is.
 #[derive(Debug, Default)]
@@ -86,7 +85,7 @@ impl Composer {
 
     fn insert(&mut self, text: &str) {
         let room = LONGEST.saturating_sub(self.buffer.len());
-        self.buffer.insert_str(&text[..floor(text, room)]);
+        self.buffer.insert_str(&text[..floor_char_boundary(text, room)]);
     }
 
     /// Puts back a text.

@@ -1,10 +1,9 @@
 //! Overviews of conversations.
 
+use oa_markdown::{Line, Span, Style, excerpt, wrap};
 use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
 
 use super::view::{call_text, result_text};
-use crate::style::{Line, Span, Style, excerpt};
-use crate::wrap::wrap;
 
 /// The indent of continuation lines.
 const INDENT: &str = "    ";

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-use crate::style::Line;
-use crate::wrap::fold;
+use oa_markdown::{Line, fold};
 
 /// The screen while the model works: permanent lines scroll up, and a few rows at the bottom change.
 ///

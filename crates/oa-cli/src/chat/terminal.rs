@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crossterm::terminal;
+use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::composer::{Composer, Input};
@@ -17,8 +18,6 @@ use super::prompt::SIGN;
 use super::screen::Screen;
 use crate::failure::Result;
 use crate::output::write_line;
-use crate::style::{Color, Line, Span, Style};
-use crate::wrap::wrap;
 
 /// The interval at which the screen is redrawn without an event.
 pub(super) const TICK: Duration = Duration::from_millis(100);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::event::Event;
+use oa_markdown::{Color, Line, Style};
 use open_agent::session::{FollowError, SavedSession};
 use open_agent::{
     AgentEvent, Client, ErrorKind, InterruptHandle, Permission, PermissionRequest, SteerHandle,
@@ -25,7 +26,6 @@ use super::terminal::{TICK, Terminal, size, write};
 use super::view::View;
 use crate::advice::GONE;
 use crate::failure::{Result, with_causes};
-use crate::style::{Color, Line, Style};
 
 /// The number of events that may wait for the screen.
 const EVENTS: usize = 64;

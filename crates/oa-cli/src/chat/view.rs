@@ -9,13 +9,11 @@ pub(super) use self::text::{call_text, failed_text, remark, result_text};
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
+use oa_markdown::{Block, Color, Line, Markdown, Span, Style, excerpt, wrap};
 use open_agent::{AgentEvent, ContentBlock, ToolEvent, Usage};
 
 use self::call::CallRow;
 use super::figure::{grouped, percent, seconds, spinner};
-use crate::markdown::{Block, Markdown};
-use crate::style::{Color, Line, Span, Style, excerpt};
-use crate::wrap::wrap;
 
 /// The view of a turn at a terminal.
 ///

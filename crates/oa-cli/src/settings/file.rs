@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use oa_markdown::excerpt;
 use toml::de::{DeTable, DeValue};
 
 use super::error::SettingsError;
 use super::setting::{Kind, SETTINGS, Setting, Value, find};
 use crate::likeness::closest;
-use crate::style::excerpt;
 
 /// Reads a file. Returns each setting with its value and line.
 pub(super) fn read(

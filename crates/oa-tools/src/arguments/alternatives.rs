@@ -1,4 +1,4 @@
-//! What is wrong with a value that matches none of several schemas.
+//! Problems of values that match none of several schemas.
 
 use std::slice;
 

@@ -1,7 +1,7 @@
+use oa_markdown::Style;
 use proptest::prelude::*;
 
 use super::*;
-use crate::style::Style;
 
 fn line(text: &str) -> Line {
     Line::new(text, Style::PLAIN)

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use oa_markdown::{Color, Line, Style, excerpt};
 use open_agent::{Progress, Value};
 
 use super::nested::Inner;
 use super::text::call_text;
 use crate::chat::figure::{percent, seconds, spinner};
-use crate::style::{Color, Line, Style, excerpt};
 
 /// The row of a running call.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The sub-agent of a call.
 
+use oa_markdown::{Color, Line, Style};
 use open_agent::{AgentEvent, ContentBlock, NestedEvent, ToolEvent};
 
 use super::text::{call_text, result_text};
-use crate::style::{Color, Line, Style};
 
 /// The work of a sub-agent: its current activity as text, and its calls as lines.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 //! Calls, results and remarks as one line.
 
+use oa_markdown::excerpt;
 use open_agent::{AgentEvent, ToolUseError, Value};
-
-use crate::style::excerpt;
 
 /// The maximum number of characters of one argument, of all arguments, and of a result.
 const ARGUMENT: usize = 60;

@@ -222,7 +222,7 @@ proptest! {
     /// The same blocks for any split, and thus the same final screen in any width.
     #[test]
     fn splits_do_not_matter(text in pieces(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
-        let mut places: Vec<_> = cuts.iter().map(|cut| floor(&text, cut.index(text.len() + 1))).collect();
+        let mut places: Vec<_> = cuts.iter().map(|cut| floor_char_boundary(&text, cut.index(text.len() + 1))).collect();
         places.extend([0, text.len()]);
         places.sort_unstable();
         let split: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
@@ -247,7 +247,7 @@ proptest! {
     /// Complete blocks are final: it is the beginning of all that comes.
     #[test]
     fn complete_blocks_are_final(text in pieces(), cut in any::<prop::sample::Index>()) {
-        let cut = floor(&text, cut.index(text.len() + 1));
+        let cut = floor_char_boundary(&text, cut.index(text.len() + 1));
         let complete = Markdown::new(Style::PLAIN).push(&text[..cut]);
         let all = blocks(&[&text]);
         prop_assert!(all.starts_with(&complete));

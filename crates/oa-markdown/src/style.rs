@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use open_agent::redact::{printable, visible};
+use oa_redact::{printable, visible};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -214,9 +214,10 @@ pub fn excerpt(text: &str, characters: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns the last character boundary at or before `at`. (`str::floor_char_boundary` needs a newer Rust than our
+/// Returns the last character boundary at or before `at`. (The method of `str` needs a newer Rust than our
 /// minimum.)
-pub(crate) fn floor(text: &str, at: usize) -> usize {
+#[must_use]
+pub fn floor_char_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ mod block;
 mod inline;
 mod marker;
 
-use crate::style::{Color, Span, Style, floor};
+use crate::style::{Color, Span, Style, floor_char_boundary};
 
 pub use self::block::{Align, Block};
 
@@ -20,8 +20,7 @@ use self::marker::{BLANKS, Fence, Marker};
 /// or a block that becomes too long is ended.
 ///
 /// ```
-/// use oa_cli::markdown::Markdown;
-/// use oa_cli::style::Style;
+/// use oa_markdown::{Markdown, Style};
 ///
 /// let mut markdown = Markdown::new(Style::PLAIN);
 /// let mut blocks = markdown.push("# Rain\n\nDrops of **wa");
@@ -84,7 +83,7 @@ impl Markdown {
                 // do not depend on how the text is split.
                 Some(end) if end < LONGEST_LINE => (&rest[..end], end + 1),
                 _ if rest.len() >= LONGEST_LINE => {
-                    let end = floor(rest, LONGEST_LINE);
+                    let end = floor_char_boundary(rest, LONGEST_LINE);
                     (&rest[..end], end)
                 }
                 _ => break,
