@@ -48,6 +48,9 @@ pub(crate) enum Command {
     #[cfg(feature = "mcp")]
     #[command(after_help = MCP_EXAMPLES)]
     Mcp(SettingArgs),
+    /// List the saved conversations, the last used first, or delete some.
+    #[command(after_help = SESSIONS_EXAMPLES)]
+    Sessions(SessionsArgs),
     /// Show the settings in effect and their sources; secrets are masked.
     Config(ConfigArgs),
     /// Write completions for a shell to standard output.
@@ -114,6 +117,14 @@ In the configuration of an editor, or for `oa chat --mcp`:
   { \"mcpServers\": { \"notes\": {
     \"command\": \"oa\", \"args\": [\"mcp\", \"--tools\", \"files:/path/to/notes\"] } } }";
 
+const SESSIONS_EXAMPLES: &str = "\
+In a pipe, the list has only names.
+
+Examples:
+  oa sessions
+  oa sessions --delete trip --delete notes
+  oa chat --session \"$(oa sessions | head -1)\"   continue the last conversation";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   oa completions bash > ~/.local/share/bash-completion/completions/oa
@@ -141,6 +152,7 @@ const EFFECTS: &[(&str, bool, &[&str])] = &[
     ("mcp", true, &["tools", "mcp", "stand_in"]),
     ("models", true, &["base_url", "servers", "provider", "stand_in"]),
     ("serve", false, &["color"]),
+    ("sessions", true, &["sessions"]),
 ];
 
 /// Returns the command line, with help that lists only settings that have an effect.
@@ -254,6 +266,15 @@ pub(crate) struct ChatArgs {
     /// Save the conversation under this name, and continue it next time.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SessionsArgs {
+    /// Delete the session of this name; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) delete: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

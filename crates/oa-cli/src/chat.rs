@@ -4,7 +4,6 @@ mod command;
 mod commands;
 mod composer;
 mod conversation;
-mod figure;
 mod history;
 mod keyboard;
 mod keys;
@@ -84,8 +83,12 @@ fn converse(
     has_styles: bool,
     terminal: &mut Terminal,
 ) -> Result<Conversation> {
+    let label = match settings.text("mcp") {
+        Some(_) => "looking for a model and starting MCP servers",
+        None => "looking for a model",
+    };
     let start = Conversation::start(args, settings, Person::Terminal(person));
-    let started = runtime.block_on(terminal.wait("looking for a model", start))?;
+    let started = runtime.block_on(terminal.wait(label, start))?;
     let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
     let mut editor = PromptEditor::new(has_styles);
     terminal.say(&conversation.title());
@@ -111,7 +114,7 @@ fn converse(
             Entered::Unknown(why) => terminal.say(&why),
             Entered::Command(Command::Quit) => return Ok(conversation),
             Entered::Command(command) => {
-                let is_load = matches!(command, Command::Load(_));
+                let is_load = matches!(command, Command::Load(Some(_)));
                 commands::perform(runtime, &mut conversation, command, terminal)?;
                 if is_load {
                     resume(runtime, &mut conversation, terminal)?;

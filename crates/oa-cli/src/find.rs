@@ -57,10 +57,10 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let set = settings.text("base_url").or_else(|| provider?.base_url());
     if let Some(base_url) = set {
         let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
-            let (kind, status) = (error.kind(), error.status());
+            let (kind, wants_key) = (error.kind(), wants_key(&error));
             let failure = Failure::from(error);
             match kind {
-                _ if matches!(status, Some(401 | 403)) => failure.at(base_url).advise(KEY),
+                _ if wants_key => failure.at(base_url).advise(KEY),
                 ErrorKind::Config | ErrorKind::InvalidInput => failure,
                 ErrorKind::Connect => {
                     failure.at(base_url).advise(NOBODY).advise(&advice::no_server(provider))
@@ -75,18 +75,36 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
         looks.spawn(async move {
             // No key: it is only for an address that was set.
-            let models = look(&Settings::default(), base_url.clone(), LOOK).await.ok()?;
-            Some((place, Server { base_url, provider, models }))
+            match look(&Settings::default(), base_url.clone(), LOOK).await {
+                Ok(models) => Ok((place, Server { base_url, provider, models })),
+                Err(error) => Err(wants_key(&error).then_some((place, base_url))),
+            }
         });
     }
-    let mut found: Vec<_> = looks.join_all().await.into_iter().flatten().collect();
+    let (mut found, mut locked) = (Vec::new(), Vec::new());
+    for look in looks.join_all().await {
+        match look {
+            Ok(server) => found.push(server),
+            Err(server) => locked.extend(server),
+        }
+    }
     found.sort_by_key(|(place, _)| *place);
+    if let (true, Some((_, base_url))) = (found.is_empty(), locked.into_iter().min()) {
+        let why = "the server asks for a key, which is only sent to an address that is set";
+        let set = format!("Use --base-url {base_url}. {KEY}");
+        return Err(Failure::new(why).at(base_url).advise(&set));
+    }
     if found.is_empty() {
         let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
         let why = format!("no model server answers at {}", asked.join(", "));
         return Err(Failure::new(why).advise(&advice::no_server(provider)));
     }
     Ok(found.into_iter().map(|(_, server)| server).collect())
+}
+
+/// Returns true if a server refuses requests without its key.
+fn wants_key(error: &open_agent::Error) -> bool {
+    matches!(error.status(), Some(401 | 403))
 }
 
 /// Returns the addresses to try, with the kind of server if it is known.

@@ -21,6 +21,7 @@ mod config;
 mod doctor;
 mod environment;
 mod failure;
+mod figure;
 mod files;
 mod find;
 mod likeness;
@@ -33,6 +34,7 @@ mod places;
 mod runtime;
 #[cfg(feature = "serve")]
 mod serve;
+mod sessions;
 mod stand_in;
 
 use std::io::{Write, stdout};
@@ -71,6 +73,7 @@ fn run_command(command: &Command) -> Result<()> {
         Command::Mcp(args) => mcp::run(&config::settings(args)?),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(args, &config::settings(&args.settings)?),
+        Command::Sessions(args) => sessions::run(args, &config::settings(&args.settings)?),
         Command::Config(args) => config::run(args),
         Command::Completions { shell } => {
             let mut out = Vec::new();

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use open_agent::serve::AgentServer;
 use tokio::net::TcpListener;
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
 
 use crate::agent::{self, Person};
 use crate::args::{PORT, ServeArgs};
@@ -18,6 +20,9 @@ use crate::settings::Settings;
 
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
+
+/// The time after Ctrl-C within which answers in progress may end without a remark.
+const QUICK: Duration = Duration::from_millis(300);
 
 /// Runs the command until a signal ends it.
 pub(crate) fn run(args: &ServeArgs, settings: &Settings) -> Result<()> {
@@ -61,15 +66,19 @@ async fn serve(args: &ServeArgs, settings: &Settings) -> Result<()> {
         server = server.session_store(places::sessions(settings)?);
     }
     // Register the signal handlers before the address is announced, which a wrong origin prevents.
-    let told = told_to_end()?;
+    let (told, interrupts) = (told_to_end()?, Interrupts::new()?);
     let model = agent.options.model();
     let ready = format!("{} with {model}: http://{addr}/ (press Ctrl-C to stop)", args.name);
     let end = async move {
         tell(&ready);
         told.await;
     };
-    let served = server.serve_until(listener, end).await;
-    served.map_err(|error| Failure::from(error).at("the flag --allow-origin"))?;
+    tokio::select! {
+        served = server.serve_until(listener, end) => {
+            served.map_err(|error| Failure::from(error).at("the flag --allow-origin"))?;
+        }
+        () = interrupted_twice(interrupts) => return Err(Failure::interrupted("stopped")),
+    }
     #[cfg(feature = "mcp")]
     if let Some(mcp) = agent.mcp {
         mcp.close().await;
@@ -87,6 +96,14 @@ fn address(listen: &str) -> String {
         Err(_) if !listen.contains(':') => format!("{listen}:{PORT}"),
         Err(_) => listen.to_owned(),
     }
+}
+
+/// Waits for the second Ctrl-C. The first lets answers in progress end, for a few seconds.
+async fn interrupted_twice(mut interrupts: Interrupts) {
+    interrupts.next().await;
+    sleep(QUICK).await;
+    tell("Answers in progress may end first. Press Ctrl-C again to stop them.");
+    interrupts.next().await;
 }
 
 /// Registers handlers for Ctrl-C and, on Unix, SIGTERM. The future waits for one of them.

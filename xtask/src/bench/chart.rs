@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::figures::Figures;
-use super::programs::{OURS, PROGRAMS};
+use super::programs::{PROGRAMS, Program};
 
 /// The file, the title and the column of each chart.
 const CHARTS: [(&str, &str, &str); 5] = [
@@ -42,8 +42,8 @@ pub(super) fn charts(figures: &Figures) -> Vec<(String, String)> {
 }
 
 fn draw(figures: &Figures, title: &str, what: &str, colors: &Colors) -> Option<String> {
-    let bar = |name: &'static str| Some((name, figures.value(name, what)?));
-    let bars: Vec<(&str, f64)> = PROGRAMS.iter().filter_map(|program| bar(program.name)).collect();
+    let bar = |program: &'static Program| Some((program, figures.value(program.name, what)?));
+    let bars: Vec<(&Program, f64)> = PROGRAMS.iter().filter_map(bar).collect();
     if bars.is_empty() {
         return None;
     }
@@ -54,10 +54,11 @@ fn draw(figures: &Figures, title: &str, what: &str, colors: &Colors) -> Option<S
          font-family=\"system-ui, sans-serif\" font-size=\"14\" fill=\"{}\">\n<text x=\"0\" y=\"20\" font-weight=\"600\">{title}</text>\n",
         colors.text,
     );
-    for (place, (name, value)) in bars.iter().enumerate() {
+    for (place, (program, value)) in bars.iter().enumerate() {
+        let name = program.name;
         let y = TOP + LINE * place as f64;
         let width = ((WIDTH - NAMES - NUMBERS) * value / most).max(1.0);
-        let fill = if *name == OURS { colors.ours } else { colors.bar };
+        let fill = if program.is_ours() { colors.ours } else { colors.bar };
         let number = if *value < 1_000.0 {
             format!("{value:.1}")
         } else {

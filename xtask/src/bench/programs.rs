@@ -15,13 +15,20 @@ pub(super) const OURS: &str = "open-agent";
 
 pub(super) const PROGRAMS: [Program; 7] = [
     ours(OURS, "ours"),
-    Program { runs: false, ..ours("open-agent with `tls`", "ours-tls") },
+    Program { runs: false, ..ours("open-agent with TLS", "ours-tls") },
     ours("hyper and serde by hand", "by-hand"),
     peer("async-openai", "peer-async-openai"),
     peer("genai", "peer-genai"),
     peer("open-agent-sdk", "peer-open-agent-sdk"),
     peer("rig-core", "peer-rig"),
 ];
+
+impl Program {
+    /// Returns true for programs with our client.
+    pub(super) fn is_ours(&self) -> bool {
+        self.package.starts_with("ours")
+    }
+}
 
 const fn ours(name: &'static str, package: &'static str) -> Program {
     Program { name, package, is_peer: false, runs: true }

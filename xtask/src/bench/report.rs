@@ -93,7 +93,7 @@ pub(super) fn page(figures: &Figures, machine: &str) -> String {
         "\n## Size\n\n\
          Of the stripped program in release mode; of the same with the system's libraries that it loads, without the C runtime's; \
          and with `opt-level = \"s\"`, `lto = true` and `codegen-units = 1`. By default, the peers have TLS; ours has it \
-         with the feature `tls`, and the loop has none.{}\n\n",
+         with its feature `tls`, and the loop has none.{}\n\n",
         measured_on(figures, &SIZES),
     );
     table(&mut page, figures, &SIZES);

@@ -30,8 +30,8 @@ pub enum Command {
     Help,
     /// Show the conversation.
     History,
-    /// Continue a saved conversation.
-    Load(String),
+    /// List the saved conversations, or continue one.
+    Load(Option<String>),
     /// Show the MCP servers.
     Mcp,
     /// Show or set the permission mode.
@@ -54,7 +54,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("context", "", "show how much of the context is used"),
     ("help", "", "list the commands and the keys"),
     ("history", "", "show the conversation"),
-    ("load", "NAME", "continue a saved conversation"),
+    ("load", "[NAME]", "list the saved conversations, or continue one"),
     ("mcp", "", "show the MCP servers and what they offer"),
     ("mode", "[MODE]", "show or set which tool calls run without asking: ask, reads, all, plan"),
     ("model", "[NAME]", "list the server's models, or switch to one"),
@@ -117,7 +117,7 @@ pub fn parse(line: &str) -> Entered {
         "context" => alone(Command::Context),
         "help" | "?" => alone(Command::Help),
         "history" => alone(Command::History),
-        "load" => wants(Command::Load),
+        "load" => Entered::Command(Command::Load(some)),
         "mcp" => alone(Command::Mcp),
         "mode" => Entered::Command(Command::Mode(some)),
         "model" => Entered::Command(Command::Model(some)),

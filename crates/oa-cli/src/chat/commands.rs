@@ -7,14 +7,17 @@ use tokio::runtime::Runtime;
 
 use super::command::{COMMANDS, Command, KEYS};
 use super::conversation::{Conversation, client};
-use super::figure::{counted, grouped};
 use super::history::overview;
 use super::terminal::{Terminal, columns};
 use crate::failure::{Failure, Result};
+use crate::figure::{counted, grouped};
 use crate::places;
+use crate::sessions::Sessions;
 
 /// The columns of the names in a list.
 const NAME: usize = 17;
+/// The most sessions in the list of `/load`.
+const LISTED: usize = 20;
 /// The most characters of a tool's description.
 const ABOUT: usize = 300;
 
@@ -93,7 +96,8 @@ async fn run(
         Command::History => {
             remarks.push(Remark::Lines(overview(conversation.client.history(), columns())));
         }
-        Command::Load(name) => {
+        Command::Load(None) => conversation.show_sessions(remarks).await?,
+        Command::Load(Some(name)) => {
             conversation.load(&name).await?;
             let messages = conversation.client.history();
             remarks.push(Remark::Lines(overview(messages, columns())));
@@ -209,6 +213,24 @@ impl Conversation {
             self.client.steer_handle().steer_message(message)?;
         }
         self.saved = Some(saved);
+        Ok(())
+    }
+
+    async fn show_sessions(&self, remarks: &mut Vec<Remark>) -> Result<()> {
+        let sessions = Sessions::of(&*places::sessions(&self.settings)?).await?;
+        let rows: Vec<_> = sessions.rows().take(LISTED).collect();
+        let more = sessions.readable.len() - rows.len();
+        let lines = rows.iter().map(|row| Line::new(row, Style::PLAIN));
+        remarks.push(Remark::Lines(lines.collect()));
+        remarks.extend(sessions.unreadable.into_iter().map(Remark::Failure));
+        match (rows.len(), more) {
+            (0, _) => {
+                let text = "There are no sessions. /save NAME saves this conversation.";
+                remarks.push(Remark::Text(text.to_owned()));
+            }
+            (_, 0) => {}
+            _ => remarks.push(Remark::Text(format!("And {more} more: `oa sessions` lists all."))),
+        }
         Ok(())
     }
 

@@ -10,13 +10,13 @@ use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::composer::{Composer, Input};
-use super::figure::{seconds, spinner};
 use super::keyboard::RawMode;
 use super::keys::Keys;
 use super::person::Questions;
 use super::prompt::SIGN;
 use super::screen::Screen;
 use crate::failure::Result;
+use crate::figure::{seconds, spinner};
 use crate::output::write_line;
 
 /// The interval at which the screen is redrawn without an event.

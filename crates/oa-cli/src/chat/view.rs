@@ -13,7 +13,7 @@ use oa_markdown::{Block, Color, Line, Markdown, Span, Style, excerpt, wrap};
 use open_agent::{AgentEvent, ContentBlock, ToolEvent, Usage};
 
 use self::call::CallRow;
-use super::figure::{grouped, percent, seconds, spinner};
+use crate::figure::{grouped, percent, seconds, spinner};
 
 /// The view of a turn at a terminal.
 ///

@@ -74,9 +74,13 @@ fn server_with_a_key_has_its_own_advice() {
     let home = Home::new();
     let server = Server::start(Script::new().get("/v1/models", Reply::error(401, "no key")));
     let url = server.url();
-    let told = text(&home.run(&["models", "--base-url", &url], "").stderr);
+    let told = |flag| text(&home.run(&["models", flag, &url], "").stderr);
     let advice = "Set its key: OPEN_AGENT_API_KEY, or `api_key` in the configuration file.\n";
-    assert!(told.ends_with(&format!("401 Unauthorized: no key\n{advice}")), "{told}");
+    let set = told("--base-url");
+    assert!(set.ends_with(&format!("401 Unauthorized: no key\n{advice}")), "{set}");
+    let tried = told("--servers");
+    assert!(tried.starts_with(&format!("oa: {url}: the server asks for a key")), "{tried}");
+    assert!(tried.ends_with(&format!("\nUse --base-url {url}. {advice}")), "{tried}");
 }
 
 #[test]

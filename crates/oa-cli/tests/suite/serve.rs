@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ fn taken_address_is_an_error_with_advice() {
 /// A server in a process of its own.
 pub(crate) struct Served {
     child: Child,
+    told: BufReader<ChildStderr>,
     address: String,
 }
 
@@ -50,7 +51,7 @@ impl Served {
         told.read_line(&mut line).expect("it says where it is");
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
-        Self { child, address }
+        Self { child, told, address }
     }
 
     /// Sends a request; returns its status and its answer.
@@ -156,6 +157,26 @@ fn signal_ends_the_server() {
     let id = Pid::from_raw(served.child.id().cast_signed()).unwrap();
     kill_process(id, Signal::TERM).unwrap();
     assert!(served.child.wait().unwrap().success());
+}
+
+/// The first waits for answers in progress.
+#[cfg(unix)]
+#[test]
+fn second_ctrl_c_ends_the_server_at_once() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let home = Home::new();
+    let mut served = Served::start(&home, &[], &[]);
+    let (_, created) = served.ask("POST", "/api/conversations", Some(json!({})), None);
+    let prompt = format!("/api/conversations/{}/prompt", created["id"].as_str().unwrap());
+    assert_eq!(served.ask("POST", &prompt, Some(json!({"text": "go on"})), None).0, 202);
+    let id = Pid::from_raw(served.child.id().cast_signed()).unwrap();
+    kill_process(id, Signal::INT).unwrap();
+    let mut line = String::new();
+    served.told.read_line(&mut line).unwrap();
+    assert_eq!(line, "Answers in progress may end first. Press Ctrl-C again to stop them.\n");
+    kill_process(id, Signal::INT).unwrap();
+    assert_eq!(served.child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -1,8 +1,48 @@
 //! Sessions: their storage and continuation.
 
-use crate::program::Home;
-#[cfg(feature = "sqlite")]
-use crate::program::text;
+use crate::program::{Home, text};
+
+#[test]
+fn sessions_are_listed_and_deleted() {
+    let home = Home::new();
+    let list = || text(&home.run(&["sessions"], "").stdout);
+    assert_eq!(list(), "");
+    for name in ["trip", "notes"] {
+        let output = home.run(&["chat", "--stand-in", "--session", name], "Hello");
+        assert!(output.status.success(), "{output:?}");
+    }
+    let listed = list();
+    let mut names: Vec<_> = listed.lines().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["notes", "trip"]);
+
+    let output = home.run(&["sessions", "--delete", "trip", "--delete", ""], "");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(list(), listed, "a wrong name deletes none");
+    let output = home.run(&["sessions", "--delete", "trip"], "");
+    assert_eq!((output.status.code(), &*text(&output.stderr)), (Some(0), "deleted trip\n"));
+    assert_eq!(list(), "notes\n");
+    let output = home.run(&["sessions", "--delete", "trip"], "");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("trip"), "{output:?}");
+}
+
+/// A person sees more than names.
+#[cfg(unix)]
+#[test]
+fn list_in_a_terminal_has_facts() {
+    use crate::terminal::Terminal;
+
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["sessions"]);
+    assert!(terminal.wait_for_end().success());
+    assert!(terminal.text().contains("There are no sessions."), "{}", terminal.text());
+    home.run(&["chat", "--stand-in", "--session", "trip"], "Hello");
+    let mut terminal = Terminal::start_sized(&home, &["sessions"], 20, 80);
+    assert!(terminal.wait_for_end().success());
+    let text = terminal.text();
+    assert!(text.contains("trip") && text.contains("2 messages     just now"), "{text}");
+}
 
 #[cfg(feature = "sqlite")]
 #[test]
@@ -45,6 +85,9 @@ fn saved_conversation_loads_and_continues() {
     assert!(terminal.wait_for_end().success());
 
     let mut terminal = Terminal::start_sized(&home, &["chat", "--stand-in"], 40, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/load\r");
+    terminal.wait_for("trip                     6 messages     just now");
     terminal.wait_for_prompt();
     terminal.type_keys("/load trip\r");
     terminal.wait_for("Session trip, 6 messages.");

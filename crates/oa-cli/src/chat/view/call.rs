@@ -7,7 +7,7 @@ use open_agent::{Progress, Value};
 
 use super::nested::Inner;
 use super::text::call_text;
-use crate::chat::figure::{percent, seconds, spinner};
+use crate::figure::{percent, seconds, spinner};
 
 /// The row of a running call.
 #[derive(Debug)]

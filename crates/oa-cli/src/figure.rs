@@ -21,6 +21,17 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
+/// Returns how long ago something was, in its largest unit.
+pub(crate) fn ago(time: Duration) -> String {
+    const UNITS: [(u64, &str); 3] = [(24 * 3_600, "day"), (3_600, "hour"), (60, "minute")];
+    let seconds = time.as_secs();
+    let unit = UNITS.into_iter().find(|(unit, _)| seconds >= *unit);
+    unit.map_or_else(
+        || "just now".to_owned(),
+        |(unit, name)| format!("{} ago", counted(seconds / unit, name)),
+    )
+}
+
 /// Returns how much of a total is done, in percent. Others report both numbers, so they may have any size.
 pub(crate) fn percent(done: u64, total: u64) -> u64 {
     u64::try_from(u128::from(done.min(total)) * 100 / u128::from(total.max(1))).unwrap_or(100)
@@ -37,4 +48,23 @@ pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_ago_have_the_largest_unit() {
+        let said = |seconds| ago(Duration::from_secs(seconds));
+        for (seconds, wanted) in [
+            (59, "just now"),
+            (60, "1 minute ago"),
+            (7_199, "1 hour ago"),
+            (7_200, "2 hours ago"),
+            (400 * 24 * 3_600, "400 days ago"),
+        ] {
+            assert_eq!(said(seconds), wanted);
+        }
+    }
 }
