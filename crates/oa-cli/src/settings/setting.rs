@@ -251,7 +251,7 @@ impl Setting {
             }
             Kind::Number => match one.parse::<f64>() {
                 Ok(number) if number.is_finite() && number >= 0.0 => Value::Number(one.to_owned()),
-                _ => return Err(format!("{one:?} is not a number from 0")),
+                _ => return Err(format!("{one:?} is not a number of at least 0")),
             },
             Kind::Path | Kind::Text => Value::Text(one.to_owned()),
             Kind::Secret => Value::Secret(one.to_owned()),

@@ -71,7 +71,7 @@ fn usage_errors_have_status_2_and_advice() {
         (
             &["chat", "--stand-in", "--temperature=-1"],
             "x",
-            "the flag --temperature: \"-1\" is not a number from 0",
+            "the flag --temperature: \"-1\" is not a number of at least 0",
         ),
         (&["batch", "none", "-o", "out", "--at-once", "0"], "", "--at-once"),
         (&["serve", "--stand-in", "--listen", "here:now"], "", "oa: here:now: invalid port"),
