@@ -409,13 +409,13 @@ pub(crate) const ROWS: &[Row] = &[
         ],
         external: None,
         limits: &[
-            Limit { features: Features::Default, most: 56 },
+            Limit { features: Features::Default, most: 40 },
             // With two databases, of which PostgreSQL's driver brings 42, derives of schemas, and the library of MCP, which
             // brings 17. Agents over HTTP bring 12: axum, and what is below it. The protocol of Restate brings 38.
             // Every keyword of JSON Schema brings another 34.
             Limit { features: Features::AllButTls, most: 206 },
             // The manual says how many it adds.
-            Limit { features: Features::DefaultAnd("mcp"), most: 90 },
+            Limit { features: Features::DefaultAnd("mcp"), most: 80 },
         ],
     },
     Row {

@@ -90,7 +90,8 @@ fn row(session: &SessionInfo, now: Timestamp) -> String {
     let age = now.as_millis().saturating_sub(session.updated_at.as_millis());
     let age = Duration::from_millis(u64::try_from(age).unwrap_or_default());
     let messages = counted(session.message_count as u64, "message");
-    let mut row = format!("{:<24} {messages:<14} {:<16}", session.id.as_str(), ago(age));
+    let name = visible(session.id.as_str());
+    let mut row = format!("{name:<24} {messages:<14} {:<16}", ago(age));
     if session.is_pending {
         row.push_str(" waits for permission");
     }

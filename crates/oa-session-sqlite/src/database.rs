@@ -48,7 +48,10 @@ impl Database {
         let since = Instant::now();
         loop {
             match open() {
-                Ok(connection) => return Ok(Self { connection, limits }),
+                Ok(connection) => {
+                    files::close_to_others(&file);
+                    return Ok(Self { connection, limits });
+                }
                 // SQLite's busy timeout does not cover a change of the journal mode while others open the
                 // database: it fails immediately.
                 Err(error)

@@ -16,8 +16,7 @@ const BESIDE: [&str; 3] = ["-journal", "-shm", "-wal"];
 /// SQLite's name for a database in memory.
 const IN_MEMORY: &str = ":memory:";
 
-/// Checks that the database and its additional files are regular files and, on Unix, readable only by their
-/// owner. Creates an empty database if there is none.
+/// Checks that the database and its additional files are regular files. Creates an empty database if there is none.
 ///
 /// Returns the path for SQLite, with links in the folder resolved: SQLite rejects links anywhere in a path, but
 /// links above the database are the caller's choice.
@@ -43,7 +42,25 @@ enum Found {
     Nothing,
 }
 
-/// Rejects anything but a regular file, and removes other users' permissions.
+/// Removes the permissions of other users, on Unix. Call it only for a database that is known to be a store's: the path
+/// may name any file.
+pub(crate) fn close_to_others(path: &Path) {
+    #[cfg(unix)]
+    for file in BESIDE.map(|suffix| with_suffix(path, suffix)).iter().chain([&path.to_owned()]) {
+        use std::os::unix::fs::PermissionsExt;
+
+        let Ok(metadata) = fs::symlink_metadata(file) else { continue };
+        let mode = metadata.permissions().mode();
+        if metadata.is_file() && mode & 0o077 != 0 {
+            // Fails if the file has another owner; such a database works as before.
+            let _ = fs::set_permissions(file, fs::Permissions::from_mode(mode & 0o600));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+/// Rejects anything but a regular file.
 fn check(path: &Path) -> Result<Found, Error> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -53,16 +70,6 @@ fn check(path: &Path) -> Result<Found, Error> {
     if !metadata.is_file() {
         let message = format!("{} is not a regular file", path.display());
         return Err(Error::new(ErrorKind::Io, message));
-    }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-
-        let mode = metadata.permissions().mode();
-        if mode & 0o077 != 0 {
-            // Fails if the file has another owner; such a database works as before.
-            let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o600));
-        }
     }
     Ok(Found::File)
 }

@@ -29,6 +29,8 @@ impl LogFile {
     pub(crate) fn open(path: PathBuf, lines: Lines) -> Result<(Self, Vec<Entry>), Error> {
         let file = LockedFile::open(&path, PATIENCE)?;
         let (entries, len) = read(&path, &file)?;
+        // Not before: the path may name another program's file.
+        file.close_to_others();
         let mut this = Self { path, file, len, lines, is_broken: false };
         this.trim().map_err(|error| this.failed("write", error))?;
         if len == 0 {

@@ -289,6 +289,31 @@ async fn only_regular_files_are_opened() {
         assert_eq!(error.kind(), ErrorKind::Storage);
     }
     open(&path).await;
-    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_logs_are_closed_to_other_users() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("passwd");
+    let loose = || fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, "root:x:0:0:root:/root:/bin/bash\n").unwrap();
+    loose();
+    BatchLog::open(&path).await.unwrap_err();
+    assert_eq!(mode(&path), 0o644);
+
+    fs::write(&path, "").unwrap();
+    open(&path).await;
+    loose();
+    open(&path).await;
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[cfg(unix)]
+fn mode(path: &Path) -> u32 {
+    let metadata = fs::metadata(path).expect("it exists");
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777
 }

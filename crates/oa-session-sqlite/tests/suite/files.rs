@@ -44,6 +44,21 @@ fn loose_permissions_are_tightened_on_open() {
 }
 
 #[test]
+fn foreign_files_keep_their_permissions() {
+    let foreign = Place::new();
+    let other = rusqlite::Connection::open(file(&foreign, "")).unwrap();
+    other.execute_batch("CREATE TABLE bookmarks (url TEXT); PRAGMA application_id = 7").unwrap();
+    drop(other);
+    let text = Place::new();
+    fs::write(file(&text, ""), "root:x:0:0:root:/root:/bin/bash\n".repeat(50)).unwrap();
+    for place in [foreign, text] {
+        fs::set_permissions(file(&place, ""), Permissions::from_mode(0o644)).unwrap();
+        place.open().unwrap_err();
+        assert_eq!(mode(&file(&place, "")), 0o644);
+    }
+}
+
+#[test]
 fn only_regular_files_are_opened() {
     let victim = Place::new();
     // Stores stay open: one that is dropped closes its database a moment later, and takes files beside it away.

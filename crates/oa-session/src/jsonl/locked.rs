@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::jsonl::fresh::sync_folder;
 use crate::jsonl::lock::{Access, lock};
-use crate::jsonl::private::open_file;
+use crate::jsonl::private::{close_to_others, open_regular};
 
 /// A regular file that only one writer at a time can open; for your own log files.
 ///
@@ -32,7 +32,8 @@ pub struct LockedFile {
 
 impl LockedFile {
     /// Opens the file for reading and writing, or creates an empty one, and waits for its lock. On Unix, a new file
-    /// has mode 0600, and looser permissions are tightened.
+    /// has mode 0600. An existing one keeps its permissions, because the path may name another program's file: see
+    /// [`close_to_others`](Self::close_to_others).
     ///
     /// # Errors
     ///
@@ -44,13 +45,19 @@ impl LockedFile {
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).read(true);
-        let file = open_file(path, &mut options).map_err(unwritable)?;
+        let file = open_regular(path, &mut options).map_err(unwritable)?;
         lock(&file, &path.display().to_string(), Access::Change, timeout)?;
         if is_new {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             sync_folder(folder.unwrap_or_else(|| Path::new("."))).map_err(unwritable)?;
         }
         Ok(Self { file })
+    }
+
+    /// Removes the permissions of other users, on Unix. Call it once the content shows that the file is yours. Without
+    /// effect if the file has another owner, or the file system has no permissions.
+    pub fn close_to_others(&self) {
+        close_to_others(&self.file);
     }
 
     /// Returns the file. All users of the value share its position.

@@ -26,10 +26,26 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a regular file, or creates it if the options say so.
+/// Opens a regular file of the store, or creates it if the options say so, and closes it to other users.
+///
+/// Fails like [`open_regular`].
+pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = open_regular(path, options)?;
+    close_to_others(&file);
+    Ok(file)
+}
+
+/// Closes an open file to other users. It must be known to be the store's.
+pub(crate) fn close_to_others(file: &File) {
+    if let Ok(metadata) = file.metadata() {
+        tighten(&metadata, 0o600, |permissions| file.set_permissions(permissions));
+    }
+}
+
+/// Opens a regular file, or creates it if the options say so. An existing file keeps its permissions.
 ///
 /// Fails immediately for anything else: links are not followed, and FIFOs are not waited for.
-pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
@@ -59,7 +75,6 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     if !metadata.is_file() {
         return Err(io::Error::other(NotRegular));
     }
-    tighten(&metadata, 0o600, |permissions| file.set_permissions(permissions));
     Ok(file)
 }
 
