@@ -1,6 +1,6 @@
 //! Checks each crate with each feature alone, with none, and with all: features must not need each other by accident.
-//! The facade's features, which users combine, are also checked in pairs. Tests of what holds without a feature are run here:
-//! every other step turns all features on.
+//! The facade's features, which users combine, are also checked in pairs. Tests that need a feature to be off run here: every other
+//! step turns all features on.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
 //! Packs every published crate as for its registry and checks it: complete manifests, dependencies with versions,
-//! changelogs, and the texts of the licenses. Also checks the lock files of the workspaces apart, which no other step needs.
+//! changelogs, and the texts of the licenses. Also checks that the lock files of the
+//! separate workspaces are current.
 //!
 //! All are packed at once, because they depend on each other and may not be in a registry yet.
 
@@ -20,8 +21,8 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let fetch = Run::cargo("fetch --locked");
     println!("{fetch}");
     fetch.status()?;
-    for manifest in apart(workspace) {
-        // Exact versions stay; only what our own manifests have changed would be written.
+    for manifest in separate(workspace) {
+        // Fails if a change of our own manifests is missing from the lock file; newer versions of others do not matter.
         let update = Run::cargo("update --quiet --workspace --locked --manifest-path");
         let update = update.arg(manifest.display().to_string());
         println!("{update}");
@@ -40,8 +41,8 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if missing.is_empty() { Ok(Outcome::Ok) } else { Err(missing.join("\n")) }
 }
 
-/// Returns the manifests of the workspaces that have lock files of their own: the fuzz targets, and the programs of the bench.
-fn apart(workspace: &Workspace) -> Vec<PathBuf> {
+/// Returns the manifests of the workspaces with their own lock files: the fuzz targets, and the programs of the bench.
+fn separate(workspace: &Workspace) -> Vec<PathBuf> {
     let fuzz = workspace.packages.iter().map(|package| package.dir.join("fuzz/Cargo.toml"));
     let peers = workspace.root.join("xtask/peers/Cargo.toml");
     fuzz.chain([peers]).filter(|manifest| manifest.exists()).collect()

@@ -49,11 +49,11 @@ pub(crate) struct Scheduler {
     has_more: bool,
     /// Prompts in progress, with their retries so far.
     running: HashMap<u64, u32>,
-    /// Prompts that wait to be retried, the first due on top: when, which, and their retries so far.
+    /// Prompts that wait for a retry, earliest first: when they are due, their index, and their retries so far.
     waiting: BinaryHeap<Reverse<(Duration, u64, u32)>>,
     /// Prompts whose outcome is known and not yet settled.
     ended: usize,
-    /// Settled prompts, to be yielded, the first on top.
+    /// Settled prompts to yield, lowest index first.
     settled: BinaryHeap<Reverse<u64>>,
     /// The number of prompts that were yielded.
     yielded: u64,
@@ -172,7 +172,7 @@ impl Scheduler {
         // The budget is used up, so prompts in progress are not retried either.
         (self.has_more, self.rules.retry_budget) = (false, self.retried);
         let waiting = std::mem::take(&mut self.waiting).into_sorted_vec();
-        // The heap sorts the last due first.
+        // `Reverse` sorts the latest first.
         let waited: Vec<_> = waiting.into_iter().rev().map(|Reverse((_, i, _))| i).collect();
         self.ended += waited.len();
         waited

@@ -90,7 +90,7 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     }
     found.sort_by_key(|(place, _)| *place);
     if let (true, Some((_, base_url))) = (found.is_empty(), locked.into_iter().min()) {
-        let why = "the server asks for a key, which is only sent to an address that is set";
+        let why = "the server requires an API key, which is sent only to an address that you set";
         let set = format!("Use --base-url {base_url}. {KEY}");
         return Err(Failure::new(why).at(base_url).advise(&set));
     }

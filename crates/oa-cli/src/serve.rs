@@ -21,7 +21,7 @@ use crate::settings::Settings;
 const TOKEN: &str = "\
 Set one: OPEN_AGENT_TOKEN=$(openssl rand -hex 16), or `token` in the configuration file. Or listen on 127.0.0.1.";
 
-/// The time after Ctrl-C within which answers in progress may end without a remark.
+/// The delay between Ctrl-C and the note that answers are still in progress.
 const QUICK: Duration = Duration::from_millis(300);
 
 /// Runs the command until a signal ends it.
@@ -98,11 +98,11 @@ fn address(listen: &str) -> String {
     }
 }
 
-/// Waits for the second Ctrl-C. The first lets answers in progress end, for a few seconds.
+/// Waits for the second Ctrl-C. After the first, answers in progress have a few seconds to finish.
 async fn interrupted_twice(mut interrupts: Interrupts) {
     interrupts.next().await;
     sleep(QUICK).await;
-    tell("Answers in progress may end first. Press Ctrl-C again to stop them.");
+    tell("Waiting for answers in progress. Press Ctrl-C again to stop now.");
     interrupts.next().await;
 }
 

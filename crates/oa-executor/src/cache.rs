@@ -26,7 +26,7 @@ pub struct ToolCache {
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<Key, Entry>,
-    /// The uses, oldest first. Only the last one of an entry counts; earlier ones are skipped when they come up.
+    /// The uses of the entries, oldest first, with the keys of the map. Only the last use of an entry counts.
     uses: VecDeque<(u64, Key)>,
     clock: u64,
     bytes: usize,
@@ -105,6 +105,9 @@ impl ToolCache {
             return;
         }
         let entries = &mut *self.lock();
+        // The known key, which the earlier uses share: another one would be held beyond the size limit.
+        let known = entries.by_key.get_key_value(&key).map(|(known, _)| known.clone());
+        let key = known.unwrap_or(key);
         // Equal calls may have run at the same time. The older entry leaves first, to be counted once.
         entries.remove(&key);
         while entries.by_key.len() >= self.capacity.max(1) || entries.bytes + bytes > self.max_bytes

@@ -79,7 +79,7 @@ fn server_with_a_key_has_its_own_advice() {
     let set = told("--base-url");
     assert!(set.ends_with(&format!("401 Unauthorized: no key\n{advice}")), "{set}");
     let tried = told("--servers");
-    assert!(tried.starts_with(&format!("oa: {url}: the server asks for a key")), "{tried}");
+    assert!(tried.starts_with(&format!("oa: {url}: the server requires an API key")), "{tried}");
     assert!(tried.ends_with(&format!("\nUse --base-url {url}. {advice}")), "{tried}");
 }
 

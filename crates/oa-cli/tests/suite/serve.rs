@@ -174,7 +174,7 @@ fn second_ctrl_c_ends_the_server_at_once() {
     kill_process(id, Signal::INT).unwrap();
     let mut line = String::new();
     served.told.read_line(&mut line).unwrap();
-    assert_eq!(line, "Answers in progress may end first. Press Ctrl-C again to stop them.\n");
+    assert_eq!(line, "Waiting for answers in progress. Press Ctrl-C again to stop now.\n");
     kill_process(id, Signal::INT).unwrap();
     assert_eq!(served.child.wait().unwrap().code(), Some(130));
 }
