@@ -1,7 +1,7 @@
 mod alternatives;
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::{fmt, ptr};
 
 use serde_json::{Map, Value};
 
@@ -13,8 +13,10 @@ use crate::members::{find, find_mut};
 /// The nesting depth to which arguments are checked; deeper values pass.
 const DEPTH: usize = 64;
 /// The number of schemas visited to complete the arguments of a call, and again to check them, so that a
-/// hostile schema cannot take minutes. Arguments that need more are not completed, and unchecked values pass.
-const WORK: u32 = 100_000;
+/// hostile schema cannot take minutes. Arguments that need more are not completed, and do not match.
+const WORK: usize = 100_000;
+/// The number of schemas visited for each value of larger arguments.
+const WORK_PER_VALUE: usize = 16;
 /// The number of completion passes after which arguments count as never settling. Each pass fills in one level
 /// of nested defaults.
 const PASSES: usize = 16;
@@ -66,7 +68,7 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
     if input.is_null() {
         input = Value::Object(Map::new());
     }
-    let mut check = Check::new(schema);
+    let mut check = Check::new(schema, &input);
     let completed = check.complete(schema, &input);
     let Err(error) = check.check(schema, &completed) else { return Ok(completed) };
     // The default of one part of the schema may not match another part.
@@ -76,7 +78,7 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
 /// Completes arguments like [`check_arguments`] without checking them, for arguments that are still streaming.
 #[must_use]
 pub fn complete_arguments(schema: &Value, input: Value) -> Value {
-    Check::new(schema).complete(schema, &input)
+    Check::new(schema, &input).complete(schema, &input)
 }
 
 /// Arguments that do not match a tool's schema.
@@ -174,7 +176,11 @@ impl fmt::Display for Path<'_> {
 
 struct Check<'a> {
     root: &'a Value,
-    work: u32,
+    budget: usize,
+    /// The schemas that may still be visited.
+    work: usize,
+    /// The schemas that are being applied, each with the address of its value, outermost first.
+    active: Vec<(*const Value, *const Value)>,
     /// True if the current pass has changed the arguments.
     has_written: bool,
     /// True while a value is checked that is not completed yet: members with a default may be missing, and `null` for
@@ -186,11 +192,14 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(root: &'a Value) -> Self {
+    fn new(root: &'a Value, input: &Value) -> Self {
         let error = ArgumentError::default();
+        let budget = WORK.max(values(input).saturating_mul(WORK_PER_VALUE));
         Self {
             root,
-            work: WORK,
+            budget,
+            work: budget,
+            active: Vec::new(),
             has_written: false,
             is_incomplete: false,
             is_attempt: false,
@@ -304,10 +313,17 @@ impl<'a> Check<'a> {
 
     /// Checks a value with a full budget, however much work was done before.
     fn check(&mut self, schema: &'a Value, value: &Value) -> Result<(), ArgumentError> {
-        self.work = WORK;
+        self.work = self.budget;
         self.value(schema, value, &Path::Root, DEPTH);
         let error = std::mem::take(&mut self.error);
-        if error.is_none() { Ok(()) } else { Err(error) }
+        match error.is_none() {
+            // What was not reached may be anything.
+            true if self.work == 0 => {
+                Err(ArgumentError::new("too large or too deeply nested to be checked"))
+            }
+            true => Ok(()),
+            false => Err(error),
+        }
     }
 
     fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
@@ -316,8 +332,16 @@ impl<'a> Check<'a> {
             if layer == &Value::Bool(false) {
                 return self.problem(path, || "no value is allowed here".to_owned());
             }
-            let Some(layer) = self.enter(layer, depth) else { return };
-            self.value_by(layer, value, path, depth);
+            let Some(keywords) = self.enter(layer, depth) else { return };
+            let pair = (ptr::from_ref(layer), ptr::from_ref(value));
+            // Without this, a schema that leads back to itself would use up all work.
+            let mut same_value = self.active.iter().rev().take_while(|active| active.1 == pair.1);
+            if same_value.any(|active| *active == pair) {
+                continue;
+            }
+            self.active.push(pair);
+            self.value_by(keywords, value, path, depth);
+            self.active.pop();
         }
     }
 
@@ -480,6 +504,21 @@ impl<'a> Check<'a> {
         }
         self.error.count += 1;
     }
+}
+
+/// Returns the number of values in a value, itself included.
+fn values(value: &Value) -> usize {
+    let mut count = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        count += 1;
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            _ => {}
+        }
+    }
+    count
 }
 
 pub(crate) fn found(value: &Value) -> String {

@@ -18,8 +18,7 @@ impl<'a> Check<'a> {
         path: &Path<'_>,
         depth: usize,
     ) {
-        // To look for the problem doubles the work. An attempt at each level of nested alternatives would exhaust the
-        // budget, after which everything passes.
+        // To look for the problem doubles the work, so attempts at each level of nested alternatives would exhaust it.
         if self.is_attempt {
             self.error.count += 1;
             return;

@@ -446,8 +446,8 @@ fn null_is_removed_in_alternatives() {
     assert_snapshot!(refused(&schema, json!({ "shape": { "radius": null } })), @"`shape.radius`: expected number, found null");
 }
 
-/// An attempt at an alternative costs no report: nested ones would double the work at each level, until the budget is
-/// gone and the value passes.
+/// An attempt at an alternative costs no report: nested ones would double the work at each level, until it is used up
+/// and the problem is no longer told.
 #[test]
 fn deep_alternatives_stay_within_the_work_budget() {
     let schema = json!({
@@ -466,6 +466,40 @@ fn deep_alternatives_stay_within_the_work_budget() {
         error.to_string().ends_with(r#"expected number or object, found string "x""#),
         "{error}"
     );
+}
+
+#[test]
+fn padding_does_not_hide_a_problem() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "pad": { "type": "array", "items": { "$ref": "#/$defs/cell" } },
+            "path": { "enum": ["a.txt"] },
+        },
+        "$defs": { "cell": { "anyOf": [{ "type": "string" }, { "type": "number" }] } },
+    });
+    let pad = vec![1; 200_000];
+    let error = check_arguments(&schema, json!({ "pad": pad, "path": "/etc/passwd" })).unwrap_err();
+    assert_snapshot!(error, @r#"`path`: expected one of "a.txt", found string "/etc/passwd""#);
+    let large = json!({ "pad": pad, "path": "a.txt" });
+    assert_eq!(check_arguments(&schema, large.clone()).unwrap(), large);
+}
+
+/// Each level of the value doubles the work, and what follows is not reached.
+#[test]
+fn arguments_that_use_up_the_work_do_not_match() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "list": { "$ref": "#/$defs/list" }, "path": { "enum": ["a.txt"] } },
+        "$defs": { "list": { "oneOf": [
+            { "properties": { "next": { "$ref": "#/$defs/list" } }, "required": ["end"] },
+            { "properties": { "next": { "$ref": "#/$defs/list" } } },
+        ] } },
+    });
+    let list = |length| (0..length).fold(json!({}), |inner, _| json!({ "next": inner }));
+    let error = refused(&schema, json!({ "list": list(20), "path": "/etc/passwd" }));
+    assert_snapshot!(error, @"too large or too deeply nested to be checked");
+    check_arguments(&schema, json!({ "list": list(8), "path": "a.txt" })).unwrap();
 }
 
 /// The ways in which serde and `schemars` write an enum: the model reads what is wrong with the variant that it meant.
