@@ -19,7 +19,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
 
 use oa_markdown::Line;
-use open_agent::TerminalPrompt;
+use open_agent::{Message, TerminalPrompt};
 
 use self::conversation::Conversation;
 use self::keyboard::{Keyboard, restore_at_termination};
@@ -113,6 +113,7 @@ fn converse(
             Entered::Nothing => {}
             Entered::Unknown(why) => terminal.say(&why),
             Entered::Command(Command::Quit) => return Ok(conversation),
+            Entered::Command(Command::Retry) => retry(runtime, &mut conversation, terminal)?,
             Entered::Command(command) => {
                 let is_load = matches!(command, Command::Load(Some(_)));
                 commands::perform(runtime, &mut conversation, command, terminal)?;
@@ -121,13 +122,34 @@ fn converse(
                 }
             }
             Entered::Prompt(prompt) => {
-                runtime.block_on(terminal.turn(&mut conversation, Begin::Prompt(&prompt)))?;
+                runtime.block_on(
+                    terminal.turn(&mut conversation, Begin::Prompt(Message::user(prompt))),
+                )?;
             }
         }
         for message in terminal.steered.drain(..) {
             editor.remember(&message);
         }
     }
+}
+
+/// Sends the last prompt again, in place of its answer.
+fn retry(
+    runtime: &tokio::runtime::Runtime,
+    conversation: &mut Conversation,
+    terminal: &mut Terminal,
+) -> Result<()> {
+    let taken = runtime.block_on(terminal.wait("working", conversation.take_last()))?;
+    match taken.transpose() {
+        Ok(Some(Some(prompt))) => {
+            terminal.say(&format!("› {}", history::beginning(&prompt.text())));
+            runtime.block_on(terminal.turn(conversation, Begin::Prompt(prompt)))?;
+        }
+        Ok(Some(None)) => terminal.say(commands::NO_PROMPT),
+        Ok(None) => terminal.say("stopped"),
+        Err(failure) => terminal.fail(&failure.to_string()),
+    }
+    Ok(())
 }
 
 /// Continues a turn whose calls wait for permission.

@@ -40,12 +40,16 @@ pub enum Command {
     Model(Option<String>),
     /// End the program.
     Quit,
+    /// Send the last prompt again.
+    Retry,
     /// Save the conversation under a name.
     Save(String),
     /// Show or set the system prompt; `none` removes it.
     System(Option<String>),
     /// List the tools.
     Tools,
+    /// Remove the last prompt and its answer.
+    Undo,
 }
 
 /// The commands: name, argument, and description.
@@ -59,9 +63,11 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("mode", "[MODE]", "show or set which tool calls run without asking: ask, reads, all, plan"),
     ("model", "[NAME]", "list the server's models, or switch to one"),
     ("quit", "", "end the program; also Ctrl-D, or Ctrl-C twice"),
+    ("retry", "", "send the last prompt again, in place of its answer"),
     ("save", "NAME", "save the conversation, now and after every answer"),
     ("system", "[TEXT]", "show or set the system prompt; `/system none` removes it"),
     ("tools", "", "list the tools that the model may call"),
+    ("undo", "", "remove the last prompt and its answer from the conversation"),
 ];
 
 /// The keys and their descriptions.
@@ -122,9 +128,11 @@ pub fn parse(line: &str) -> Entered {
         "mode" => Entered::Command(Command::Mode(some)),
         "model" => Entered::Command(Command::Model(some)),
         "quit" | "exit" | "q" => alone(Command::Quit),
+        "retry" => alone(Command::Retry),
         "save" => wants(Command::Save),
         "system" => Entered::Command(Command::System(some)),
         "tools" => alone(Command::Tools),
+        "undo" => alone(Command::Undo),
         other => Entered::Unknown(unknown(other)),
     }
 }

@@ -2,18 +2,22 @@
 
 use oa_markdown::{Line, Span, Style, excerpt, wrap};
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
-use open_agent::{Doctor, Probe, estimate_tokens, list_models};
+use open_agent::{Doctor, Message, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
 
 use super::command::{COMMANDS, Command, KEYS};
 use super::conversation::{Conversation, client};
-use super::history::overview;
+use super::history::{beginning, last_prompt, overview};
 use super::terminal::{Terminal, columns};
 use crate::failure::{Failure, Result};
 use crate::figure::{counted, grouped};
 use crate::places;
 use crate::sessions::Sessions;
 
+/// The remark if the conversation is empty.
+const EMPTY: &str = "The conversation is empty.";
+/// The remark if there is no last prompt.
+pub(super) const NO_PROMPT: &str = "The conversation has no prompt.";
 /// The columns of the names in a list.
 const NAME: usize = 17;
 /// The most sessions in the list of `/load`.
@@ -85,13 +89,14 @@ async fn run(
     match command {
         Command::Clear => {
             conversation.client.clear_history();
+            conversation.unanswered = None;
             conversation.save().await?;
-            say("The conversation is empty.".to_owned());
+            say(EMPTY.to_owned());
         }
         Command::Context => say(conversation.context().await),
         Command::Help => remarks.push(Remark::Lines(help())),
         Command::History if conversation.client.history().is_empty() => {
-            say("The conversation is empty.".to_owned());
+            say(EMPTY.to_owned());
         }
         Command::History => {
             remarks.push(Remark::Lines(overview(conversation.client.history(), columns())));
@@ -118,7 +123,8 @@ async fn run(
             conversation.client.set_model(&name)?;
             say(format!("The model is {name}."));
         }
-        Command::Quit => {}
+        // They start a turn or end the program, which `converse` does.
+        Command::Quit | Command::Retry => {}
         Command::Save(name) => {
             conversation.keep_as(&name).await?;
             say(format!("Saved as {name}, now and after every answer."));
@@ -141,6 +147,10 @@ async fn run(
                 remarks.push(Remark::Lines(lines));
             }
         }
+        Command::Undo => say(match conversation.take_last().await? {
+            Some(prompt) => format!("Removed: {}", beginning(&prompt.text())),
+            None => NO_PROMPT.to_owned(),
+        }),
     }
     Ok(())
 }
@@ -179,6 +189,18 @@ impl Conversation {
         Ok(())
     }
 
+    /// Removes the last prompt from the conversation, with all that followed, and returns it; `None` if there is none.
+    pub(super) async fn take_last(&mut self) -> Result<Option<Message>> {
+        // It is in the conversation no longer.
+        if let Some(prompt) = self.unanswered.take() {
+            return Ok(Some(prompt));
+        }
+        let Some(index) = last_prompt(self.client.history()) else { return Ok(None) };
+        let prompt = self.client.history_mut().split_off(index).swap_remove(0);
+        self.save().await?;
+        Ok(Some(prompt))
+    }
+
     /// Saves the conversation under a new name.
     async fn keep_as(&mut self, name: &str) -> Result<()> {
         let id = SessionId::new(name)?;
@@ -213,6 +235,7 @@ impl Conversation {
             self.client.steer_handle().steer_message(message)?;
         }
         self.saved = Some(saved);
+        self.unanswered = None;
         Ok(())
     }
 

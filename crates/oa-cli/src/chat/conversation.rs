@@ -1,7 +1,7 @@
 //! A conversation, with its agent and its session.
 
 use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
-use open_agent::{AgentOptions, Client, TerminalPrompt};
+use open_agent::{AgentOptions, Client, Message, TerminalPrompt};
 
 use crate::agent::{self, Agent, Person};
 use crate::args::ChatArgs;
@@ -17,6 +17,8 @@ pub(super) struct Conversation {
     pub(super) saved: Option<SavedSession>,
     pub(super) settings: Settings,
     pub(super) mode: String,
+    /// The last prompt, if no answer to it had begun: it is not in the history then.
+    pub(super) unanswered: Option<Message>,
     /// The person at the terminal, if there is one.
     pub(super) person: Option<TerminalPrompt>,
 }
@@ -34,7 +36,7 @@ impl Conversation {
         };
         let client = client(agent.options.clone(), saved.as_ref())?;
         let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
-        Ok(Self { client, agent, saved, settings, mode, person: prompt })
+        Ok(Self { client, agent, saved, settings, mode, unanswered: None, person: prompt })
     }
 
     /// Closes the conversation and stops its MCP servers.

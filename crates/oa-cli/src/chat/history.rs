@@ -31,13 +31,26 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
             };
             let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
             let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (first, next) = (Span::visible(sign, Style::DIMMED), Span::visible(INDENT, style));
-            let text = Span::visible(&excerpt(&text, LONGEST), style);
+            let text = Span::visible(&beginning(&text), style);
             lines.extend(wrap(&[text], &[first], &[next], width));
         }
     }
     lines
+}
+
+/// Returns the beginning of a text, on one line.
+pub(super) fn beginning(text: &str) -> String {
+    excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST).into_owned()
+}
+
+/// Returns the index of the last prompt. A message that was sent while tools ran belongs to the turn of its prompt.
+pub(super) fn last_prompt(messages: &[Message]) -> Option<usize> {
+    let is_prompt = |index: &usize| {
+        messages[*index].role == MessageRole::User
+            && !(*index > 0 && messages[index - 1].role == MessageRole::Tool)
+    };
+    (0..messages.len()).rev().find(is_prompt)
 }
 
 /// Returns the reason why a turn ended early; `None` if it was complete.

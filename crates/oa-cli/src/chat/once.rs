@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use open_agent::events::TurnText;
 use open_agent::redact::visible;
-use open_agent::{AgentEvent, ContentBlock, FinishReason, TerminalPrompt, ToolEvent};
+use open_agent::{AgentEvent, ContentBlock, FinishReason, Message, TerminalPrompt, ToolEvent};
 use tokio::sync::mpsc;
 
 use super::conversation::Conversation;
@@ -61,7 +61,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     return Ok(());
                 }
             }
-            drive(client, saved, Begin::Prompt(&prompt), events, &is_stopped).await
+            drive(client, saved, Begin::Prompt(Message::user(prompt)), events, &is_stopped).await
         });
         loop {
             tokio::select! {

@@ -8,8 +8,8 @@ use crossterm::event::Event;
 use oa_markdown::{Color, Line, Style};
 use open_agent::session::{FollowError, SavedSession};
 use open_agent::{
-    AgentEvent, Client, ErrorKind, InterruptHandle, Permission, PermissionRequest, SteerHandle,
-    TerminalPrompt,
+    AgentEvent, Client, ErrorKind, InterruptHandle, Message, Permission, PermissionRequest,
+    SteerHandle, TerminalPrompt,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -40,7 +40,7 @@ pub(super) enum TurnUpdate {
 /// The start of a turn.
 pub(super) enum Begin<'a> {
     /// A prompt is sent.
-    Prompt(&'a str),
+    Prompt(Message),
     /// Calls of an earlier run wait for permission: this person is asked, or all calls are allowed if there is none.
     /// Then the turn continues.
     Waiting(Option<&'a TerminalPrompt>),
@@ -73,7 +73,12 @@ impl Terminal {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         write(&self.screen.draw(vec![Line::default()], &[], (0, 0)))?;
-        let Conversation { client, saved, .. } = conversation;
+        let Conversation { client, saved, unanswered, .. } = conversation;
+        let prompt = match &begin {
+            Begin::Prompt(prompt) => Some(prompt.clone()),
+            Begin::Waiting(_) => None,
+        };
+        let messages = client.history().len();
         let outcome = {
             let mut turn = pin!(drive(client, saved.as_mut(), begin, tell, &handles.is_stopped));
             loop {
@@ -95,6 +100,7 @@ impl Terminal {
                 self.draw(view.take_lines(), rows, sign)?;
             }
         };
+        *unanswered = prompt.filter(|_| client.history().len() <= messages);
         while let Ok(event) = told.try_recv() {
             push(&mut view, event, began.elapsed());
         }
@@ -245,7 +251,7 @@ pub(super) async fn drive(
     is_stopped: &AtomicBool,
 ) -> open_agent::Result<()> {
     match begin {
-        Begin::Prompt(prompt) => client.send(prompt).await?,
+        Begin::Prompt(prompt) => client.send_message(prompt).await?,
         Begin::Waiting(person) => {
             if !decide(client, person, is_stopped).await? {
                 return Ok(());

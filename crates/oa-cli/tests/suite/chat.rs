@@ -209,6 +209,7 @@ fn commands_show_and_change_things() {
         ("/system", "The system prompt: Be brief."),
         ("/context", "unknown; set `context`."),
         ("/history", "The conversation is empty."),
+        ("/undo", "The conversation has no prompt."),
         ("/mcp", "There are no MCP servers"),
         ("/save trip", "Saved as trip"),
         ("/load nowhere", "session nowhere does not exist"),

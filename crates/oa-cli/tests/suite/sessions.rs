@@ -65,6 +65,53 @@ fn sqlite_sessions_continue_in_the_next_run() {
 
 #[cfg(unix)]
 #[test]
+fn prompts_are_removed_and_sent_again() {
+    use crate::terminal::Terminal;
+
+    let home = Home::new();
+    let mut terminal =
+        Terminal::start_sized(&home, &["chat", "--stand-in", "--session", "trip"], 60, 80);
+    terminal.wait_for_prompt();
+    let enter = |line: &str, wanted: &str| {
+        terminal.type_keys(&format!("{line}\r"));
+        terminal.wait_for(wanted);
+        terminal.wait_for_prompt();
+    };
+    enter("Hello", "A stand-in");
+    enter("Who are you?", "You said: Who are you?");
+    enter("/undo", "Removed: Who are you?");
+    enter("count these words", "The tool says: 3 words");
+    terminal.type_keys("/retry\r");
+    terminal.wait_until("a second answer", |text| text.matches("The tool says").count() == 2);
+    terminal.wait_for_prompt();
+    enter("/context", "6 messages");
+    enter("/undo", "Removed: count these words");
+    terminal.type_keys("\x04");
+    assert!(terminal.wait_for_end().success());
+
+    let output = home.run(&["chat", "--stand-in", "--session", "trip"], "Again");
+    assert_eq!(text(&output.stdout), "You said: Again\n");
+    let file = home.path().join("data/oa/sessions/session-trip.jsonl");
+    let mut terminal = Terminal::start(&home, &["chat", "--stand-in", "--session", "trip"]);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/context\r");
+    terminal.wait_for("4 messages");
+    terminal.wait_for_prompt();
+    for _ in 0..2 {
+        terminal.type_keys("/undo\r");
+        terminal.wait_for("Removed: ");
+        terminal.wait_for_prompt();
+    }
+    terminal.type_keys("/history\r");
+    terminal.wait_for("The conversation is empty.");
+    terminal.wait_for_prompt();
+    terminal.type_keys("\x04");
+    assert!(terminal.wait_for_end().success());
+    assert!(file.exists());
+}
+
+#[cfg(unix)]
+#[test]
 fn saved_conversation_loads_and_continues() {
     use crate::terminal::Terminal;
 

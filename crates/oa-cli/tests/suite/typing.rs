@@ -85,6 +85,28 @@ fn ctrl_c_stops_a_command_and_not_the_program() {
     assert!(terminal.wait_for_end().success());
 }
 
+/// A prompt without an answer is not part of the conversation, and is still the last one.
+#[test]
+fn an_unanswered_prompt_is_sent_again() {
+    let home = Home::new();
+    let url = falls_silent_after(1);
+    let terminal = Terminal::start(&home, &["chat", "--base-url", &url]);
+    terminal.wait_for_prompt();
+    for (number, line) in ["Hello", "/retry"].into_iter().enumerate() {
+        terminal.type_keys(&format!("{line}\r"));
+        terminal.wait_for("Ctrl-C stops");
+        terminal.type_keys("\x03");
+        let is_stopped = |text: &str| text.matches("stopped").count() == number + 1;
+        terminal.wait_until("the end", is_stopped);
+        terminal.wait_for_prompt();
+    }
+    terminal.type_keys("/undo\r");
+    terminal.wait_for("Removed: Hello");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/retry\r");
+    terminal.wait_for("The conversation has no prompt.");
+}
+
 #[test]
 fn a_command_waits_for_the_end_of_the_answer() {
     let home = Home::new();
