@@ -6,6 +6,10 @@ use open_agent::Provider;
 pub(crate) const NOBODY: &str =
     "No server listens there: it is not running, or the address is wrong.";
 
+/// Advice for a server that answers, but not with TLS.
+pub(crate) const UNENCRYPTED: &str =
+    "A server listens there. If it is a local one, its address begins with http://.";
+
 /// Advice when the server of a conversation cannot be reached any more.
 pub(crate) const GONE: &str = "Check that the server is running. Up restores your prompt.";
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use open_agent::{AgentOptions, ErrorKind, Provider, list_models};
 use tokio::task::JoinSet;
 
-use crate::advice::{self, KEY, NOBODY};
+use crate::advice::{self, KEY, NOBODY, UNENCRYPTED};
 use crate::failure::{Failure, Result};
 use crate::settings::Settings;
 
@@ -58,10 +58,13 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     if let Some(base_url) = set {
         let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
             let (kind, wants_key) = (error.kind(), wants_key(&error));
+            let is_lasting = !error.is_retryable();
             let failure = Failure::from(error);
             match kind {
                 _ if wants_key => failure.at(base_url).advise(KEY),
                 ErrorKind::Config | ErrorKind::InvalidInput => failure,
+                // Somebody listens there, with whom TLS failed.
+                ErrorKind::Connect if is_lasting => failure.at(base_url).advise(UNENCRYPTED),
                 ErrorKind::Connect => {
                     failure.at(base_url).advise(NOBODY).advise(&advice::no_server(provider))
                 }

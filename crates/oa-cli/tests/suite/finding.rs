@@ -54,6 +54,18 @@ fn missing_server_gives_advice() {
     }
 }
 
+#[cfg(feature = "tls")]
+#[test]
+fn https_of_a_plain_server_is_explained() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    let url = server.url().replacen("http:", "https:", 1);
+    let output = home.run(&["chat", "--base-url", &url], "Hello");
+    let told = text(&output.stderr);
+    assert!(told.contains("it does not speak TLS"), "{told}");
+    assert!(told.contains("its address begins with http://"), "{told}");
+    assert!(!told.contains("No server listens"), "{told}");
+}
+
 #[test]
 fn named_server_has_its_own_advice() {
     let (home, nobody) = (Home::new(), nobody());
