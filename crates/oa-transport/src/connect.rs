@@ -57,23 +57,28 @@ impl Connect {
         if peer.is_https() {
             return Err(Error::tls_missing(peer));
         }
-        timeout(self.timeout, self.open(peer))
+        #[cfg(feature = "tls")]
+        let begun = Instant::now();
+        let stream = timeout(self.timeout, self.open(peer))
             .await
-            .unwrap_or_else(|_| Err(Error::connect_timeout(peer, self.timeout)))
+            .unwrap_or_else(|_| Err(Error::connect_timeout(peer, self.timeout)))?;
+        #[cfg(feature = "tls")]
+        if peer.is_https() {
+            let left = self.timeout.saturating_sub(begun.elapsed());
+            return timeout(left, self.tls.encrypt(peer, stream))
+                .await
+                .unwrap_or_else(|_| Err(Error::tls_timeout(peer, self.timeout)));
+        }
+        Ok(stream)
     }
 
     async fn open(&self, peer: &Peer) -> Result<Stream, Error> {
-        let stream = match &self.dialer {
-            Dialer::Tcp => Stream::Tcp(self.tcp(peer).await?),
+        match &self.dialer {
+            Dialer::Tcp => self.tcp(peer).await.map(Stream::Tcp),
             Dialer::Custom(connector) => {
-                connector.dial(peer.uri()).await.map_err(|source| Error::connect(peer, source))?
+                connector.dial(peer.uri()).await.map_err(|source| Error::connect(peer, source))
             }
-        };
-        #[cfg(feature = "tls")]
-        if peer.is_https() {
-            return self.tls.encrypt(peer, stream).await;
         }
-        Ok(stream)
     }
 
     /// Tries the addresses in turn, each with its share of the time limit, so that a silent one does not keep

@@ -171,6 +171,15 @@ impl Error {
         error
     }
 
+    /// Creates the error for a peer that accepted the connection and did not answer the TLS handshake in time.
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls_timeout(peer: &Peer, limit: Duration) -> Self {
+        let why = format!(": timed out after {limit:?}; it may not speak TLS");
+        let mut error = Self::tls(peer, &why, None);
+        error.0.timeout = Some(TimeoutKind::Connect);
+        error
+    }
+
     #[cfg(not(feature = "tls"))]
     pub(crate) fn tls_missing(peer: &Peer) -> Self {
         Self::new(

@@ -1,6 +1,8 @@
 //! The search for servers.
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::thread;
 
 use oa_testkit::{Reply, Script};
 
@@ -57,8 +59,15 @@ fn missing_server_gives_advice() {
 #[cfg(feature = "tls")]
 #[test]
 fn https_of_a_plain_server_is_explained() {
-    let (home, server) = (Home::new(), Server::start(echo()));
-    let url = server.url().replacen("http:", "https:", 1);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://{}/v1", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let home = Home::new();
     let output = home.run(&["chat", "--base-url", &url], "Hello");
     let told = text(&output.stderr);
     assert!(told.contains("it does not speak TLS"), "{told}");

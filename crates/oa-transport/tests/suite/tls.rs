@@ -1,7 +1,8 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use oa_testkit::{Reply, Script, SocketServer};
-use oa_transport::{ErrorKind, Transport};
+use oa_transport::{ErrorKind, TimeoutKind, Transport};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,6 +28,26 @@ async fn plain_http_server_is_a_tls_error() {
     assert_eq!(
         error.to_string(),
         format!("cannot encrypt the connection to {address}: it does not speak TLS")
+    );
+}
+
+/// Some servers without TLS wait for the rest of what they take for a request.
+#[tokio::test]
+async fn silent_plain_http_server_times_out() {
+    let (address, _task) = serve(
+        async |mut stream: TcpStream, _| {
+            while stream.read(&mut [0; 1024]).await.unwrap_or(0) > 0 {}
+        },
+    )
+    .await;
+    let transport = Transport::builder().connect_timeout(Duration::from_millis(50)).build();
+    let error = ask(&transport, &format!("https://{address}/")).await.unwrap_err();
+    assert_eq!((error.kind(), error.timeout()), (ErrorKind::Tls, Some(TimeoutKind::Connect)));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cannot encrypt the connection to {address}: timed out after 50ms; it may not speak TLS"
+        )
     );
 }
 
