@@ -9,7 +9,7 @@ use oa_markdown::{Color, Line, Style};
 use open_agent::session::{FollowError, SavedSession};
 use open_agent::{
     AgentEvent, Client, ErrorKind, InterruptHandle, Message, Permission, PermissionRequest,
-    SteerHandle, TerminalPrompt,
+    Problem, SteerHandle, TerminalPrompt,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -259,12 +259,15 @@ pub(super) async fn drive(
             client.continue_turn().await?;
         }
     }
+    let mut updates = Updates { tell, problem: None };
     let Some(saved) = saved else {
-        while let Some(event) = client.next_event().await? {
-            // A dropped receiver does not need the event.
-            let _ = tell.send(TurnUpdate::Event(event)).await;
+        loop {
+            match client.next_event().await {
+                Ok(Some(event)) => updates.send(TurnUpdate::Event(event)).await,
+                Ok(None) => return updates.end(Ok(())).await,
+                Err(error) => return updates.end(Err(error)).await,
+            }
         }
-        return Ok(());
     };
     let mut following = saved.follow(client);
     let outcome = loop {
@@ -274,11 +277,43 @@ pub(super) async fn drive(
             Err(FollowError::Conversation(error)) => break Err(error),
             Err(FollowError::Store(error)) => TurnUpdate::Unsaved(with_causes(&error)),
         };
-        let _ = tell.send(told).await;
+        updates.send(told).await;
     };
     // The prefix names the revision that was saved last.
     client.set_key_prefix(key_prefix(saved));
-    outcome
+    updates.end(outcome).await
+}
+
+/// Sends the updates of a turn. A problem waits for the next update, because the error of a turn repeats the problem
+/// that ended it.
+struct Updates {
+    tell: mpsc::Sender<TurnUpdate>,
+    problem: Option<Problem>,
+}
+
+impl Updates {
+    async fn send(&mut self, update: TurnUpdate) {
+        self.send_problem().await;
+        match update {
+            TurnUpdate::Event(AgentEvent::Problem(problem)) => self.problem = Some(problem),
+            // A dropped receiver does not need the update.
+            update => drop(self.tell.send(update).await),
+        }
+    }
+
+    async fn send_problem(&mut self) {
+        if let Some(problem) = self.problem.take() {
+            drop(self.tell.send(TurnUpdate::Event(AgentEvent::Problem(problem))).await);
+        }
+    }
+
+    async fn end(mut self, outcome: open_agent::Result<()>) -> open_agent::Result<()> {
+        let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        if !self.problem.as_ref().is_some_and(|problem| error.contains(&problem.to_string())) {
+            self.send_problem().await;
+        }
+        outcome
+    }
 }
 
 /// Decides about the waiting calls. Returns false if the user stopped it; the calls then keep waiting.

@@ -187,6 +187,23 @@ fn problems_of_an_answer_are_told_in_a_pipe() {
     assert_eq!(told.lines().count(), 1, "{told}");
 }
 
+/// The problem that ended the turn is its error, and told once.
+#[test]
+fn the_error_of_an_answer_is_told_once() {
+    let home = Home::new();
+    let begin = json!({"choices": [{"index": 0, "delta": {"content": "a"}}]});
+    let failed = json!({"error": {"message": "out of memory", "code": 500}});
+    let answer = format!("data: {begin}\n\ndata: {failed}\n\n");
+    let server = Server::start(Script::new().models(["m"]).otherwise(Reply::sse(answer)));
+    let chat = ["chat", "--base-url", &server.url()];
+    for arguments in [&chat[..], &[&chat[..], &["--session", "trip"]].concat()] {
+        let output = home.run(arguments, "Hello");
+        assert_eq!((output.status.code(), &*text(&output.stdout)), (Some(1), "a\n"));
+        let told = text(&output.stderr);
+        assert_eq!(told, "oa: the server reported an error: out of memory\n");
+    }
+}
+
 #[test]
 fn the_doctor_reports_and_writes_a_profile() {
     let (home, server) = (Home::new(), Server::start(echo()));
