@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 use oa_contain::contain;
@@ -11,7 +11,7 @@ use oa_events::{AgentEvent, NestedEvent};
 use oa_executor::{Batch, BatchStream, ExecutionResult, ResultStore, ToolEvent};
 use oa_hooks::Permissions;
 use oa_turn::{BudgetLeft, SharedBudget, Spent};
-use oa_types::ToolUseBlock;
+use oa_types::{Outcome, ToolUseBlock};
 use tokio::sync::mpsc;
 
 use crate::settings::{AgentConfig, Settings};
@@ -100,16 +100,16 @@ impl RunningBatch {
         self.nested.as_ref().map_or_else(Spent::default, take)
     }
 
-    /// Returns the results of the calls that have ended, whether or not their events were returned.
-    pub(crate) fn results(&self) -> &[Arc<ExecutionResult>] {
-        self.stream.results()
-    }
-
-    /// Stops the calls, and returns what sub-agents have spent since the last call of [`take_spent`](Self::take_spent).
-    pub(crate) fn stop(self) -> Spent {
-        let Self { stream, nested } = self;
-        drop(stream);
-        nested.map_or_else(Spent::default, |nested| nested.budget.take())
+    /// Stops the calls. Returns the results of those that had ended or never began, and what sub-agents have spent since
+    /// the last call of [`take_spent`](Self::take_spent).
+    pub(crate) fn stop(mut self) -> (Vec<Arc<ExecutionResult>>, Spent) {
+        self.stream.cancel();
+        // A canceled batch ends without waiting.
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(_)) = Pin::new(&mut self.stream).poll_next(&mut cx) {}
+        let was_cut = |it: &ExecutionResult| it.outcome == Outcome::Cancelled && it.attempts > 0;
+        let results = self.stream.results().iter().filter(|it| !was_cut(it)).cloned().collect();
+        (results, self.take_spent())
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {

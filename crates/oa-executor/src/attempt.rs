@@ -45,7 +45,7 @@ pub(crate) struct Record {
 impl Record {
     /// Returns the result of a job that is dropped now.
     pub(crate) fn cancelled(&self) -> Ended {
-        Ended { attempts: self.attempts(), duration: self.elapsed(), ..Ended::cancelled() }
+        Ended { duration: self.elapsed(), ..Ended::cancelled(self.attempts()) }
     }
 
     fn start(&self) {
@@ -75,6 +75,7 @@ impl Job {
     pub(crate) async fn run(mut self) -> Ended {
         let (outcome, result) = match self.attempts().await {
             Ok(result) => (Outcome::Ok, Ok(flattened(result))),
+            Err(Failure::Cancelled) => return self.record.cancelled(),
             Err(failure) => {
                 let (outcome, body) = failure.into_parts();
                 (outcome, Err(body))

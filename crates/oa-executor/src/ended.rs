@@ -23,8 +23,14 @@ impl Ended {
         Box::new(Self { cached: true, images, ..ended })
     }
 
-    pub(crate) fn cancelled() -> Self {
-        Self::without_attempt(Outcome::Cancelled, Err(ErrorBody::new("", "cancelled")))
+    /// Returns the result of a call that was canceled in or after this number of attempts.
+    pub(crate) fn cancelled(attempts: u32) -> Self {
+        let error = match attempts {
+            0 => "cancelled before it ran",
+            _ => "cancelled while it ran; it may have taken effect",
+        };
+        let ended = Self::without_attempt(Outcome::Cancelled, Err(ErrorBody::new("", error)));
+        Self { attempts, ..ended }
     }
 
     pub(crate) fn invalid_input(error: &ArgumentError) -> Box<Self> {

@@ -72,7 +72,7 @@ impl RunningTasks {
                 drop(task.future);
                 task.record.cancelled()
             }
-            None => Ended::cancelled(),
+            None => Ended::cancelled(0),
         }
     }
 }

@@ -7,7 +7,7 @@ use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_events::AgentEvent;
 use oa_executor::RunGuard;
 use oa_hooks::Hooks;
-use oa_turn::BudgetLeft;
+use oa_turn::{BudgetLeft, Call};
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
 
 use super::Client;
@@ -114,7 +114,9 @@ impl Client {
         if self.driver.turn.is_busy() {
             return Err(error::invalid_input("a turn is in progress: read it to its end first"));
         }
-        if self.driver.turn.calls().iter().any(|call| call.is_open() || call.is_waiting()) {
+        let turn = &self.driver.turn;
+        // A denied call has its result only once the turn continues.
+        if turn.waits_for_approval() || turn.calls().iter().any(Call::is_open) {
             return Err(error::invalid_input("calls have no result yet"));
         }
         let settings = Arc::clone(&self.driver.settings);

@@ -1,5 +1,4 @@
 use std::mem;
-use std::sync::Arc;
 
 use oa_chat::AnswerStream;
 use oa_executor::ToolEvent;
@@ -32,13 +31,11 @@ impl Driver {
     /// Stops the work in progress, counts its usage, and returns the answer that was arriving.
     pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
         let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
-        // What has ended stays, also if its event was not read yet.
-        for ended in batch.iter().flat_map(|batch| batch.results()) {
-            self.note_tool(&ToolEvent::CallComplete(Arc::clone(ended)));
-        }
         // Sub-agents and a summary report their usage when they are dropped.
-        let nested = batch.map_or_else(Spent::default, |batch| batch.stop());
+        let (ended, nested) = batch.map_or_else(Default::default, |batch| batch.stop());
         drop(hooks);
+        // What has ended stays, also if its event was not read yet.
+        ended.into_iter().for_each(|ended| self.note_tool(&ToolEvent::CallComplete(ended)));
         if let Some(answer) = &answer {
             let mut usage = answer.usage();
             if let Some(usage) = &mut usage {

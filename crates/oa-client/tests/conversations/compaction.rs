@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use oa_client::{Client, Compaction, ErrorKind};
 use oa_context::{ContextPolicy, Overflow, counter_fn};
-use oa_hooks::{HookDecision, Hooks};
+use oa_hooks::{HookDecision, Hooks, PermissionMode};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_types::{Message, MessageRole};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use suite::talk::{adder, auto, cases, client, interrupt_after, manual, read_on, strict, talk};
+use suite::talk::{
+    adder, auto, cases, client, interrupt_after, manual, read_on, strict, talk, told,
+};
 
 fn long(number: usize) -> Reply {
     Reply::text(format!("Answer {number}. {}", "And so on and on it goes. ".repeat(20)))
@@ -182,6 +184,23 @@ async fn open_turns_and_calls_forbid_compaction() {
     assert_eq!(client.compact(&policy).await.unwrap(), Compaction::Dropped { messages: 2 });
     assert_eq!(client.compact(&policy).await.unwrap(), Compaction::Stuck);
     assert_eq!(client.history().len(), 2);
+}
+
+/// Its result would be lost, because history has it only once the turn continues.
+#[tokio::test]
+async fn denied_calls_forbid_compaction() {
+    let call = Reply::new().call_with_id("call_1", "add", json!({"a": 1, "b": 2}));
+    let server = strict([long(1), call, Reply::text("Well.")]);
+    let mut client = client(auto(&server).tool(adder()).permission_mode(PermissionMode::Ask));
+    grown(&mut client, 2).await;
+    client.deny("call_1", "not today").unwrap();
+    let error = client.compact(&ContextPolicy::new(10)).await.unwrap_err();
+    assert_eq!(error.to_string(), "calls have no result yet");
+    client.continue_turn().await.unwrap();
+    read_on(&mut client).await;
+    assert!(told(client.history())[4].contains("not today"));
+    let done = client.compact(&ContextPolicy::new(10)).await.unwrap();
+    assert_eq!(done, Compaction::Dropped { messages: 4 });
 }
 
 #[tokio::test]

@@ -195,6 +195,9 @@ async fn no_tool_starts_after_an_interrupt() {
     let mut late = client(auto(&server).tool(hanging("hangs", &alive)).executor(executor));
     interrupted(&mut late).await;
     assert_eq!((alive.ever(), alive.now()), (1, 0));
+    let told = told(late.history());
+    assert!(told[2].contains("while it ran; it may have taken effect"), "{told:#?}");
+    assert!(told[3..].iter().all(|line| line.contains("cancelled before it ran")), "{told:#?}");
     assert_eq!(talk(&mut late, "Again.").await, ["Hello."]);
 }
 

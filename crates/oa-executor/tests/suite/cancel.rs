@@ -62,11 +62,11 @@ async fn cancel_drops_running_and_waiting_calls() {
         assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
     }
     assert_snapshot!(seen[0], @r#"
-    c1 cancelled: {"error":"cancelled","tool":"hangs"}
-    c2 cancelled: {"error":"cancelled","tool":"hangs"}
-    c3 cancelled: {"error":"cancelled","tool":"hangs"}
+    c1 cancelled: {"error":"cancelled while it ran; it may have taken effect","tool":"hangs"}
+    c2 cancelled: {"error":"cancelled while it ran; it may have taken effect","tool":"hangs"}
+    c3 cancelled: {"error":"cancelled while it ran; it may have taken effect","tool":"hangs"}
     c4 starts hangs
-    c4 cancelled: {"error":"cancelled","tool":"hangs"}
+    c4 cancelled: {"error":"cancelled before it ran","tool":"hangs"}
     end of c0 c1 c2 c3 c4
     "#);
     assert_eq!(seen[0], seen[1]);
@@ -99,7 +99,11 @@ async fn attempts_count_only_started_calls() {
     };
     assert_eq!(of(0), (Outcome::Cancelled, 1, wait));
     assert_eq!(of(1), (Outcome::Cancelled, 0, Duration::ZERO));
-    assert_eq!(end.execution_results[0].result, json!({ "error": "cancelled", "tool": "hangs" }));
+    let errors = ["cancelled while it ran; it may have taken effect", "cancelled before it ran"];
+    for (place, error) in errors.into_iter().enumerate() {
+        let result = &end.execution_results[place].result;
+        assert_eq!(*result, json!({ "error": error, "tool": "hangs" }));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,9 +150,9 @@ async fn batch_canceled_before_start_runs_nothing() {
     let mut events = executor.execute_batch_streaming(given, Batch::new().cancel(cancel));
     assert_snapshot!(lines(&mut events).await, @r#"
     c0 starts hangs
-    c0 cancelled: {"error":"cancelled","tool":"hangs"}
+    c0 cancelled: {"error":"cancelled before it ran","tool":"hangs"}
     c1 starts hangs
-    c1 cancelled: {"error":"cancelled","tool":"hangs"}
+    c1 cancelled: {"error":"cancelled before it ran","tool":"hangs"}
     end of c0 c1
     "#);
     assert_eq!(begun.load(Ordering::SeqCst), 0);

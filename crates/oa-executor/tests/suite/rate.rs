@@ -101,7 +101,7 @@ async fn canceled_wait_frees_its_slot() {
     c0 starts s
     c0 ok: null
     c1 starts s
-    c1 cancelled: {"error":"cancelled","tool":"s"}
+    c1 cancelled: {"error":"cancelled before it ran","tool":"s"}
     end of c0 c1
     "#);
     // So is the slot of a dropped batch.
