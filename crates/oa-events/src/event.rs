@@ -39,7 +39,8 @@ pub enum AgentEvent {
     ContextShortened(ContextShortened),
     /// The server rejected the response format, with this message. This and later requests fall back to a weaker one.
     FormatRefused(String),
-    /// An event of a sub-agent, between the start and the completion of the call that runs it.
+    /// An event of a sub-agent, between the start and the completion of the call that runs it. A sub-agent that fails or
+    /// is stopped has no [`TurnEnd`](Self::TurnEnd) of its own: it ends with its call, or with the outer agent's turn.
     Nested(Box<NestedEvent>),
     /// The stream was malformed, but continued.
     Problem(Problem),
@@ -59,7 +60,8 @@ pub enum AgentEvent {
     ToolsRefused(String),
     /// The start or a fragment of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),
-    /// The turn has ended, or waits for results of calls.
+    /// The turn has ended, or waits for results of calls. What was in progress has ended with it: after an interrupt, no
+    /// other end of a call or a sub-agent is reported.
     TurnEnd(FinishReason),
 }
 

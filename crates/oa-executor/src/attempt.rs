@@ -1,6 +1,6 @@
 use std::mem;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -43,13 +43,16 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the result of a job that is dropped now.
+    /// Returns the result of a job that is canceled now.
     pub(crate) fn cancelled(&self) -> Ended {
+        // Paired with the one in `start`.
+        fence(Ordering::SeqCst);
         Ended { duration: self.elapsed(), ..Ended::cancelled(self.attempts()) }
     }
 
     fn start(&self) {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         self.started.get_or_init(Instant::now);
     }
 
@@ -91,11 +94,15 @@ impl Job {
     async fn attempts(&mut self) -> Result<Value, Failure> {
         let mut retry = 0;
         loop {
-            // The last check before the tool's code runs.
             if self.cx.is_cancelled() {
                 return Err(Failure::Cancelled);
             }
             self.record.start();
+            // The last check before the tool's code runs. A cancel from another thread is either seen here, or it
+            // sees the attempt: a call that is told not to have run never does.
+            if self.cx.is_cancelled() {
+                return Err(Failure::Cancelled);
+            }
             let failure = match self.attempt().await {
                 Ok(result) => return Ok(result),
                 Err(failure) => failure,
