@@ -11,21 +11,29 @@ const OPEN: &str = "the answer ended in the middle of the call";
 
 /// A JSON object, or a list of them, each with name and arguments.
 #[derive(Debug)]
-pub(crate) struct Objects(Balance);
+pub(crate) struct Objects {
+    balance: Balance,
+    /// True if each object has the name as its key and the arguments as its value.
+    is_keyed: bool,
+}
 
 impl Objects {
     pub(crate) fn new() -> Self {
-        Self(Balance::of_value())
+        Self { balance: Balance::of_value(), is_keyed: false }
+    }
+
+    pub(crate) fn keyed() -> Self {
+        Self { is_keyed: true, ..Self::new() }
     }
 }
 
 impl CallBody for Objects {
     fn push(&mut self, text: &str) -> Option<usize> {
-        self.0.push(text)
+        self.balance.push(text)
     }
 
     fn read(&self, text: &str, _: BodyEnd) -> Vec<ParsedCall> {
-        object::calls(text)
+        if self.is_keyed { object::keyed_calls(text) } else { object::calls(text) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::grammar::ParsedCall;
 use crate::head::CallHead;
 use crate::quote::quote;
 
-const NAMES: [&str; 4] = ["name", "function", "tool", "action"];
+const NAMES: [&str; 5] = ["name", "function", "tool", "tool_name", "action"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
 
 /// Reads a call, or a list of calls.
@@ -22,6 +22,23 @@ pub(crate) fn calls(text: &str) -> Vec<ParsedCall> {
         Ok(value) => vec![call(value)],
         Err(error) => vec![ParsedCall::malformed(name_in(text).as_deref(), error)],
     }
+}
+
+/// Reads calls of the form `{"name": {..}}`, or a list of them.
+pub(crate) fn keyed_calls(text: &str) -> Vec<ParsedCall> {
+    let list = match json(text) {
+        Ok(Value::Array(list)) => list,
+        Ok(value) => vec![value],
+        Err(error) => return vec![ParsedCall::malformed(None, error)],
+    };
+    let call = |value| match value {
+        Value::Object(object) if object.len() == 1 => {
+            let calls = object.into_iter();
+            calls.map(|(name, input)| ParsedCall::of(&name, as_arguments(input))).collect()
+        }
+        _ => vec![ParsedCall::malformed(None, "the call is not an object with one name")],
+    };
+    list.into_iter().flat_map(call).collect()
 }
 
 /// Reads the arguments of a call whose name is known.
@@ -87,7 +104,8 @@ fn is_list(object: &Map<String, Value>) -> bool {
 
 /// Returns true for members of a call that are not arguments.
 fn is_own(member: &str) -> bool {
-    NAMES.contains(&member) || ["id", "type", "thought", "description"].contains(&member)
+    NAMES.contains(&member)
+        || ["id", "tool_call_id", "type", "thought", "description"].contains(&member)
 }
 
 fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {

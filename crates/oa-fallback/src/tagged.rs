@@ -3,10 +3,16 @@
 mod bare;
 mod code;
 mod function;
+mod gemma;
 mod glm;
+mod harmony;
 mod hermes;
+mod invoke;
 mod llama;
+mod marked;
 mod mistral;
+mod python;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -30,8 +36,16 @@ use crate::tools::Tools;
 /// | Llama | `<\|python_tag\|>{"name": .., "parameters": {..}}`, and the object alone at the start of an answer if a tool of that name exists |
 /// | Mistral | `[TOOL_CALLS] [{"name": .., "arguments": {..}}]`, `[TOOL_CALLS]name[ARGS]{..}` |
 /// | GLM | `<tool_call>name` with `<arg_key>` and `<arg_value>` |
-/// | Qwen Coder, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
-/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tool exists |
+/// | Qwen Coder, Seed, Nemotron 3, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
+/// | MiniMax, DeepSeek from V3.2, Step | `<invoke name="name">` with `<parameter name="key">`, also with `｜DSML｜` or `steptml:` in each tag; without a mark before it, if the tool exists |
+/// | Kimi | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{..}` |
+/// | DeepSeek until V3.1 | `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{..}` |
+/// | gpt-oss | `<\|channel\|>commentary to=functions.name <\|constrain\|>json<\|message\|>{..}` |
+/// | FunctionGemma, Gemma 4 | `<start_function_call>call:name{..}`, `<\|tool_call>call:name{..}` |
+/// | Granite, Phi, Nemotron, Jamba, Hunyuan, Command | JSON after `<\|tool_call\|>`, `<TOOLCALL>`, `<tool_calls>` or `<\|START_ACTION\|>` |
+/// | Apertus | `<\|tools_prefix\|>[{"name": {..}}]` |
+/// | LFM2, Olmo, Llama | calls in Python: `<\|tool_call_start\|>[name(key="value")]`, after `<function_calls>`, and the list alone at the start of an answer if the tool exists |
+/// | Gemma 3, Llama | a call in Python, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tool exists |
 ///
 /// Several calls in a row are read; text after them is dropped. [`recognize`] finds calls that a server left in the
 /// text because it has no parser for its model (QUIRKS row 31).
@@ -128,15 +142,25 @@ struct TaggedGrammar {
 
 type Style = fn(&mut CallHead<'_>, Position, &Tools) -> Result<Match, NoMatch>;
 
-const STYLES: [Style; 7] = [
+/// The styles of calls that begin with `<`.
+const TAGGED: [Style; 9] = [
     hermes::begin,
     glm::begin,
     function::begin,
+    invoke::begin,
+    tokens::begin,
     llama::begin,
-    mistral::begin,
-    code::begin,
-    bare::begin,
+    harmony::begin,
+    gemma::begin,
+    marked::keyed,
 ];
+
+/// The styles of calls after a mark.
+const MARKED: [Style; 6] =
+    [hermes::begin, glm::begin, function::begin, invoke::marked, tokens::begin, marked::begin];
+
+/// The styles of calls that begin in another way.
+const OTHERS: [Style; 3] = [mistral::begin, code::begin, bare::begin];
 
 /// Marks that belong to a call and follow it.
 const CLOSING: [&str; 7] = ["</tool_call>", "</function>", "```", "}", "]", ",", ";"];
@@ -147,10 +171,16 @@ impl Grammar for TaggedGrammar {
     }
 
     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+        let styles: &[Style] = match head.peek()? {
+            Some('<') if marked::mark(head)? => &MARKED,
+            Some('<') => &TAGGED,
+            _ => &OTHERS,
+        };
+        let start = head.at();
         // No text matches two styles, so a match does not have to wait for styles that need more text.
         let mut stop = NoMatch::Mismatch;
-        for style in STYLES {
-            head.go_back(0);
+        for style in styles {
+            head.go_back(start);
             match style(head, position, &self.tools) {
                 Ok(found) => return Ok(found),
                 Err(NoMatch::Incomplete) => stop = NoMatch::Incomplete,
@@ -159,7 +189,7 @@ impl Grammar for TaggedGrammar {
         }
         // Models close what they have opened: the tag, the fence, the list. What is left of it is skipped.
         if position.after_call && stop == NoMatch::Mismatch {
-            for closing in CLOSING {
+            for closing in CLOSING.into_iter().chain(marked::CLOSING) {
                 head.go_back(0);
                 if head.maybe(closing)? {
                     return Ok(Match::Skip);

@@ -305,14 +305,19 @@ async fn interrupts_keep_prose_but_no_partial_call() {
 
 #[tokio::test]
 async fn recognize_calls_reads_calls_in_text() {
-    let text = "<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}\n</tool_call>";
-    let first = server([Reply::text(text), Reply::text("Done.")]);
-    let mut recognizing = client(auto(&first).tool(echo()).recognize_calls(true));
-    assert_eq!(talk(&mut recognizing, "Go.").await.last().unwrap(), "Done.");
-    let request = &first.requests()[1];
-    assert_eq!(roles(request), ["user", "assistant", "tool"], "history is native");
-    let second = server([Reply::text(text)]);
-    assert_eq!(talk(&mut client(auto(&second).tool(echo())), "Go.").await, [text]);
+    for text in [
+        "<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}\n</tool_call>",
+        "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"echo\">\n<｜DSML｜parameter name=\"say\" string=\"true\">x\
+         </｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+    ] {
+        let first = server([Reply::text(text), Reply::text("Done.")]);
+        let mut recognizing = client(auto(&first).tool(echo()).recognize_calls(true));
+        assert_eq!(talk(&mut recognizing, "Go.").await.last().unwrap(), "Done.");
+        let request = &first.requests()[1];
+        assert_eq!(roles(request), ["user", "assistant", "tool"], "history is native");
+        let second = server([Reply::text(text)]);
+        assert_eq!(talk(&mut client(auto(&second).tool(echo())), "Go.").await, [text]);
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
-//! A call that is the whole answer: `{"name": .., "parameters": {..}}`, also in a list or a fence.
+//! A call that is the whole answer: `{"name": .., "parameters": {..}}`, also in a list or a fence, or a list of calls in
+//! Python.
 //!
 //! Only its shape identifies it as a call, and a user may ask a model for such JSON. So the name must be that of a
 //! tool, it must come first, and the object must begin the answer or follow another call.
 
+use super::python;
 use crate::bodies::Objects;
 use crate::grammar::{Match, Position};
 use crate::head::{CallHead, NoMatch};
@@ -20,6 +22,10 @@ pub(super) fn begin(
     let start = head.at();
     if head.maybe("[")? {
         head.spaces()?;
+        if python::name(head)?.is_some_and(|name| tools.knows(name)) {
+            head.go_back(start);
+            return Ok(Match::Call(Box::new(python::Calls::list(tools))));
+        }
     }
     head.literal("{")?;
     head.spaces()?;

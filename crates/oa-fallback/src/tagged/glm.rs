@@ -24,9 +24,11 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     let name = head.name()?;
     head.spaces()?;
     let start = head.at();
+    head.fence()?;
     if head.peek()? == Some('{') {
         return Ok(Match::Call(Box::new(Arguments::new(name))));
     }
+    head.go_back(start);
     // A call without arguments is closed at once. Anything else after the name is not a call, and neither is
     // `between <tool_call> and </tool_call>`, unless there is a tool `and`.
     if !head.maybe("<arg_key>")? {

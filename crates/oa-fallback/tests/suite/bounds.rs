@@ -127,7 +127,7 @@ fn a_long_answer_is_not_kept() {
 
 #[test]
 fn ten_megabyte_calls_are_malformed() {
-    let openings: [(&dyn Dialect, &str); 8] = [
+    let openings: [(&dyn Dialect, &str); 12] = [
         (&React::new(), "Action: search(query=\""),
         (&React::new(), "Action: search\nAction Input: "),
         (&Markers::new(), "[TOOL:search:query=\""),
@@ -136,6 +136,10 @@ fn ten_megabyte_calls_are_malformed() {
         (&TaggedJson::new(), "<tool_call>search<arg_key>query</arg_key><arg_value>"),
         (&TaggedJson::new(), "<function=search><parameter=query>"),
         (&TaggedJson::new(), "[TOOL_CALLS]search[ARGS]{\"query\": \""),
+        (&TaggedJson::new(), "<invoke name=\"search\"><parameter name=\"query\">"),
+        (&TaggedJson::new(), "<|tool_call_start|>[search(query=\""),
+        (&TaggedJson::new(), "<function_calls>search(query=\""),
+        (&TaggedJson::new(), "<|tool_call>call:search{query:<|\"|>"),
     ];
     for (dialect, opening) in openings {
         let text = opening.to_owned() + &"word ".repeat(LONG / 5);

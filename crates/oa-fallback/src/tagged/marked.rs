@@ -1,0 +1,101 @@
+//! Marks of many models that open a call or a list of calls, in whatever style it is written.
+//!
+//! ```text
+//! <|tool_call|>[{"name": .., "arguments": {..}}]
+//! <|tools_prefix|>[{"name": {..}}]<|tools_suffix|>
+//! <|tool_call_start|>[name(key="value")]<|tool_call_end|>
+//! ```
+
+use super::python;
+use crate::bodies::Objects;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
+use crate::tools::Tools;
+
+/// The mark of Apertus, whose objects have the tool's name as their key.
+const KEYED: &str = "<|tools_prefix|>";
+
+/// Other marks: tags, and tokens with narrow and wide bars.
+const TAGS: [&str; 5] =
+    ["<tool_calls>", "<function_calls>", "<minimax:tool_call>", "<seed:tool_call>", "<TOOLCALL>"];
+const NARROW: [&str; 5] = [
+    "<|tool_call|>",
+    "<|tool_call_start|>",
+    "<|START_ACTION|>",
+    "<|tool_calls_section_begin|>",
+    "<|tool▁calls▁begin|>",
+];
+const WIDE: [&str; 6] = [
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool_calls_begin｜>",
+    "<｜DSML｜function_calls>",
+    "<｜DSML｜tool_calls>",
+    "<｜｜DSML｜｜function_calls>",
+    "<｜｜DSML｜｜tool_calls>",
+];
+
+/// Marks that close what a mark or a call opened, where another call may follow.
+pub(super) const CLOSING: [&str; 15] = [
+    "</tool_calls>",
+    "</minimax:tool_call>",
+    "</seed:tool_call>",
+    "</function_calls>",
+    "</TOOLCALL>",
+    "<|/tool_call|>",
+    "<|tool_call_end|>",
+    "<｜tool▁call▁end｜>",
+    "<|tool▁call▁end|>",
+    "<｜tool_call_end｜>",
+    "<|call|>",
+    "</｜DSML｜function_calls>",
+    "</｜DSML｜tool_calls>",
+    "</｜｜DSML｜｜function_calls>",
+    "</｜｜DSML｜｜tool_calls>",
+];
+
+/// Reads a mark and the white space after it, if one comes next.
+pub(super) fn mark(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
+    let start = head.at();
+    head.literal("<")?;
+    let marks: &[&str] = match head.peek()? {
+        Some('|') => &NARROW,
+        Some('｜') => &WIDE,
+        _ => &TAGS,
+    };
+    head.go_back(start);
+    for mark in marks {
+        if head.maybe(mark)? {
+            head.spaces()?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Matches JSON or Python after a mark.
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
+    head.fence()?;
+    let start = head.at();
+    let is_list = head.maybe("[")?;
+    if is_list {
+        head.spaces()?;
+    }
+    let is_python = python::name(head)?.is_some();
+    head.go_back(start);
+    match head.peek()? {
+        _ if is_python && is_list => Ok(Match::Call(Box::new(python::Calls::list(tools)))),
+        _ if is_python => Ok(Match::Call(Box::new(python::Calls::lines(tools)))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
+        _ => Err(NoMatch::Mismatch),
+    }
+}
+
+/// Matches the list of Apertus.
+pub(super) fn keyed(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {
+    head.literal(KEYED)?;
+    head.spaces()?;
+    match head.peek()? {
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::keyed()))),
+        _ => Err(NoMatch::Mismatch),
+    }
+}
