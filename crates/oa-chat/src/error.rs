@@ -429,12 +429,20 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
 
-/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103).
+/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103). What the model wrote
+/// is no such mistake, and the message may quote it (QUIRKS row 129).
 fn is_lasting(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
-    ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
-        .iter()
-        .any(|mark| words.contains(mark))
+    let has = |marks: &[&str]| marks.iter().any(|mark| words.contains(mark));
+    !has(&["failed to parse input at pos", "failed to parse json:", "error parsing tool call"])
+        && has(&[
+            "jinja",
+            "template",
+            "chat format",
+            "failed to parse",
+            "not supported",
+            "requires --",
+        ])
 }
 
 impl From<oa_types::Error> for Error {

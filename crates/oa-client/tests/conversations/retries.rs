@@ -38,6 +38,14 @@ async fn transient_errors_are_retried() {
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{status}");
         assert!(time <= Duration::from_millis(501), "{status}: {time:?}");
     }
+    for message in [
+        "Failed to parse input at pos 17: <tool_call>\n<function=save_template>\n</tool_call>",
+        "error parsing tool call: raw='{\"name\":\"lane.jinja\",}', err=invalid character '}'",
+        "failed to parse JSON: unexpected end of JSON input",
+    ] {
+        let (text, requests, _) = ask(failing_then(Reply::error(500, message))).await;
+        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{message}");
+    }
     for broken in [Reply::hang_up(), Reply::text("Lost.").close_after(0)] {
         let (text, requests, _) = ask(failing_then(broken)).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));
@@ -74,6 +82,7 @@ async fn permanent_errors_are_not_retried() {
         Reply::error(404, "no such model"),
         Reply::error(422, "unprocessable"),
         Reply::error(500, "jinja: roles must alternate"),
+        Reply::error(500, "Failed to parse tools: Expected 'tools' to be an array"),
         Reply::error(400, overflow),
         Reply::body(200, "text/event-stream", ""),
         Reply::sse("data: {\"error\": {\"message\": \"out of memory\"}}\n\n"),
