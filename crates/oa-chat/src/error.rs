@@ -171,9 +171,18 @@ impl Error {
         error
     }
 
-    /// Creates the error that a server reported inside a stream.
-    pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
-        let mut error = Self::from_server(error, None, secrets);
+    /// Creates the error that a server reported inside a stream. A gateway has sent status 200 by then, so its code is
+    /// the status of a request whose answer has not begun (QUIRKS row 67).
+    pub(crate) fn in_stream(
+        server: &ServerError,
+        begun: bool,
+        received: u64,
+        secrets: &Secrets,
+    ) -> Self {
+        let mut error = Self::from_server(server, None, secrets);
+        let status = server.code.as_ref().filter(|_| !begun).and_then(|code| code.parse().ok());
+        error.0.retryable = error.0.kind == ErrorKind::Api
+            && status.is_some_and(|status| is_transient(status, &server.message));
         error.0.received = Some(received);
         error
     }
@@ -233,11 +242,8 @@ impl Error {
             (None, words) => format!("the server reported an error: {words}"),
         };
         let mut error = Self::new(kind, message);
-        error.0.retryable = !is_overflow
-            && status.is_some_and(|status| {
-                let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
-                transient.contains(&status.as_u16()) && !(status == 500 && is_lasting(&words))
-            });
+        error.0.retryable =
+            !is_overflow && status.is_some_and(|status| is_transient(status.as_u16(), &words));
         // A code that only repeats a status says less than the type.
         let is_status = |code: &str| code.len() == 3 && code.parse::<u16>().is_ok();
         let telling = server.code.as_ref().filter(|code| !is_status(code));
@@ -428,6 +434,11 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
+
+fn is_transient(status: u16, words: &str) -> bool {
+    let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
+    transient.contains(&status) && !(status == 500 && is_lasting(words))
+}
 
 /// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103). What the model wrote
 /// is no such mistake, and the message may quote it (QUIRKS row 129).

@@ -73,6 +73,22 @@ async fn retries_end_at_the_first_delta() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn codes_in_a_stream_count_as_statuses() {
+    let event =
+        |code: u16| format!("data: {{\"error\":{{\"code\":{code},\"message\":\"m\"}}}}\n\n");
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+    let role = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
+    for body in [event(502), format!(": PROCESSING\n\n{role}{}data: [DONE]\n\n", event(429))] {
+        let (text, requests, _) = ask(failing_then(Reply::sse(body.clone()))).await;
+        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{body}");
+    }
+    for body in [event(400), format!("{text}{}", event(502))] {
+        let (error, requests, _) = ask(failing_then(Reply::sse(body.clone()))).await;
+        assert_eq!((error.unwrap_err().is_retryable(), requests), (false, 1), "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn permanent_errors_are_not_retried() {
     let overflow = json!({"message": "too long", "code": "context_length_exceeded"});
     for reply in [
