@@ -1,4 +1,4 @@
-//! `<start_function_call>call:name{key:<escape>value<escape>}<end_function_call>`, and the same in the tokens of Gemma 4
+//! `<start_function_call>call:name{key:<escape>value<escape>}<end_function_call>`, and the same in the tokens of Gemma 4.
 
 use serde_json::{Map, Value};
 
