@@ -8,7 +8,7 @@ use std::io::Read;
 
 use oa_aggregate::{Aggregator, ContentBlock, Delta, StreamStatus};
 use oa_redact::{printable, visible};
-use oa_sse::Parser;
+use oa_sse::{Item, Parser};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let recorded =
@@ -30,10 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         } else {
             parser.push_slice(&buffer[..count]);
         }
-        while let Some(event) = parser.next_event()? {
-            let progress = aggregator.push(event.raw_data())?;
+        while let Some(item) = parser.next_item()? {
+            let status = push(&mut aggregator, &item)?;
             show(&mut aggregator);
-            if progress == StreamStatus::Done {
+            if status == StreamStatus::Done {
                 break 'body;
             }
         }
@@ -61,6 +61,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reason = answer.finish_reason.to_string();
     println!("finish reason: {}, usage: {:?}", visible(&reason), answer.usage);
     Ok(())
+}
+
+/// Some servers report errors in events named `error`, in a field of that name, or in bare lines of JSON.
+fn push(aggregator: &mut Aggregator, item: &Item<'_>) -> Result<StreamStatus, oa_aggregate::Error> {
+    match item {
+        Item::Event(event) if event.is_named("error") => aggregator.push_error(event.raw_data()),
+        Item::Event(event) => aggregator.push(event.raw_data()),
+        Item::Unknown(line) => match line.strip_prefix(b"error:") {
+            Some(error) => aggregator.push_error(error),
+            None if line.starts_with(b"{") => aggregator.push(line),
+            None => Ok(StreamStatus::More),
+        },
+        _ => Ok(StreamStatus::More), // a comment
+    }
 }
 
 fn show(aggregator: &mut Aggregator) {

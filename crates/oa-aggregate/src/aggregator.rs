@@ -67,7 +67,7 @@ impl Aggregator {
     /// Takes the next payload.
     ///
     /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If each
-    /// line of it is JSON, each is a payload.
+    /// line of it is JSON, each is a payload. An empty payload is ignored, and so is JSON without any member of a chunk.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@
 //! assert_eq!((&*call.name, &call.input["a"]), ("add", &25.into()));
 //! # Ok::<(), oa_aggregate::Error>(())
 //! ```
-//!
+#![doc = include_str!("streams.md")]
 //! # Performance
 //!
 //! A chunk that differs from an earlier one only in its text is compared, not parsed; see [`Decoder`]. With a
@@ -86,9 +86,9 @@ mod quirks;
 
 pub use oa_types::wire::ServerError;
 pub use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, MadeUpIds, Message,
-    MessageRole, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
-    UsedIds,
+    AssistantMessage, ContentBlock, Cost, Extra, FinishReason, ImageBlock, ImageDetail, MadeUpIds,
+    Message, MessageRole, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
+    ToolUseError, Usage, UsedIds,
 };
 
 pub use crate::aggregator::Aggregator;

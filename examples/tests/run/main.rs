@@ -252,6 +252,13 @@ fn executor_events() {
 #[test]
 fn custom_transport() {
     check(&mut example("custom_transport"), &["call ", "finish reason: tool_calls"]);
+    // Errors that are not the data of an ordinary event.
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/own");
+    for name in ["llamacpp-error-field.sse", "relay-event-named-error.sse"] {
+        let output = example("custom_transport").arg(own.join(name)).output();
+        let said = output.expect("the example is built").stderr;
+        assert!(said.starts_with(b"problem: "), "{name}: {said:?}");
+    }
 }
 
 #[test]
