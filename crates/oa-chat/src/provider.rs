@@ -207,18 +207,24 @@ impl fmt::Display for Provider {
 impl FromStr for Provider {
     type Err = Error;
 
-    /// Finds a provider by its vendor's name for it, in upper or lower case.
+    /// Finds a provider by its vendor's name for it, in upper or lower case. Only letters and digits count, so `lm-studio` and
+    /// `llamacpp` are found, too.
     ///
     /// # Errors
     ///
     /// `Config`, with all names, if there is no such provider.
     fn from_str(name: &str) -> Result<Self> {
-        let is_it = |provider: &&Self| provider.name().eq_ignore_ascii_case(name);
+        let is_it = |provider: &&Self| plain(provider.name()).eq(plain(name));
         Self::ALL.iter().find(is_it).copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|provider| provider.name()).collect();
             Error::config(format!("unknown provider {name:?}: use one of {}", names.join(", ")))
         })
     }
+}
+
+/// Returns the letters and digits of a name, in lower case.
+fn plain(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase())
 }
 
 struct Row {

@@ -242,6 +242,19 @@ fn providers_parse_from_their_names() {
         assert_eq!(provider.to_string().parse::<Provider>().unwrap(), *provider);
         assert_eq!(provider.name().to_uppercase().parse::<Provider>().unwrap(), *provider);
     }
+    // As `open-agent-sdk` spelled them, and as people write them.
+    for (name, provider) in [
+        ("lmstudio", Provider::LmStudio),
+        ("lm-studio", Provider::LmStudio),
+        ("lm_studio", Provider::LmStudio),
+        ("llamacpp", Provider::LlamaCpp),
+        ("llama-cpp", Provider::LlamaCpp),
+        ("vllm", Provider::Vllm),
+        ("text_generation_webui", Provider::TextGenerationWebui),
+    ] {
+        assert_eq!(name.parse::<Provider>().unwrap(), provider, "{name}");
+    }
+    assert!("".parse::<Provider>().is_err() && "-".parse::<Provider>().is_err());
     let error = "llama".parse::<Provider>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(
