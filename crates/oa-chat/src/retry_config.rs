@@ -112,7 +112,8 @@ impl Default for RetryConfig {
 }
 
 /// Runs an operation until it succeeds, fails with an error that is not retryable, or runs out of retries. A client
-/// already retries its own requests: do not wrap those.
+/// already retries its own requests: do not wrap those. An error of your own is retryable only if
+/// [`retryable_after`](Error::retryable_after) says so.
 ///
 /// # Errors
 ///
