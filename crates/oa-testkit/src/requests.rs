@@ -80,6 +80,12 @@ impl Request {
         &self.kept.headers
     }
 
+    /// Returns the first header of this name, in upper or lower case; `None` if there is none, or it is not text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.kept.headers.get(name)?.to_str().ok()
+    }
+
     /// Returns true if the response is over: played to its end, cut off by the script, or aborted by the
     /// client.
     #[must_use]

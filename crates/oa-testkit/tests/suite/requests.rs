@@ -27,6 +27,7 @@ async fn a_request_is_kept_as_it_came() {
     assert_eq!(request.path(), "/v1/chat/completions");
     assert_eq!(request.query(), Some("api-version=1"));
     assert_eq!(request.headers()["x-a"], "b");
+    assert_eq!((request.header("X-A"), request.header("x-b")), (Some("b"), None));
     assert_eq!(request.body(), &body);
     assert_eq!(request.json(), &plain());
     assert_eq!(request.model(), Some("test"));
