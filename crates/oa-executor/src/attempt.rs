@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use oa_contain::{Contained, Panic, contain};
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
-use oa_types::{Outcome, flattened};
+use oa_types::{Outcome, flattened, micros};
 use serde_json::Value;
 use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};
@@ -16,7 +16,6 @@ use crate::caps::Counted;
 use crate::ended::{Ended, panic_body};
 use crate::event::ToolRetry;
 use crate::queue::{QueuedEvent, Sender};
-use crate::result::micros;
 use crate::retry::RetryPolicy;
 
 /// A call with everything needed to run it, including retries.

@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_tools::{Emission, LogLevel, Progress};
-use oa_types::Message;
+use oa_types::{Message, micros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::metrics::BatchMetrics;
-use crate::result::{ExecutionResult, micros};
+use crate::result::ExecutionResult;
 
 /// An event of a batch.
 ///

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use oa_types::Outcome;
+use oa_types::{Outcome, micros};
 use serde::{Deserialize, Serialize};
 
-use crate::result::{ExecutionResult, micros};
+use crate::result::ExecutionResult;
 
 /// Metrics of a batch.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

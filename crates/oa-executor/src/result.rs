@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::{ImageBlock, Message, Outcome, ToolResultBlock};
+use oa_types::{ImageBlock, Message, Outcome, ToolResultBlock, micros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -66,26 +66,5 @@ impl ExecutionResult {
     #[must_use]
     pub fn to_message(&self) -> Message {
         Message::tool(self.to_block())
-    }
-}
-
-pub(crate) mod micros {
-    //! Durations as whole microseconds.
-
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_micros)
-    }
-
-    /// Rounds down to what is serialized.
-    pub(crate) fn whole(duration: Duration) -> Duration {
-        Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
     }
 }

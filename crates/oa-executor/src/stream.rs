@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use oa_contain::contain;
 use oa_tools::{Cancel, Cancelled, Tool, ToolContext};
-use oa_types::ToolUseBlock;
+use oa_types::{ToolUseBlock, micros};
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -23,7 +23,7 @@ use crate::metrics::BatchMetrics;
 use crate::options::ExecutionMode;
 use crate::queue::{EventQueue, QueuedEvent, Sender};
 use crate::rate::Slot;
-use crate::result::{ExecutionResult, micros};
+use crate::result::ExecutionResult;
 use crate::running::RunningTasks;
 use crate::schedule::Schedule;
 use crate::store::ResultStore;

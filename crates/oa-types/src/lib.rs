@@ -38,6 +38,7 @@ mod usage;
 mod backoff;
 mod name;
 
+pub mod micros;
 pub mod wire;
 
 mod error;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
+use crate::micros;
 
 /// The cost of an answer: tokens counted by the server, times measured by the client, and money if a price is
 /// set.
@@ -28,11 +29,21 @@ pub struct Usage {
     /// Answer tokens spent on reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Time from sending the request to the first text, reasoning or call.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Time from sending the request to the first text, reasoning or call. In JSON it is `time_to_first_token_us`, in
+    /// whole microseconds.
+    #[serde(
+        rename = "time_to_first_token_us",
+        with = "micros::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub time_to_first_token: Option<Duration>,
-    /// Time from the first token to the end, including pauses of a slow reader.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Time from the first token to the end, including pauses of a slow reader. In JSON it is `generation_time_us`, in
+    /// whole microseconds.
+    #[serde(
+        rename = "generation_time_us",
+        with = "micros::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub generation_time: Option<Duration>,
     /// The cost of the tokens, if a price is set.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_transport::Watch;
+use oa_types::micros;
 
 use crate::answer_outcome::AnswerOutcome;
 use crate::error::{Error, Result};
@@ -39,7 +40,7 @@ impl<A> Beginning<A> {
     #[inline]
     pub(crate) fn note(&mut self, watch: &Watch) {
         if self.first_token.is_none() {
-            self.first_token = Some(watch.elapsed());
+            self.first_token = Some(micros::whole(watch.elapsed()));
             self.give_back();
             for callback in mem::take(&mut self.callbacks) {
                 match callback {

@@ -1,10 +1,9 @@
 //! The end of an answer: its message, and its callbacks.
 
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use oa_aggregate::AggregatedAnswer;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage, micros};
 
 use super::beginning::Callback;
 use super::{AnswerStream, Arriving, Concluded};
@@ -47,7 +46,7 @@ impl Arriving {
         } else if let (Some(first_token), Some(whole)) = (self.beginning.first_token, self.whole) {
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);
-            usage.generation_time = Some(whole.saturating_sub(first_token));
+            usage.generation_time = Some(micros::whole(whole.saturating_sub(first_token)));
         }
         quotation::broken_calls(&mut message.content, secrets);
         self.tell_end(Some(&message), failure.as_ref(), false);
@@ -99,7 +98,7 @@ impl Arriving {
     pub(super) fn usage(&self) -> Option<Usage> {
         let mut usage = self.pipeline.aggregator().usage()?;
         usage.time_to_first_token = self.beginning.first_token;
-        let spent = |first: Duration| self.watch.elapsed().saturating_sub(first);
+        let spent = |first| micros::whole(self.watch.elapsed().saturating_sub(first));
         usage.generation_time = usage.time_to_first_token.map(spent);
         Some(usage)
     }

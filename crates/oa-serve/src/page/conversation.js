@@ -165,8 +165,7 @@ function measure(state, piece, at) {
 function conclude(state, usage) {
   if (!usage) return;
   state.usage = usage;
-  const time = usage.generation_time;
-  const told = time ? time.secs + time.nanos / 1e9 : 0;
+  const told = (usage.generation_time_us ?? 0) / 1e6;
   const seen = state.meter ? (state.meter.lastAt - state.meter.firstAt) / 1000 : 0;
   const seconds = told > 0 ? told : seen;
   if (usage.completion_tokens && seconds >= 0.05) state.speed = usage.completion_tokens / seconds;

@@ -134,7 +134,7 @@ test("a stream shows what happened", () => {
 });
 
 test("tokens per second come from the server's time if it tells", () => {
-  const end = EVERYTHING.findIndex(({ data }) => data.data?.usage?.generation_time);
+  const end = EVERYTHING.findIndex(({ data }) => data.data?.usage?.generation_time_us);
   assert.equal(EVERYTHING.slice(0, end + 1).reduce(reduce, empty()).speed, 20);
 });
 

@@ -60,7 +60,7 @@ export const EVERYTHING = [
   text("Here "), text("it is."),
   agent("answer_end", {
     content: [{ type: "text", text: "Here it is." }], finish_reason: "stop",
-    usage: { prompt_tokens: 120, completion_tokens: 40, generation_time: { secs: 2, nanos: 0 } },
+    usage: { prompt_tokens: 120, completion_tokens: 40, generation_time_us: 2_000_000 },
   }),
   agent("answer_retry", "cite a source"),
   agent("turn_end", "stop"),
