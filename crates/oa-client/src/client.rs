@@ -16,6 +16,7 @@ use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
 use oa_events::{AgentEvent, Reply, TurnText};
+use oa_executor::InterruptHandle;
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
 use oa_transport::RequestBody;
@@ -26,7 +27,6 @@ use oa_types::{
 
 use crate::driver::{BoxedDriver, Driver};
 use crate::error::{self, Error, Result};
-use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::settings::Settings;
@@ -98,9 +98,9 @@ impl Client {
     /// None today.
     pub fn new(options: AgentOptions) -> Result<Self> {
         let mut driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
-        let (interrupt, steer) = (InterruptHandle(Arc::default()), SteerHandle(Arc::default()));
+        let (interrupt, steer) = (InterruptHandle::default(), SteerHandle(Arc::default()));
         (driver.interrupt, driver.steer) =
-            (Some(Arc::clone(&interrupt.0)), Some(Arc::clone(&steer.0)));
+            (Some(Arc::clone(interrupt.signal())), Some(Arc::clone(&steer.0)));
         // Calls of a resumed conversation need the current tools. The first request reports a failure.
         let _ = driver.refresh_tools();
         let options = AgentOptions(Arc::clone(&driver.settings));
@@ -500,7 +500,7 @@ impl Client {
         self.interrupt.interrupt();
     }
 
-    /// Returns a handle to interrupt from elsewhere: another task, a signal handler.
+    /// Returns a handle to interrupt from elsewhere: another task, a signal handler, or a guard that is dropped.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.interrupt.clone()

@@ -40,7 +40,6 @@ mod query;
 mod stream;
 
 mod client;
-mod interrupt;
 mod metadata;
 mod nested;
 mod parent_agent;
@@ -76,7 +75,6 @@ mod error;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::nested::ParentAgent;
 pub use crate::options::AgentOptions;
@@ -88,6 +86,7 @@ pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta, TurnText};
+pub use oa_executor::{InterruptGuard, InterruptHandle};
 pub use oa_output::ResponseFormat;
 pub use oa_turn::stop_when;
 

@@ -69,6 +69,7 @@ mod schedule;
 mod cache;
 mod caps;
 mod dependencies;
+mod interrupt;
 mod rate;
 mod retry;
 mod run_guard;
@@ -97,6 +98,7 @@ pub use crate::event::{
     CallStart, ToolCustom, ToolEvent, ToolLog, ToolProgress, ToolRetry, ToolStatus, ToolsEnd,
 };
 pub use crate::executor::ToolExecutor;
+pub use crate::interrupt::{InterruptGuard, InterruptHandle};
 pub use crate::metrics::BatchMetrics;
 pub use crate::options::{ExecutionMode, ExecutorOptions, Placement};
 pub use crate::rate::CallRate;

@@ -144,7 +144,7 @@ impl Client {
     /// Has the model write a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let (settings, run) =
-            (Arc::clone(&self.driver.settings), RunGuard::begin(&self.interrupt.0));
+            (Arc::clone(&self.driver.settings), RunGuard::begin(self.interrupt.signal()));
         let used = Counted(&mut self.driver.metadata.total_usage, SharedUsage::default());
         let written = settings.write_summary(&mut summary, &used.1, BudgetLeft::default());
         let written = run.unless_interrupted(written).await;

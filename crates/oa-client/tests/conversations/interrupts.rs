@@ -51,6 +51,26 @@ async fn received_text_stays_and_is_marked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn dropped_guard_interrupts_its_turn() {
+    let server = strict([stalling(&["Hel"]), Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    let guard = client.interrupt_handle().interrupt_on_drop();
+    client.send("Go.").await.unwrap();
+    client.receive().await.unwrap();
+    drop(guard);
+    assert_eq!(client.receive().await.unwrap(), None);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert!(server.requests()[0].aborted());
+
+    // Without a run, and after `disarm`, nothing happens.
+    drop(client.interrupt_handle().interrupt_on_drop());
+    let guard = client.interrupt_handle().interrupt_on_drop();
+    client.send("Again.").await.unwrap();
+    guard.disarm();
+    assert_eq!(client.collect_reply().await.unwrap().text, "Hello.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn interrupted_answers_have_no_old_usage() {
     let server = strict([Reply::text("Hello.").usage(7, 3), stalling(&["Hel"])]);
     let mut client = client(manual(&server));
