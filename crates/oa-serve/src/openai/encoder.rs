@@ -307,7 +307,8 @@ fn finish_reason(reason: &FinishReason, has_calls: bool) -> &'static str {
 fn usage(usage: &Usage) -> Value {
     let (prompt, completion) =
         (usage.prompt_tokens.unwrap_or_default(), usage.completion_tokens.unwrap_or_default());
-    let total = usage.total().unwrap_or(prompt + completion);
+    // A model server may report any number, so nothing is added here.
+    let total = usage.total().unwrap_or_default();
     let mut counts = Map::new();
     counts.insert("prompt_tokens".to_owned(), prompt.into());
     counts.insert("completion_tokens".to_owned(), completion.into());

@@ -30,8 +30,8 @@ impl Sampling {
     pub(crate) fn read(members: &Map<String, Value>) -> Result<Self, Refusal> {
         let get = |name: &str| members.get(name).filter(|value| !value.is_null());
         let mut sampling = Self {
-            temperature: number(get("temperature"), "temperature", 0.0, 2.0)?,
-            top_p: number(get("top_p"), "top_p", 0.0, 1.0)?,
+            temperature: number(get("temperature"), "temperature", 0.0, 2.0)?.map(single),
+            top_p: number(get("top_p"), "top_p", 0.0, 1.0)?.map(single),
             max_tokens: most(
                 tokens(get("max_tokens"), "max_tokens")?,
                 tokens(get("max_completion_tokens"), "max_completion_tokens")?,
@@ -51,7 +51,7 @@ impl Sampling {
         }
         for name in ["frequency_penalty", "presence_penalty"] {
             if let Some(penalty) = number(get(name), name, -2.0, 2.0)? {
-                sampling.others.insert(name.to_owned(), f64::from(penalty).into());
+                sampling.others.insert(name.to_owned(), penalty.into());
             }
         }
         if let Some(bias) = get("logit_bias") {
@@ -139,17 +139,21 @@ fn wrong(name: &'static str, why: &str) -> Refusal {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sampling has no use for more digits")]
+fn single(number: f64) -> f32 {
+    number as f32
+}
+
 fn number(
     value: Option<&Value>,
     name: &'static str,
     least: f64,
     most: f64,
-) -> Result<Option<f32>, Refusal> {
+) -> Result<Option<f64>, Refusal> {
     let Some(value) = value else { return Ok(None) };
     let number = value.as_f64().filter(|number| (least..=most).contains(number));
     let number =
         number.ok_or_else(|| wrong(name, &format!("must be a number from {least} to {most}")))?;
-    Ok(Some(number as f32))
+    Ok(Some(number))
 }
 
 fn tokens(value: Option<&Value>, name: &'static str) -> Result<Option<u32>, Refusal> {

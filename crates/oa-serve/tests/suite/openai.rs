@@ -224,3 +224,24 @@ async fn refused_answers_can_be_repeated() {
     let sent = answer["choices"][0]["message"]["content"].as_str().expect("it has text");
     assert!(sent.contains("noted down") && sent.contains("blue"), "{sent}");
 }
+
+/// The counts of a model server are only shown.
+#[tokio::test]
+async fn huge_token_counts_are_passed_on() {
+    for stream in [false, true] {
+        let reply = Reply::text("Hi.").usage(u64::MAX, u64::MAX);
+        let agent = AgentOptions::builder().model("any").transport(MemoryServer::new([reply]));
+        let app = App::of(agent, |server| server);
+        let more = json!({"stream": stream, "stream_options": {"include_usage": true}});
+        let body = asking("Hi.", more);
+        let usage = if stream {
+            let frames = app.frames("/v1/chat/completions", &body).await;
+            frames.into_iter().rev().find_map(|mut chunk| chunk.get_mut("usage").map(Value::take))
+        } else {
+            let (_, body) = app.post("/v1/chat/completions", body).await;
+            Some(body["usage"].clone())
+        };
+        let usage = usage.expect("the completion has its usage");
+        assert_eq!(usage["prompt_tokens"], u64::MAX, "{usage}");
+    }
+}

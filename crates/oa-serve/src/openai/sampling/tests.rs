@@ -18,7 +18,7 @@ fn each_parameter_is_applied() {
     let to = applied(
         &json!({
             "temperature": 0.5, "top_p": 0.9, "max_tokens": 100, "max_completion_tokens": 50, "stop": ["a", "b"],
-            "seed": 7, "frequency_penalty": -1, "presence_penalty": 0.5, "logit_bias": {"5": 1}, "n": 1,
+            "seed": 7, "frequency_penalty": -1, "presence_penalty": 0.1, "logit_bias": {"5": 1}, "n": 1,
             "response_format": {"type": "json_object"}, "logprobs": false, "user": "ada", "tool_choice": "auto",
         }),
         &ChatParameters::new("model"),
@@ -27,7 +27,7 @@ fn each_parameter_is_applied() {
     assert_eq!((&*to.stop, to.seed), (&["a".to_owned(), "b".to_owned()][..], Some(7)));
     assert_eq!(to.response_format, Some(json!({"type": "json_object"})));
     let others =
-        json!({"frequency_penalty": -1.0, "presence_penalty": 0.5, "logit_bias": {"5": 1}});
+        json!({"frequency_penalty": -1.0, "presence_penalty": 0.1, "logit_bias": {"5": 1}});
     assert_eq!(Value::Object(to.extra_body), others);
 }
 
