@@ -22,7 +22,7 @@ use crate::served::Served;
 const PIECE: usize = 64 << 10;
 
 /// Returns a response that streams a viewer's events in a protocol, with keep-alive comments. The stream ends when the
-/// encoder is over, when the conversation is deleted, or when the server shuts down and no run is in progress.
+/// encoder is over, and when the conversation is deleted or the server shuts down, once no run is in progress.
 pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encoder) -> Response {
     let keep_alive = match served.conversations.limits().keep_alive {
         Duration::ZERO => Duration::MAX,
@@ -52,13 +52,14 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
                     return Some((piece, (viewer, encoder, phase, false)));
                 }
                 let conversation = viewer.conversation();
-                let is_closing = *phase.borrow_and_update() != Phase::Open;
+                // A run that is stopped still publishes its end, which a client must not miss.
+                let is_ending =
+                    *phase.borrow_and_update() != Phase::Open || conversation.is_deleted();
                 // `is_running` comes before `is_at_end`. A run ends and publishes its last event under one
                 // lock, so when no run is in progress, `is_at_end` sees that event; in the other order, it
                 // could be missed.
                 if encoder.is_over()
-                    || conversation.is_deleted()
-                    || is_closing && !conversation.is_running() && viewer.is_at_end()
+                    || is_ending && !conversation.is_running() && viewer.is_at_end()
                 {
                     return None;
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use oa_serve::ServeLimits;
-use oa_session::{MemoryStore, SessionStore};
+use oa_session::{FaultStore, MemoryStore, SessionStore};
 use serde_json::json;
 
 use crate::app::{App, text};
@@ -104,6 +104,40 @@ async fn deletion_ends_the_run_and_its_viewers() {
     while events.next().await.is_some() {}
     assert_eq!(app.conversations.running(), 0);
     assert_eq!(app.get(&path).await.0, StatusCode::NOT_FOUND);
+}
+
+/// Its readers are told of the end: a stream that only breaks off looks like a lost connection.
+#[tokio::test(start_paused = true)]
+async fn deletion_completes_the_streams() {
+    let store = FaultStore::new(MemoryStore::new(), async |_| {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Ok(())
+    });
+    let app = App::new(|server| server.session_store(store));
+    let user = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": "[long]"}]});
+    let chat = json!({"id": "c", "messages": [user]});
+    let user = json!({"id": "u", "role": "user", "content": "[long]"});
+    let thread = json!({"threadId": "t", "runId": "r", "messages": [user]});
+    for (path, body, id, last) in [
+        ("/api/chat", chat, "chat-c", json!("[DONE]")),
+        ("/ag-ui", thread, "thread-t", json!("RUN_FINISHED")),
+    ] {
+        let conversation = format!("/api/conversations/{id}");
+        let deleted = async {
+            while app.conversations.running() == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let mut events = app.view(&conversation, None).await;
+            while !events.next().await.is_some_and(|event| event.data["type"] == "block") {}
+            let (status, _) = app.call(Method::DELETE, &conversation, json!({})).await;
+            assert_eq!(status, StatusCode::NO_CONTENT);
+            events.run().await.pop()
+        };
+        let (frames, end) = tokio::join!(app.frames(path, &body), deleted);
+        let sent = frames.last().map(|frame| frame.get("type").unwrap_or(frame));
+        assert_eq!(sent, Some(&last), "{path}: {:?}", frames.last());
+        assert_eq!(end.map(|end| end.data["finish_reason"].clone()), Some(json!("interrupted")));
+    }
 }
 
 #[tokio::test(start_paused = true)]
