@@ -374,7 +374,7 @@ impl Conversation {
         self.state().is_deleted
     }
 
-    /// Marks the conversation as deleted, which ends its event streams.
+    /// Marks the conversation as deleted, which ends its event streams once no run is in progress.
     pub(crate) fn delete(&self) {
         self.state().is_deleted = true;
         self.changed.send_replace(());
