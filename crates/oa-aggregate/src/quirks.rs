@@ -60,7 +60,8 @@ pub enum ThinkTags {
     /// Tags are text.
     #[default]
     Off,
-    /// Text between `<think>` and `</think>` is thinking.
+    /// Text between `<think>` and `</think>` is thinking. If the answer starts with another known opening tag, such as
+    /// `[THINK]`, its tags count instead; [`ThinkingTags`](oa_json::ThinkingTags) lists them.
     Split,
     /// Like `Split`, but the opening tag was in the prompt: everything before the first `</think>` is thinking.
     StartsInThinking,

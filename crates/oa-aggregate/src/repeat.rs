@@ -1,12 +1,12 @@
 //! The text that a complete message adds to an answer that was streamed before it (QUIRKS row 117).
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 
 use oa_json::Trim;
 
 use crate::blocks::Voice;
 use crate::echo::Echo;
+use crate::error::Error;
 use crate::think::Splitter;
 
 /// Returns the text of a message as it would have been streamed: without the thinking in it, which is added to
@@ -18,20 +18,20 @@ pub(crate) fn take_apart(
     thinking: &mut String,
     streamed: &str,
     tags: Option<Splitter>,
-) -> String {
+) -> Result<String, Error> {
     let mut echo = Echo::default();
     let known = if thinking.is_empty() { streamed } else { &**thinking };
     let mut rest = echo.push(text, known).map_or_else(String::new, Cow::into_owned);
     rest.extend(echo.flush(known));
-    let Some(mut tags) = tags else { return rest };
+    let Some(mut tags) = tags else { return Ok(rest) };
     let mut text = String::new();
     let mut sort = |voice, words: &str| {
         if voice == Voice::Thinking { &mut *thinking } else { &mut text }.push_str(words);
-        Ok::<(), Infallible>(())
+        Ok(())
     };
-    let Ok(()) = tags.push(&rest, &mut sort);
-    let Ok(()) = tags.flush(&mut sort);
-    text
+    tags.push(&rest, &mut sort)?;
+    tags.flush(&mut sort)?;
+    Ok(text)
 }
 
 /// Returns the part of `whole` that is new: nothing if it repeats the streamed text or its end.

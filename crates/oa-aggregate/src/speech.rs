@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use oa_json::ThinkingTags;
+
 use crate::blocks::{Blocks, Voice};
 use crate::budget::{Budget, COPIES};
 use crate::echo::Echo;
@@ -188,7 +190,7 @@ impl Speech {
         let said = self.blocks.said(Voice::Thinking, budget)?;
         let streamed = said.edges.of(&said.text);
         let splitter = match tags {
-            _ if is_thought => Some(Splitter::inside(thought::OPEN, thought::CLOSE)),
+            _ if is_thought => Some(Splitter::inside(thought::TAGS)),
             ThinkTags::StartsInThinking if !begins_inside(begin, streamed) => {
                 Splitter::new(ThinkTags::Split)
             }
@@ -196,7 +198,7 @@ impl Speech {
         };
         let text = take_apart(&text, thinking, streamed, splitter);
         budget.release(copies);
-        Ok(text)
+        text
     }
 
     /// Emits the part of this text that is new. It is all text of the answer in this voice.
@@ -380,7 +382,7 @@ impl Speech {
 /// Returns true if the text of a message begins with thinking whose opening tag is in the prompt. A server that removes
 /// thinking from its messages removes the closing tag, too; without one, the text is thinking if it repeats that.
 fn begins_inside(text: &str, streamed: &str) -> bool {
-    if text.starts_with(think::OPEN) {
+    if ThinkingTags::at_start_of(text).is_some() {
         return false;
     }
     let is_streamed = text.starts_with(streamed) || streamed.starts_with(text.trim_end());

@@ -12,6 +12,9 @@ const BYTES: usize = 16;
 /// The initial room for the deltas of a chain, in bytes.
 const ROOM_OF_CHAIN: usize = 128;
 
+/// Takes pieces in their order.
+type Out<'o> = dyn FnMut(&str) -> Result<(), Error> + 'o;
+
 /// Turns deltas of either kind into pieces that add to the text.
 ///
 /// A delta that begins with all the text so far may belong to a cumulative stream, or the model repeats itself ("ha",
@@ -133,11 +136,7 @@ impl TextFilter {
 
     /// Takes a nonempty delta, and emits the text that it adds.
     #[inline]
-    pub(crate) fn push<E>(
-        &mut self,
-        delta: &str,
-        out: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn push(&mut self, delta: &str, out: &mut Out<'_>) -> Result<(), Error> {
         match self.mode {
             TextMode::Incremental => return out(delta),
             TextMode::Cumulative => return self.add_suffix(delta, out),
@@ -165,10 +164,7 @@ impl TextFilter {
     }
 
     /// Emits the held-back text, because the chain broke or the stream ended.
-    pub(crate) fn flush<E>(
-        &mut self,
-        out: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), Error> {
         if self.links == 0 {
             return Ok(());
         }
@@ -181,11 +177,7 @@ impl TextFilter {
         result
     }
 
-    fn lengthen<E>(
-        &mut self,
-        delta: &str,
-        out: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn lengthen(&mut self, delta: &str, out: &mut Out<'_>) -> Result<(), Error> {
         self.links += 1;
         if !self.is_sure && !is_sure(self.links, delta) {
             self.last = self.held.len();
@@ -199,11 +191,7 @@ impl TextFilter {
         self.add_suffix(delta, out)
     }
 
-    fn add_suffix<E>(
-        &mut self,
-        delta: &str,
-        out: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn add_suffix(&mut self, delta: &str, out: &mut Out<'_>) -> Result<(), Error> {
         // A delta that does not repeat the text is new text, whatever the mode: nothing is lost.
         let suffix = delta.strip_prefix(&*self.seen).unwrap_or(delta);
         self.seen.push_str(suffix);

@@ -1,14 +1,20 @@
 //! Splits thinking between tags from the text.
 
-use oa_json::Trim;
+use std::borrow::Cow;
+use std::slice;
+
+use oa_json::{ThinkingTags, Trim};
 
 use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::quirks::ThinkTags;
 
-pub(crate) const OPEN: &str = "<think>";
-pub(crate) const CLOSE: &str = "</think>";
+pub(crate) const OPEN: &str = ThinkingTags::THINK.open;
+pub(crate) const CLOSE: &str = ThinkingTags::THINK.close;
+
+/// Takes text and thinking in their order.
+pub(crate) type Out<'o> = dyn FnMut(Voice, &str) -> Result<(), Error> + 'o;
 
 /// Separates text and thinking by tags, which are removed. Holds back at most a partial tag, and white space
 /// before a tag at the start.
@@ -17,11 +23,14 @@ pub(crate) const CLOSE: &str = "</think>";
 /// is held back until the second arrives.
 #[derive(Debug)]
 pub(crate) struct Splitter {
-    open: &'static str,
-    close: &'static str,
+    /// The tags that count, which an opening tag at the start chooses from `known`.
+    tags: &'static ThinkingTags,
+    known: &'static [ThinkingTags],
     inside: bool,
-    /// Only white space has arrived: an opening tag now repeats the one in the prompt.
+    /// Only white space has arrived: inside, an opening tag now repeats the one in the prompt.
     at_start: bool,
+    /// The closing tag was the last that arrived.
+    at_bridge: bool,
     /// Text that may be the beginning of a tag.
     held: String,
     /// The white space at its start, while `at_start`.
@@ -36,16 +45,18 @@ impl Splitter {
             ThinkTags::Split => false,
             ThinkTags::StartsInThinking => true,
         };
-        Some(Self { inside, at_start: inside, ..Self::inside(OPEN, CLOSE) })
+        let splitter = Self::inside(&ThinkingTags::THINK);
+        Some(Self { inside, known: ThinkingTags::KNOWN, ..splitter })
     }
 
-    /// Creates a splitter for other tags that starts inside them, or before the opening tag.
-    pub(crate) fn inside(open: &'static str, close: &'static str) -> Self {
+    /// Creates a splitter for these tags that starts inside them, or before the opening tag.
+    pub(crate) fn inside(tags: &'static ThinkingTags) -> Self {
         Self {
-            open,
-            close,
+            tags,
+            known: slice::from_ref(tags),
             inside: true,
             at_start: true,
+            at_bridge: false,
             held: String::new(),
             blank: Trim::default(),
         }
@@ -64,16 +75,12 @@ impl Splitter {
     /// Makes room for the part of a text that may be held back.
     pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         // White space at the start may be long; nothing else is held back for long.
-        let may_be_held = !self.held.is_empty() || text.trim_start().len() <= self.open.len();
+        let may_be_held = !self.held.is_empty() || self.may_open(text.trim_start());
         let more = if self.at_start && may_be_held { text.len() } else { 0 };
         budget.reserve(&mut self.held, more, 3)
     }
 
-    pub(crate) fn push<E>(
-        &mut self,
-        text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn push(&mut self, text: &str, out: &mut Out<'_>) -> Result<(), Error> {
         if self.at_start {
             return self.start(text, out);
         }
@@ -86,54 +93,57 @@ impl Splitter {
     }
 
     /// Emits a partial tag that did not become complete.
-    pub(crate) fn flush<E>(
-        &mut self,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), Error> {
         let held = self.take_held();
-        if held.is_empty() { Ok(()) } else { out(self.voice(), &held) }
+        if held.is_empty() {
+            return Ok(());
+        }
+        self.at_start &= held.trim_start().is_empty();
+        self.at_bridge = false;
+        out(self.voice(), &held)
     }
 
-    /// Takes text at the start, and removes an opening tag.
-    fn start<E>(
-        &mut self,
-        text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let is_open = |begin: &str| begin.len() < self.open.len() && self.open.starts_with(begin);
-        // Undecided while there is only white space and a beginning of the opening tag.
-        if !self.held.is_empty() || is_open(text.trim_start()) {
-            self.held.push_str(text);
-            if is_open(self.blank.start_of(&self.held)) {
+    /// Takes text at the start, and finds out which tags count.
+    fn start(&mut self, text: &str, out: &mut Out<'_>) -> Result<(), Error> {
+        let mut text = Cow::Borrowed(text);
+        // Undecided while there is only white space and a beginning of an opening tag.
+        if !self.held.is_empty() || self.may_open(text.trim_start()) {
+            self.held.push_str(&text);
+            let begin = self.blank.start_of(&self.held);
+            if self.may_open(begin) {
                 return Ok(());
             }
-            let joined = self.take_held();
-            return self.leave_start(&joined, out);
+            text = Cow::Owned(self.take_held());
         }
-        self.leave_start(text, out)
-    }
-
-    fn leave_start<E>(
-        &mut self,
-        text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
         self.at_start = false;
-        self.split(text.trim_start().strip_prefix(self.open).unwrap_or(text), out)
+        let begin = text.trim_start();
+        if let Some(tags) = self.known.iter().find(|tags| begin.starts_with(tags.open)) {
+            self.tags = tags;
+            if self.inside {
+                return self.split(&begin[tags.open.len()..], out);
+            }
+        }
+        self.split(&text, out)
     }
 
-    fn split<E>(
-        &mut self,
-        mut text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    fn split(&mut self, mut text: &str, out: &mut Out<'_>) -> Result<(), Error> {
         loop {
+            if self.at_bridge {
+                let bridge = self.tags.bridge;
+                if text.len() < bridge.len() && bridge.starts_with(text) {
+                    self.held.push_str(text);
+                    return Ok(());
+                }
+                self.at_bridge = false;
+                text = text.strip_prefix(bridge).unwrap_or(text);
+            }
             // Only the tag that is expected next counts. Another `</think>` in the text is text.
             let tag = self.tag();
             let Some(at) = text.find(tag) else { break };
             if at > 0 {
                 out(self.voice(), &text[..at])?;
             }
+            self.at_bridge = self.inside;
             self.inside = !self.inside;
             text = &text[at + tag.len()..];
         }
@@ -144,9 +154,13 @@ impl Splitter {
         if sure.is_empty() { Ok(()) } else { out(self.voice(), sure) }
     }
 
+    fn may_open(&self, begin: &str) -> bool {
+        self.known.iter().any(|tags| tags.may_open(begin))
+    }
+
     /// Returns the next expected tag.
     fn tag(&self) -> &'static str {
-        if self.inside { self.close } else { self.open }
+        if self.inside { self.tags.close } else { self.tags.open }
     }
 
     pub(crate) fn voice(&self) -> Voice {

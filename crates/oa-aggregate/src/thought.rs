@@ -2,15 +2,16 @@
 
 use std::mem;
 
-use oa_json::Trim;
+use oa_json::{ThinkingTags, Trim};
 
 use crate::blocks::Voice;
 use crate::budget::Budget;
 use crate::error::Error;
-use crate::think::Splitter;
+use crate::think::{Out, Splitter};
 
 pub(crate) const OPEN: &str = "<thought>";
 pub(crate) const CLOSE: &str = "</thought>";
+pub(crate) const TAGS: &ThinkingTags = &ThinkingTags::new(OPEN, CLOSE);
 
 /// The number of copies of text that is held back: joined, and as it is released.
 const COPIES: usize = 3;
@@ -44,7 +45,7 @@ impl Thought {
 
     /// Makes room for marked text that is taken next.
     pub(crate) fn reserve_marked(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
-        self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).reserve(text, budget)
+        self.splitter.get_or_insert_with(|| Splitter::inside(TAGS)).reserve(text, budget)
     }
 
     /// Makes room for unmarked text that is taken next.
@@ -59,30 +60,23 @@ impl Thought {
     }
 
     /// Releases unmarked text that is held back, because marked text follows: no tag can become complete.
-    pub(crate) fn settle<E>(
-        &mut self,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn settle(&mut self, out: &mut Out<'_>) -> Result<(), Error> {
         if self.held.is_empty() { Ok(()) } else { self.flush(out) }
     }
 
     /// Takes marked text: thinking, and text after a closing tag. Unmarked text before it must be
     /// [settled](Self::settle).
-    pub(crate) fn push_marked<E>(
-        &mut self,
-        text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).push(text, out)
+    pub(crate) fn push_marked(&mut self, text: &str, out: &mut Out<'_>) -> Result<(), Error> {
+        self.splitter.get_or_insert_with(|| Splitter::inside(TAGS)).push(text, out)
     }
 
     /// Takes unmarked text, and returns the part of it that belongs to the answer: everything but the tag that closes
     /// the marked text before it. Returns nothing while that tag may still become complete.
-    pub(crate) fn push_plain<E>(
+    pub(crate) fn push_plain(
         &mut self,
         text: &str,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<Option<String>, E> {
+        out: &mut Out<'_>,
+    ) -> Result<Option<String>, Error> {
         let Some(splitter) = &mut self.splitter else { return Ok(Some(text.to_owned())) };
         let voice = splitter.voice();
         if self.held.is_empty() {
@@ -112,10 +106,7 @@ impl Thought {
     }
 
     /// Releases the held-back text, because something else or nothing follows.
-    pub(crate) fn flush<E>(
-        &mut self,
-        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), Error> {
         let Some(mut splitter) = self.splitter.take() else { return Ok(()) };
         let voice = splitter.voice();
         splitter.flush(out)?;
@@ -152,7 +143,7 @@ mod tests {
             let mut out = |voice, words: &str| {
                 said +=
                     &if voice == Voice::Thinking { format!("[{words}]") } else { words.to_owned() };
-                Ok::<(), ()>(())
+                Ok(())
             };
             if *is_marked {
                 thought.settle(&mut out).unwrap();
@@ -163,7 +154,7 @@ mod tests {
         }
         let _ = thought.flush(&mut |voice, words| {
             said += &if voice == Voice::Thinking { format!("[{words}]") } else { words.to_owned() };
-            Ok::<(), ()>(())
+            Ok(())
         });
         said.replace("][", "")
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use oa_aggregate::Delta;
 use oa_chat::{AnswerStream, Concluded, Error, Result};
+use oa_json::ThinkingTags;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, ToolUseBlock, ToolUseError};
 use tokio::time::Instant;
 
@@ -145,8 +146,9 @@ impl Observed {
     /// Returns the text after all thinking.
     pub(crate) fn visible_text(&self) -> String {
         let text = self.text();
-        match text.rsplit_once("</think>") {
-            Some((_, said)) => said.trim().to_owned(),
+        let tags = ThinkingTags::at_start_of(text.trim_start()).unwrap_or(ThinkingTags::THINK);
+        match text.rsplit_once(tags.close) {
+            Some((_, said)) => said.strip_prefix(tags.bridge).unwrap_or(said).trim().to_owned(),
             None => text.trim().to_owned(),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use oa_aggregate::ThinkTags;
 use oa_chat::{Error, ErrorKind};
+use oa_json::ThinkingTags;
 use oa_types::{Message, Usage};
 
 use crate::advice::Lack;
@@ -152,7 +153,8 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
     cx.ask().await;
     let Some(observed) = seen(cx) else { return unanswered(PROBE) };
     let text = observed.text();
-    let tags = match (text.find("<think>"), text.find("</think>")) {
+    let known = ThinkingTags::at_start_of(text.trim_start()).unwrap_or(ThinkingTags::THINK);
+    let tags = match (text.find(known.open), text.find(known.close)) {
         // A closing tag without an opening one before it: the prompt's template has ended with `<think>`.
         (Some(opens), closes) if closes.is_none_or(|closes| opens < closes) => ThinkTags::Split,
         (_, Some(_)) => ThinkTags::StartsInThinking,
@@ -169,8 +171,8 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
     };
     let is_expected = cx.think_tags == tags;
     let seen = match tags {
-        ThinkTags::Split => "in the text, between <think> and </think>",
-        _ => "in the text, up to </think>: the opening tag is in the prompt",
+        ThinkTags::Split => format!("in the text, between {} and {}", known.open, known.close),
+        _ => "in the text, up to </think>: the opening tag is in the prompt".to_owned(),
     };
     let advice = cx.advice(Lack::SeparateThinking);
     cx.learned.think_tags = Some(tags);

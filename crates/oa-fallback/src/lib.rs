@@ -44,8 +44,8 @@
 //! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] decoded. Only text that may be the start of a call is held
 //!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
 //!   label `Final Answer:` of [`React`].
-//! - Thinking at the start of an answer, from `<think>` to `</think>`, is text: a call in it is a draft. Behind it, the
-//!   answer is read as if it began there.
+//! - Thinking at the start of an answer, such as from `<think>` to `</think>`, is text: a call in it is a draft. Behind
+//!   it, the answer is read as if it began there. [`ThinkingTags`](oa_json::ThinkingTags) lists the tags.
 //! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.
 //! - A call written by a dialect is read back as the same call.
 //! - An ambiguous call becomes a [`MalformedCall`] with the reason and the raw text; nothing is guessed. An unknown

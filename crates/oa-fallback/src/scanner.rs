@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use oa_json::{LenientValue, held};
+use oa_json::{LenientValue, ThinkingTags, held};
 use oa_types::check_nesting;
 
 use crate::call::{MalformedCall, Scanned, TextCall};
@@ -17,10 +17,6 @@ const SPACE: usize = 64;
 /// The number of copies of a call that a client holds: in the answer, in history, as the call to run, as its input,
 /// and as the block shown.
 const COPIES: usize = 5;
-
-/// The tags of thinking at the start of an answer. Calls between them are drafts, so they are text.
-const THINK: &str = "<think>";
-const THOUGHT: &str = "</think>";
 
 const TOO_LARGE: &str = "the call exceeds the memory limit";
 
@@ -114,7 +110,7 @@ enum State {
     /// The rest of the answer is text.
     Plain,
     Text,
-    /// Inside thinking, which is text up to its closing tag.
+    /// Inside thinking, which is text up to its closing tag: calls in it are drafts.
     Thinking(Closing),
 }
 
@@ -289,13 +285,14 @@ impl Scanner {
         if self.at_start {
             let begin = rest.trim_ascii_start();
             let blank = rest.len() - begin.len();
-            if begin.starts_with(THINK) {
-                let length = blank + THINK.len();
+            if let Some(tags) = ThinkingTags::at_start_of(begin) {
+                let length = blank + tags.open.len();
                 self.emit(&rest[..length]);
-                self.state = State::Thinking(Closing::new(THOUGHT));
+                self.state = State::Thinking(Closing::new(tags.close));
                 return length;
             }
-            if to_come == Rest::Some && !begin.is_empty() && THINK.starts_with(begin) {
+            let is_begin = !begin.is_empty() && ThinkingTags::may_start_with(begin);
+            if to_come == Rest::Some && is_begin {
                 if blank < SPACE {
                     return self.hold(rest);
                 }

@@ -3,12 +3,14 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::partial::PartialReader;
+use crate::thinking::ThinkingTags;
 
 /// Finds the only JSON object in a text while it arrives.
 ///
 /// Models put prose and code fences around the JSON that they were asked for. Text before the first `{` and after the
-/// object is skipped. Another `{` after the object makes the text ambiguous, which is an error. If the text starts with
-/// `<think>`, everything up to `</think>` is skipped. The object itself must be valid JSON.
+/// object is skipped. Another `{` after the object makes the text ambiguous, which is an error. Thinking at the start,
+/// such as from `<think>` to `</think>`, is skipped ([`ThinkingTags`] lists its tags). The object itself must be valid
+/// JSON.
 ///
 /// ```
 /// use oa_json::ObjectFinder;
@@ -35,14 +37,12 @@ enum State {
     /// Nothing but white space so far.
     #[default]
     Start,
-    Thinking,
+    /// Inside thinking, up to this tag.
+    Thinking(&'static str),
     Before,
     Inside,
     Behind,
 }
-
-const OPENS: &str = "<think>";
-const CLOSES: &str = "</think>";
 
 impl ObjectFinder {
     /// Creates a finder for one text.
@@ -63,7 +63,7 @@ impl ObjectFinder {
         while !rest.is_empty() {
             rest = match self.state {
                 State::Start => self.start(rest),
-                State::Thinking => self.think(rest),
+                State::Thinking(close) => self.think(close, rest),
                 State::Before => match rest.find('{') {
                     Some(at) => {
                         self.state = State::Inside;
@@ -106,7 +106,7 @@ impl ObjectFinder {
         }
         match self.state {
             State::Inside | State::Behind => self.object.finish(),
-            State::Start | State::Thinking | State::Before => {
+            State::Start | State::Thinking(_) | State::Before => {
                 Err(Error::new(ErrorKind::Missing, "the text contains no JSON object"))
             }
         }
@@ -115,36 +115,38 @@ impl ObjectFinder {
     /// Finds out whether the text begins with thinking.
     fn start<'a>(&mut self, rest: &'a str) -> &'a str {
         let rest = if self.held.is_empty() { rest.trim_start() } else { rest };
-        let missing = &OPENS[self.held.len()..];
-        let same = missing.bytes().zip(rest.bytes()).take_while(|(one, other)| one == other);
-        let same = same.count();
-        if same == missing.len() {
+        // One more character at a time, because a tag may end in the middle of the text.
+        for (at, next) in rest.char_indices() {
+            self.held.push(next);
+            if ThinkingTags::may_start_with(&self.held) {
+                continue;
+            }
+            let tags = ThinkingTags::at_start_of(&self.held);
             self.held.clear();
-            self.state = State::Thinking;
-        } else if same == rest.len() {
-            self.held.push_str(rest);
-        } else {
-            // What was held back is a beginning of the tag, which has no brace, so it need not be searched.
-            self.held.clear();
-            self.state = State::Before;
-            return rest;
+            let Some(tags) = tags else {
+                // What was held back is a beginning of a tag, which has no brace, so it need not be searched.
+                self.state = State::Before;
+                return &rest[at..];
+            };
+            self.state = State::Thinking(tags.close);
+            return &rest[at + next.len_utf8()..];
         }
-        &rest[same..]
+        ""
     }
 
     /// Skips thinking, up to the tag that closes it.
-    fn think<'a>(&mut self, rest: &'a str) -> &'a str {
+    fn think<'a>(&mut self, close: &str, rest: &'a str) -> &'a str {
         for (at, next) in rest.char_indices() {
-            // After a mismatch, only `next` can start the tag: `held` has its only `<` at the start.
-            if CLOSES[self.held.len()..].starts_with(next) {
+            // After a mismatch, only `next` can start the tag, which has its first character only once.
+            if close[self.held.len()..].starts_with(next) {
                 self.held.push(next);
             } else {
                 self.held.clear();
-                if next == '<' {
+                if close.starts_with(next) {
                     self.held.push(next);
                 }
             }
-            if self.held == CLOSES {
+            if self.held == close {
                 self.held.clear();
                 self.state = State::Before;
                 return &rest[at + next.len_utf8()..];

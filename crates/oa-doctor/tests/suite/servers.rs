@@ -187,11 +187,11 @@ async fn json_that_does_not_match_fails() {
         assert_eq!(finding.verdict, Verdict::Fail, "{finding}");
         assert!(finding.seen.contains(expected), "{finding}");
     }
-    let thought = "<think>A city.</think>{\"city\": \"Paris\", \"millions\": 2}";
-    assert_eq!(
-        only(Probe::Schema, server(move |_| Reply::text(thought))).await.verdict,
-        Verdict::Ok
-    );
+    for thought in ["<think>A city.</think>", "<|channel|>analysis<|message|>A city.<|end|>"] {
+        let text = format!("{thought}{{\"city\": \"Paris\", \"millions\": 2}}");
+        let finding = only(Probe::Schema, server(move |_| Reply::text(&*text))).await;
+        assert_eq!(finding.verdict, Verdict::Ok, "{finding}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,6 +246,7 @@ async fn think_tags_are_learned() {
     for (text, expected) in [
         ("<think>Easy.</think>one, two, three", "split"),
         ("Easy.</think>one, two, three", "starts_in_thinking"),
+        (" [THINK]Easy.[/THINK]one, two, three", "split"),
     ] {
         let report = report(but(move |request| is_plain(request).then(|| Reply::text(text)))).await;
         others_are_ok(&report.findings, &[Probe::Thinking]);

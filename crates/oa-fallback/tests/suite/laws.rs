@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oa_fallback::{AfterCall, Dialect, Scanned, Scanner};
+use oa_json::ThinkingTags;
 use oa_types::wire::ChatParameters;
 use oa_types::{ToolSpec, ToolUseBlock};
 use proptest::collection::{btree_map, vec};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{Written, bounded, dialects, read, read_cut_off, scanner};
 
 /// Pieces of what models write, and of what looks like it.
-const FRAGMENTS: [&str; 125] = [
+const FRAGMENTS: [&str; 128] = [
     "Action: ",
     "Action:",
     "\nAction: ",
@@ -132,6 +133,9 @@ const FRAGMENTS: [&str; 125] = [
     "<think>",
     "</think>",
     "<thi",
+    "[THINK]",
+    "[/THINK]",
+    "<|end|>",
     "Oslo",
     "3.5",
     "True",
@@ -438,12 +442,15 @@ proptest! {
     #[test]
     fn thinking_holds_no_calls(
         blank in "[ \n]{0,70}",
+        tags in select(ThinkingTags::KNOWN.to_vec()),
         thought in answer(),
         whole in answer(),
         cuts in vec(any::<Index>(), 0..8),
     ) {
-        let thought = thought.replace("</think>", "</thin>");
-        let thinking = format!("{blank}<think>{thought}</think>");
+        let ThinkingTags { open, close, .. } = tags;
+        let thought = thought.replace(close, "");
+        prop_assume!(!thought.contains(close));
+        let thinking = format!("{blank}{open}{thought}{close}");
         let both = thinking.clone() + &whole;
         for dialect in dialects() {
             let mut alone = read(scanner(&*dialect), [&*whole]).settled();

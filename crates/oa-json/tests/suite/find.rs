@@ -1,6 +1,6 @@
 //! JSON in prose.
 
-use oa_json::{ErrorKind, Limits, ObjectFinder, find_object};
+use oa_json::{ErrorKind, Limits, ObjectFinder, ThinkingTags, find_object};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -21,6 +21,32 @@ fn prose_around_the_object_is_skipped() {
         "<thin {\"a\": {\"b\": \"}{\"}}",
     ] {
         assert_eq!(found(text), Ok(object.clone()), "{text}");
+    }
+}
+
+#[test]
+fn thinking_between_any_known_tags_is_skipped() {
+    for tags in ThinkingTags::KNOWN {
+        let ThinkingTags { open, close, bridge, .. } = tags;
+        let text = format!(" {open}Is it {{\"a\": 1}}? {}{close}{bridge}{{\"a\": 2}}", &close[..2]);
+        assert_eq!(found(&text), Ok(json!({"a": 2})), "{text}");
+        assert_eq!(found(&format!("{open}{{\"a\": 1}}")).unwrap_err().kind(), ErrorKind::Missing);
+        assert_eq!(found(&format!("{}{{\"a\": 1}}", &open[..3])), Ok(json!({"a": 1})));
+    }
+}
+
+/// The promises of [`ThinkingTags`] about its tags.
+#[test]
+fn known_tags_can_be_told_apart() {
+    for (at, tags) in ThinkingTags::KNOWN.iter().enumerate() {
+        assert!(tags.open.is_ascii() && tags.close.is_ascii() && !tags.open.contains(['{', '\n']));
+        assert_eq!(tags.close.matches(&tags.close[..1]).count(), 1, "{tags:?}");
+        assert_eq!(ThinkingTags::at_start_of(&format!("{}x", tags.open)), Some(*tags));
+        assert!(!ThinkingTags::may_start_with(tags.open));
+        assert!((0..tags.open.len()).all(|end| ThinkingTags::may_start_with(&tags.open[..end])));
+        for other in &ThinkingTags::KNOWN[at + 1..] {
+            assert!(!other.open.starts_with(tags.open) && !tags.open.starts_with(other.open));
+        }
     }
 }
 
@@ -55,7 +81,7 @@ proptest! {
 
     #[test]
     fn cuts_do_not_change_the_result(
-        text in prop_oneof![near_json(), "(<think>|</think>|[{}<>/\"a: ]|\n){0,12}"],
+        text in prop_oneof![near_json(), "(<think>|</think>|\\[THINK|\\]|\\[/THINK\\]|[{}<>/\"a: ]|\n){0,12}"],
         cuts in any::<u64>(),
     ) {
         let mut finder = ObjectFinder::new();

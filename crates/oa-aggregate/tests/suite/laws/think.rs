@@ -1,30 +1,34 @@
 //! Thinking between tags in the text.
 
 use oa_aggregate::{Options, TextMode, ThinkTags};
+use oa_json::ThinkingTags;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 
 use crate::{Outcome, Told, run, text};
 
 /// Text and thinking of a whole text.
 fn reference(tags: ThinkTags, whole: &str) -> (String, String) {
     let (mut text, mut thinking) = (String::new(), String::new());
+    let begin = whole.trim_start();
+    let known = ThinkingTags::KNOWN.iter().find(|tags| begin.starts_with(tags.open));
+    let ThinkingTags { open, close, bridge, .. } = known.copied().unwrap_or(ThinkingTags::THINK);
     let mut rest = whole;
     let mut inside = tags == ThinkTags::StartsInThinking;
     if inside {
         // An opening tag at the start repeats the one in the prompt.
-        rest = rest.trim_start().strip_prefix("<think>").unwrap_or(rest);
+        rest = begin.strip_prefix(open).unwrap_or(rest);
     }
     loop {
-        let tag = if inside { "</think>" } else { "<think>" };
+        let tag = if inside { close } else { open };
         let part = if inside { &mut thinking } else { &mut text };
         let Some((before, behind)) = rest.split_once(tag) else {
             part.push_str(rest);
             return (text, thinking);
         };
         part.push_str(before);
-        rest = behind;
+        rest = if inside { behind.strip_prefix(bridge).unwrap_or(behind) } else { behind };
         inside = !inside;
     }
 }
@@ -67,7 +71,27 @@ fn whole() -> impl Strategy<Value = String> {
     vec(piece, 0..10).prop_map(|pieces| pieces.concat())
 }
 
-fn cut(whole: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
+/// Text with tags of any kind, often at its start.
+fn of_any_tags() -> impl Strategy<Value = String> {
+    let piece = |tags: &ThinkingTags| {
+        let ThinkingTags { open, close, bridge, .. } = *tags;
+        let half = |tag: &'static str| tag.split_at(tag.len() / 2);
+        let (half_open, half_close, half_bridge) = (half(open), half(close), half(bridge));
+        prop_oneof![
+            4 => select(vec![open, close, close, bridge]),
+            2 => select(vec![half_open.0, half_open.1, half_close.0, half_close.1]),
+            1 => select(vec![half_bridge.0, half_bridge.1, "<think>", "</think>", "[THINK]"]),
+            2 => select(vec![" ", "\n", "a", "so then", "é", "<", "[", "\u{2003}"]),
+        ]
+    };
+    select(ThinkingTags::KNOWN.to_vec()).prop_flat_map(move |tags| {
+        let rest = vec(piece(&tags), 0..8).prop_map(|pieces| pieces.concat());
+        (select(vec!["", " ", "\n\n"]), select(vec![tags.open, ""]), rest)
+            .prop_map(|(blank, open, rest)| format!("{blank}{open}{rest}"))
+    })
+}
+
+fn cut(whole: &str, cuts: &[Index]) -> Vec<String> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
     places.retain(|&at| whole.is_char_boundary(at));
     places.push(whole.len());
@@ -101,8 +125,8 @@ proptest! {
 
     #[test]
     fn tags_are_split_the_same_at_any_cut(
-        whole in whole(),
-        cuts in vec(any::<prop::sample::Index>(), 0..8),
+        whole in prop_oneof![whole(), of_any_tags()],
+        cuts in vec(any::<Index>(), 0..8),
     ) {
         for tags in [ThinkTags::Split, ThinkTags::StartsInThinking] {
             let uncut = split(tags, std::slice::from_ref(&whole));
@@ -131,7 +155,7 @@ proptest! {
     #[test]
     fn tags_stay_text_when_off(
         whole in whole(),
-        cuts in vec(any::<prop::sample::Index>(), 0..8),
+        cuts in vec(any::<Index>(), 0..8),
     ) {
         let outcome = split(ThinkTags::Off, &cut(&whole, &cuts));
         prop_assert_eq!((outcome.text(), outcome.thinking()), (whole, String::new()));
@@ -169,6 +193,25 @@ proptest! {
             _ => None,
         });
         prop_assert_eq!(joined(told.collect()), joined(pieces));
+    }
+
+    /// A call between the halves of a tag keeps them apart.
+    #[test]
+    fn halves_around_a_call_are_text(tags in select(ThinkingTags::KNOWN.to_vec()), at in any::<Index>()) {
+        let call = || crate::fragment(r#""index":0,"id":"1","function":{"name":"f","arguments":"{}"}"#);
+        let (half, rest) = tags.open.split_at(1 + at.index(tags.open.len() - 1));
+        let list = [text(half), call(), text(rest), text(tags.open), text("Hm.")];
+        let outcome = run(options(ThinkTags::Split, TextMode::Detect), list);
+        if tags == ThinkingTags::THINK {
+            prop_assert_eq!((outcome.text(), outcome.thinking()), (tags.open.to_owned(), "Hm.".to_owned()));
+        } else {
+            prop_assert_eq!((outcome.text(), outcome.thinking()), (format!("{0}{0}Hm.", tags.open), String::new()));
+        }
+        let (half, rest) = tags.bridge.split_at(at.index(tags.bridge.len().max(1)));
+        let list = [text(tags.open), text("Hm."), text(tags.close), text(half), call(), text(rest)];
+        let outcome = run(options(ThinkTags::Split, TextMode::Detect), list);
+        let shown = if half.is_empty() { "" } else { tags.bridge };
+        prop_assert_eq!((outcome.text(), outcome.thinking()), (shown.to_owned(), "Hm.".to_owned()));
     }
 
     #[test]
