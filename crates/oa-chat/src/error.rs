@@ -171,8 +171,8 @@ impl Error {
         error
     }
 
-    /// Creates the error that a server reported inside a stream. A gateway has sent status 200 by then, so its code is
-    /// the status of a request whose answer has not begun (QUIRKS row 67).
+    /// Creates the error that a server reported inside a stream. A gateway has sent status 200 by then, so its code, or
+    /// its type, stands for the status of a request whose answer has not begun (QUIRKS row 67).
     pub(crate) fn in_stream(
         server: &ServerError,
         begun: bool,
@@ -180,9 +180,11 @@ impl Error {
         secrets: &Secrets,
     ) -> Self {
         let mut error = Self::from_server(server, None, secrets);
-        let status = server.code.as_ref().filter(|_| !begun).and_then(|code| code.parse().ok());
-        error.0.retryable = error.0.kind == ErrorKind::Api
-            && status.is_some_and(|status| is_transient(status, &server.message));
+        let word = server.code.as_ref().or(server.kind.as_ref());
+        let status = word.and_then(|word| word.parse().ok().or_else(|| status_of(word)));
+        let is_transient = status.is_some_and(|status| is_transient(status, &server.message));
+        error.0.retryable =
+            !begun && error.0.kind == ErrorKind::Api && (is_transient || error.blames_output());
         error.0.received = Some(received);
         error
     }
@@ -242,13 +244,15 @@ impl Error {
             (None, words) => format!("the server reported an error: {words}"),
         };
         let mut error = Self::new(kind, message);
-        error.0.retryable =
-            !is_overflow && status.is_some_and(|status| is_transient(status.as_u16(), &words));
         // A code that only repeats a status says less than the type.
         let is_status = |code: &str| code.len() == 3 && code.parse::<u16>().is_ok();
         let telling = server.code.as_ref().filter(|code| !is_status(code));
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
         (error.0.status, error.0.code) = (status, code.map(|code| secrets.excerpt(code, WORD)));
+        error.0.retryable = !is_overflow
+            && status.is_some_and(|status| {
+                is_transient(status.as_u16(), &words) || error.blames_output()
+            });
         error.0.context_sizes = server.context_sizes();
         error.0.context_size = server.context_size();
         error
@@ -391,6 +395,12 @@ impl Error {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
     }
 
+    /// Returns `true` if the server says that it rejected what the model wrote, not the request (QUIRKS row 33).
+    pub(crate) fn blames_output(&self) -> bool {
+        let codes = ["json_validate_failed", "output_parse_failed", "tool_use_failed"];
+        self.api_code().is_some_and(|code| codes.contains(&code))
+    }
+
     /// Returns `true` if the server says that it does not support the response format.
     pub(crate) fn refuses_format(&self) -> bool {
         self.status().is_some_and(|status| refuses_format(status, &self.0.message))
@@ -434,6 +444,20 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
+
+/// Returns the status that a server would have sent with this code or type, if that is transient.
+fn status_of(word: &str) -> Option<u16> {
+    Some(match word {
+        "rate_limit_error" | "rate_limit_exceeded" | "too_many_requests_error" => 429,
+        "internal_error" | "internal_server_error" | "server_error" => 500,
+        "overloaded_error"
+        | "server_is_overloaded"
+        | "service_unavailable"
+        | "service_unavailable_error"
+        | "unavailable_error" => 503,
+        _ => return None,
+    })
+}
 
 fn is_transient(status: u16, words: &str) -> bool {
     let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];

@@ -94,6 +94,10 @@ impl Negotiation {
     /// Takes an error; returns `true` if the request should be sent again in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
         let Alternatives { tools, format, held } = self.alternatives;
+        // The message may quote the model, whose words reject nothing.
+        if error.blames_output() {
+            return false;
+        }
         // First drop usage, which loses only a count (QUIRKS row 74).
         if self.way.usage && error.refuses("stream_options") {
             self.way.usage = false;
