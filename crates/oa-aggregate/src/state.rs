@@ -231,7 +231,9 @@ impl State {
             self.budget.release(copies * old.as_str().len());
         }
         match reason {
-            "abort" | "error" | "network_error" => self.give_up(reason),
+            "abort" | "error" | "insufficient_system_resource" | "network_error" => {
+                self.give_up(reason)
+            }
             _ => Ok(()),
         }
     }

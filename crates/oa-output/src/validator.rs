@@ -304,7 +304,8 @@ impl OutputValidator {
         };
         let kind = match &message.finish_reason {
             reason if reason.is_length() => ProblemKind::CutOff,
-            FinishReason::ContentFilter | FinishReason::Refusal => ProblemKind::Refused,
+            FinishReason::Refusal => ProblemKind::Refused,
+            reason if reason.is_filtered() => ProblemKind::Refused,
             _ => ProblemKind::Unfit,
         };
         // The place where the answer was cut off does not explain the error.

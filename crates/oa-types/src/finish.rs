@@ -120,6 +120,26 @@ impl FinishReason {
         }
     }
 
+    /// Returns true if a content filter stopped the answer, in any server's spelling (QUIRKS row 50).
+    #[must_use]
+    pub fn is_filtered(&self) -> bool {
+        match self {
+            Self::ContentFilter => true,
+            Self::Other(word) => {
+                let words = [
+                    "blocklist",
+                    "prohibited_content",
+                    "recitation",
+                    "safety",
+                    "sensitive",
+                    "spii",
+                ];
+                is_one_of(word, &words) || word.starts_with("content_filter: ")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if a token limit cut the answer off, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {

@@ -57,9 +57,9 @@ pub(super) fn last_prompt(messages: &[Message]) -> Option<usize> {
 pub(super) fn why_it_ended(reason: &FinishReason) -> Option<&'static str> {
     Some(match reason {
         FinishReason::ApprovalPending => "calls wait for permission",
-        FinishReason::ContentFilter => "the server's content filter stopped the answer",
+        reason if reason.is_filtered() => "the server's content filter stopped the answer",
         FinishReason::Interrupted => "stopped",
-        FinishReason::Length => "the answer reached the token limit (max_tokens)",
+        reason if reason.is_length() => "the answer reached the token limit (max_tokens)",
         FinishReason::MaxToolIterations => "the limit of tool rounds was reached (max_rounds)",
         FinishReason::Refusal => "the model refused",
         FinishReason::RepeatedToolCall => "the model repeated the same call too often",

@@ -260,7 +260,8 @@ fn chunk(chunk: Value, out: &mut Vec<u8>) {
 fn finish_reason(reason: &FinishReason, waits: bool) -> &'static str {
     match reason {
         _ if waits => "tool-calls",
-        FinishReason::ContentFilter | FinishReason::Refusal => "content-filter",
+        FinishReason::Refusal => "content-filter",
+        reason if reason.is_filtered() => "content-filter",
         reason if reason.is_length() => "length",
         reason if reason.is_complete() => "stop",
         _ => "other",

@@ -296,7 +296,8 @@ fn comment(text: &str, out: &mut Vec<u8>) {
 fn finish_reason(reason: &FinishReason, has_calls: bool) -> &'static str {
     match reason {
         _ if has_calls => "tool_calls",
-        FinishReason::ContentFilter | FinishReason::Refusal => "content_filter",
+        FinishReason::Refusal => "content_filter",
+        reason if reason.is_filtered() => "content_filter",
         // The model's server gave no reason, so the answer may be incomplete.
         FinishReason::Unspecified => "length",
         reason if reason.is_length() || reason.is_limit() => "length",

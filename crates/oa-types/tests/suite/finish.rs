@@ -73,6 +73,13 @@ fn is_complete_knows_server_spellings() {
     for word in ["length", "MAX_TOKENS", "model_context_window_exceeded", "model_length"] {
         assert!(FinishReason::from_server(word).is_length(), "{word}");
     }
+    for word in ["content_filter", "content_filter: RECITATION", "SAFETY", "sensitive", "SPII"] {
+        let reason = FinishReason::from_server(word);
+        assert!(reason.is_filtered() && !reason.is_complete() && !reason.is_length(), "{word}");
+    }
+    for word in ["", "stop", "length", "refusal", "content_filtering", "tool_calls"] {
+        assert!(!FinishReason::from_server(word).is_filtered(), "{word}");
+    }
     for reason in [FinishReason::Interrupted, FinishReason::MaxRunTime, FinishReason::Stopped] {
         assert!(!reason.is_complete(), "{reason}");
     }
