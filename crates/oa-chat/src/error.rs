@@ -171,20 +171,9 @@ impl Error {
         error
     }
 
-    /// Creates the error that a server reported inside a stream. A gateway has sent status 200 by then, so its code, or
-    /// its type, stands for the status of a request whose answer has not begun (QUIRKS row 67).
-    pub(crate) fn in_stream(
-        server: &ServerError,
-        begun: bool,
-        received: u64,
-        secrets: &Secrets,
-    ) -> Self {
-        let mut error = Self::from_server(server, None, secrets);
-        let word = server.code.as_ref().or(server.kind.as_ref());
-        let status = word.and_then(|word| word.parse().ok().or_else(|| status_of(word)));
-        let is_transient = status.is_some_and(|status| is_transient(status, &server.message));
-        error.0.retryable =
-            !begun && error.0.kind == ErrorKind::Api && (is_transient || error.blames_output());
+    /// Creates the error that a server reported inside a stream.
+    pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
+        let mut error = Self::from_server(error, None, secrets);
         error.0.received = Some(received);
         error
     }
@@ -444,20 +433,6 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
-
-/// Returns the status that a server would have sent with this code or type, if that is transient.
-fn status_of(word: &str) -> Option<u16> {
-    Some(match word {
-        "rate_limit_error" | "rate_limit_exceeded" | "too_many_requests_error" => 429,
-        "internal_error" | "internal_server_error" | "server_error" => 500,
-        "overloaded_error"
-        | "server_is_overloaded"
-        | "service_unavailable"
-        | "service_unavailable_error"
-        | "unavailable_error" => 503,
-        _ => return None,
-    })
-}
 
 fn is_transient(status: u16, words: &str) -> bool {
     let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];

@@ -56,8 +56,7 @@ impl Arriving {
     /// Returns the first error that the server reported inside its answer.
     pub(super) fn reported(&self) -> Option<Error> {
         let (error, received) = (reported(self.pipeline.problems())?, self.pipeline.received());
-        let begun = self.pipeline.aggregator().has_begun();
-        let error = Error::in_stream(error, begun, received, secrets_of(self.destination.as_ref()));
+        let error = Error::in_stream(error, received, secrets_of(self.destination.as_ref()));
         Some(self.with_hint(error))
     }
 

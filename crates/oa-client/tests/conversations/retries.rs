@@ -50,11 +50,8 @@ async fn transient_errors_are_retried() {
         // The words of the model look like a rejection of the request.
         let message = "the call has an unsupported member 'name', and tools are not supported";
         let error = json!({"message": message, "code": code, "failed_generation": "{"});
-        let event = format!("event: error\ndata: {}\n\n", json!({ "error": &error }));
-        for reply in [Reply::error(400, error), Reply::sse(event)] {
-            let (text, requests, _) = ask(failing_then(reply)).await;
-            assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{code}");
-        }
+        let (text, requests, _) = ask(failing_then(Reply::error(400, error))).await;
+        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{code}");
     }
     for broken in [Reply::hang_up(), Reply::text("Lost.").close_after(0)] {
         let (text, requests, _) = ask(failing_then(broken)).await;
@@ -80,40 +77,6 @@ async fn retries_end_at_the_first_delta() {
     let (error, requests, _) = ask(failing_then(broken)).await;
     let error = error.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable(), requests), (ErrorKind::Stream, false, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn codes_in_a_stream_count_as_statuses() {
-    let event =
-        |code: u16| format!("data: {{\"error\":{{\"code\":{code},\"message\":\"m\"}}}}\n\n");
-    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
-    let role = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
-    for body in [event(502), format!(": PROCESSING\n\n{role}{}data: [DONE]\n\n", event(429))] {
-        let (text, requests, _) = ask(failing_then(Reply::sse(body.clone()))).await;
-        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{body}");
-    }
-    let named = |error: serde_json::Value| format!("data: {}\n\n", json!({ "error": error }));
-    for error in [
-        json!({"message": "m", "type": "server_error", "code": null}),
-        json!({"message": "m", "type": "service_unavailable_error", "code": "server_is_overloaded"}),
-        json!({"message": "m", "type": "overloaded_error"}),
-        json!({"message": "m", "type": "tokens", "code": "rate_limit_exceeded"}),
-    ] {
-        let (text, requests, _) = ask(failing_then(Reply::sse(named(error.clone())))).await;
-        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{error}");
-    }
-    for body in [
-        event(400),
-        format!("{text}{}", event(502)),
-        format!("{text}{}", named(json!({"message": "m", "type": "overloaded_error"}))),
-        named(json!({"message": "m", "type": "server_error", "code": 400})),
-        named(json!({"message": "m", "type": "server_error", "code": "model_not_found"})),
-        named(json!({"message": "jinja: roles must alternate", "type": "server_error"})),
-        named(json!({"message": "m", "type": "invalid_request_error"})),
-    ] {
-        let (error, requests, _) = ask(failing_then(Reply::sse(body.clone()))).await;
-        assert_eq!((error.unwrap_err().is_retryable(), requests), (false, 1), "{body}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
