@@ -1,4 +1,3 @@
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,7 +6,7 @@ use crate::run_signal::RunSignal;
 /// Interrupts the run in progress of one conversation, from anywhere.
 ///
 /// Clones are the same handle. Does nothing when no run is in progress: an interrupt is never kept for the next prompt.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct InterruptHandle(Arc<RunSignal>);
 
 impl InterruptHandle {
@@ -44,14 +43,6 @@ impl InterruptHandle {
     #[must_use]
     pub fn signal(&self) -> &Arc<RunSignal> {
         &self.0
-    }
-}
-
-impl fmt::Debug for InterruptHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InterruptHandle")
-            .field("is_interrupted", &self.is_interrupted())
-            .finish_non_exhaustive()
     }
 }
 

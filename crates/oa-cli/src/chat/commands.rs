@@ -191,14 +191,15 @@ impl Conversation {
 
     /// Removes the last prompt from the conversation, with all that followed, and returns it; `None` if there is none.
     pub(super) async fn take_last(&mut self) -> Result<Option<Message>> {
-        // It is in the conversation no longer.
+        // It is not in the conversation.
         if let Some(prompt) = self.unanswered.take() {
             return Ok(Some(prompt));
         }
         let Some(index) = last_prompt(self.client.history()) else { return Ok(None) };
-        let prompt = self.client.history_mut().split_off(index).swap_remove(0);
+        self.unanswered = Some(self.client.history_mut().split_off(index).swap_remove(0));
+        // If saving fails or is stopped, the prompt can still be sent again.
         self.save().await?;
-        Ok(Some(prompt))
+        Ok(self.unanswered.take())
     }
 
     /// Saves the conversation under a new name.

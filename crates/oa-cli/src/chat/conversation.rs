@@ -17,7 +17,7 @@ pub(super) struct Conversation {
     pub(super) saved: Option<SavedSession>,
     pub(super) settings: Settings,
     pub(super) mode: String,
-    /// The last prompt, if no answer to it had begun: it is not in the history then.
+    /// The last prompt, if it is not in the history, because no answer to it had begun.
     pub(super) unanswered: Option<Message>,
     /// The person at the terminal, if there is one.
     pub(super) person: Option<TerminalPrompt>,
