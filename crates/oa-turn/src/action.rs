@@ -33,7 +33,8 @@ pub enum Action {
     },
     /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order. Those of external
     /// tools do not run: call [`await_result`](crate::Turn::await_result) for each that may still be handed out, and
-    /// `finish_call` with an error for the others.
+    /// `finish_call` with an error for the others. While some calls wait for permission, only external ones are
+    /// returned.
     Run {
         /// The indexes of the calls, in call order.
         calls: Vec<usize>,

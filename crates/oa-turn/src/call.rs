@@ -116,6 +116,13 @@ impl Call {
         self.state == CallState::AwaitsResult
     }
 
+    /// Returns true if the call is to an external tool, valid, and was allowed just now. One that was approved in an
+    /// earlier turn goes out with the calls that run.
+    pub(crate) fn goes_out(&self) -> bool {
+        let is_allowed = self.state == CallState::Allowed && !self.is_approved;
+        self.is_external && is_allowed && !matches!(self.fit, Fit::Unfit(_))
+    }
+
     /// Returns true if the call waits for permission.
     #[must_use]
     pub fn is_waiting(&self) -> bool {

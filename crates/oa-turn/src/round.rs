@@ -169,6 +169,12 @@ impl Round {
         open.map(|(place, _)| place).collect()
     }
 
+    /// Returns the calls that are handed to the caller while others wait for permission.
+    pub(crate) fn to_hand_out(&self) -> Vec<usize> {
+        let calls = self.calls.iter().enumerate().filter(|(_, call)| call.goes_out());
+        calls.map(|(place, _)| place).collect()
+    }
+
     pub(crate) fn has_open(&self) -> bool {
         self.calls.iter().any(Call::is_open)
     }

@@ -185,7 +185,7 @@ impl Turn {
             }
             return;
         }
-        self.phase = Phase::Calling { started: false, continues: false, reason: finish_reason };
+        self.phase = Phase::calling(finish_reason);
         self.progress.guard.begin_round();
         if self.options.mode == Mode::Auto {
             self.hold_to_limits();
@@ -243,12 +243,11 @@ impl Turn {
         images: Vec<ImageBlock>,
         outcome: Outcome,
     ) -> bool {
-        let running = matches!(self.phase, Phase::Calling { started: true, .. })
-            && self.round.calls.get(call).is_some_and(|it| it.is_open() && !it.waits_for_result());
-        if running {
+        let runs = self.runs(call);
+        if runs {
             self.record(call, content, images, outcome);
         }
-        running
+        runs
     }
 
     /// Answers a running call whose result was lost, for example because the process that ran it ended. The model
@@ -344,7 +343,7 @@ impl Turn {
     pub fn next_action(&mut self) -> Option<Action> {
         // Blocks to show come first, so the caller sees them before the action that follows. A call that was
         // handed out holds up everything else. Then the phase returns its action once (`handed`, `sent`,
-        // `started` remember that), or the next phase begins and the loop goes on.
+        // `started` and `hands_out` remember that), or the next phase begins and the loop goes on.
         loop {
             if let Some(block) = self.out.pop_front() {
                 return Some(Action::Show { block });
@@ -411,7 +410,7 @@ impl Turn {
                     }
                     self.request(prompt);
                 }
-                Phase::Calling { started, continues, reason } => {
+                Phase::Calling { started, hands_out, continues, reason } => {
                     // Every call is decided before any runs: one that waits for permission may end the turn,
                     // and no other may be running then.
                     if let Some(call) = self.round.next_undecided() {
@@ -429,8 +428,15 @@ impl Turn {
                     } else if self.round.has_asked() {
                         return None;
                     } else if self.round.has_waiting() {
-                        self.hand_out_allowed();
-                        self.end(FinishReason::ApprovalPending, Rest::Approval);
+                        // The caller can answer these while it waits for the others' permission.
+                        let calls = self.round.to_hand_out();
+                        if calls.is_empty() {
+                            self.end(FinishReason::ApprovalPending, Rest::Approval);
+                        } else if mem::replace(hands_out, true) {
+                            return None;
+                        } else {
+                            return Some(Action::Run { calls });
+                        }
                     } else if !mem::replace(started, true) {
                         // External calls count against the limit, although they do not run.
                         let open = self.round.open().len() as u32;

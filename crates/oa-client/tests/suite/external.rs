@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_hooks::{HookDecision, Hooks, Permission, PermissionMode, ToolRule};
@@ -10,6 +11,8 @@ use oa_tools::tool;
 use oa_turn::{Decision, drive};
 use oa_types::{ContentBlock, FinishReason, Message, Outcome};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::opened::{agent, strict, tools};
 
@@ -275,6 +278,42 @@ async fn external_approvals_obey_rules_and_mode() {
             assert_eq!(result(client.history(), "1")["error"], "permission denied");
         }
         assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
+        server.verify();
+    }
+}
+
+/// The mode also overrides what was allowed before it changed, while somebody is asked about another call.
+#[tokio::test(start_paused = true)]
+async fn allowed_external_calls_obey_a_later_mode() {
+    for (mode, passes) in [(PermissionMode::Plan, false), (PermissionMode::Ask, true)] {
+        let answer = Reply::new()
+            .call_with_id("1", "transfer", json!({ "amount": 10 }))
+            .call_with_id("2", "add", json!({}));
+        let server = strict([answer]);
+        let asked = Arc::new(Notify::new());
+        let answered = Arc::clone(&asked);
+        let transfer = tool("transfer", "Transfers").param("amount", "number").external();
+        let options = agent(&server).tool(transfer).tool_rule(ToolRule::allow("transfer"));
+        let options = options.can_use_tool(move |_| {
+            let answered = Arc::clone(&answered);
+            async move {
+                answered.notified().await;
+                Permission::Later
+            }
+        });
+        let mut client = Client::new(options.build().unwrap()).unwrap();
+        client.send("Go.").await.unwrap();
+        let nobody_answers = timeout(Duration::from_secs(1), read(&mut client)).await;
+        assert!(nobody_answers.is_err() && client.pending_calls().is_empty());
+        client.set_permission_mode(mode).unwrap();
+        asked.notify_one();
+        read(&mut client).await;
+        assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
+        assert_eq!(client.pending_approvals().len(), 1);
+        assert_eq!(client.pending_calls().len(), usize::from(passes));
+        if !passes {
+            assert_eq!(result(client.history(), "1")["error"], "permission denied");
+        }
         server.verify();
     }
 }

@@ -219,8 +219,7 @@ impl Turn {
         }
         // Resets the budgets; the phase that it sets is replaced, because the calls come before the request.
         self.begin(None);
-        let reason = FinishReason::ToolCalls;
-        self.phase = Phase::Calling { started: false, continues: false, reason };
+        self.phase = Phase::calling(FinishReason::ToolCalls);
         self.round.record_refused(&mut self.conversation);
         Ok(())
     }

@@ -22,13 +22,10 @@ impl Turn {
     /// result. A call whose input is invalid gets an error as its result instead. Returns false if the call does not
     /// wait now, because it is invalid, not external, or not among the calls to run.
     pub fn await_result(&mut self, call: usize) -> bool {
-        let calls = self.running();
-        let Some(handed) = self.round.calls.get_mut(call).filter(|_| calls.contains(&call)) else {
-            return false;
-        };
-        if !handed.is_external {
+        if !self.runs(call) || !self.round.calls[call].is_external {
             return false;
         }
+        let handed = &mut self.round.calls[call];
         if let Fit::Unfit(reason) = &handed.fit {
             let tool = &handed.block.name;
             let content = json!({ "error": "invalid arguments", "tool": tool, "reason": reason });
@@ -37,17 +34,6 @@ impl Turn {
         }
         handed.state = CallState::AwaitsResult;
         true
-    }
-
-    /// Hands out the valid external calls that were allowed just now, before the turn ends because others wait for
-    /// permission. What was approved earlier is checked again first, when the calls run.
-    pub(super) fn hand_out_allowed(&mut self) {
-        for call in &mut self.round.calls {
-            let is_decided = call.state == CallState::Allowed && !call.is_approved;
-            if call.is_external && is_decided && !matches!(call.fit, Fit::Unfit(_)) {
-                call.state = CallState::AwaitsResult;
-            }
-        }
     }
 
     pub(super) fn is_external(&self, name: &str) -> bool {

@@ -30,8 +30,15 @@ pub(super) enum Phase {
     /// then, a failure removes the prompt.
     Requesting { sent: bool, prompt: Option<usize> },
     /// The calls of an answer are decided, run and reviewed. `continues` is true if the caller, in manual mode, asked
-    /// to continue once the last of them is answered.
-    Calling { started: bool, continues: bool, reason: FinishReason },
+    /// to continue once the last of them is answered. `hands_out` is true once external calls go out while others
+    /// wait for permission.
+    Calling {
+        started: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hands_out: bool,
+        continues: bool,
+        reason: FinishReason,
+    },
     /// An answer without calls awaits review. `place` is its index in history, or the length of history if the answer
     /// was empty.
     Answered { reason: FinishReason, place: usize, handed: bool },
@@ -54,6 +61,10 @@ pub(super) enum Rest {
 
 impl Phase {
     pub(super) const IDLE: Self = Self::Idle { rest: Rest::Done };
+
+    pub(super) fn calling(reason: FinishReason) -> Self {
+        Self::Calling { started: false, hands_out: false, continues: false, reason }
+    }
 
     pub(super) fn ending(reason: FinishReason) -> Self {
         Self::Ending { reason, rest: Rest::Done }

@@ -254,11 +254,16 @@ impl Turn {
 
     /// Returns the calls that were handed out to run, and have neither ended nor been handed to the caller.
     pub(super) fn running(&self) -> Vec<usize> {
+        (0..self.round.calls.len()).filter(|&call| self.runs(call)).collect()
+    }
+
+    pub(super) fn runs(&self, call: usize) -> bool {
+        let Some(call) = self.round.calls.get(call) else { return false };
         match self.phase {
-            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
-                self.round.to_run()
-            }
-            _ => Vec::new(),
+            _ if self.options.mode == Mode::Manual => false,
+            Phase::Calling { started: true, .. } => call.is_open() && !call.waits_for_result(),
+            Phase::Calling { hands_out: true, .. } => call.goes_out(),
+            _ => false,
         }
     }
 

@@ -508,22 +508,29 @@ fn failed_steered_messages_are_dropped() {
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
 }
 
+/// Decides the calls of [`external`]: the second waits for permission, and the others are allowed. Returns the next
+/// action.
+fn second_waits(turn: &mut Turn) -> Option<Action> {
+    loop {
+        match turn.next_action() {
+            Some(Action::Decide { call: 1 }) => turn.decide(1, Decision::Wait(json!({}))),
+            Some(Action::Decide { call }) => turn.allow(call),
+            Some(Action::Show { .. }) => {}
+            action => return action,
+        }
+    }
+}
+
 /// A call that was allowed is handed out although another one still waits, so that both can be answered at once.
 #[test]
 fn allowed_external_calls_go_out_at_once() {
     let mut turn = external();
     turn.set_input(2, json!({}), Fit::Unfit("no question".into()));
-    loop {
-        match turn.next_action().unwrap() {
-            Action::Decide { call: 1 } => turn.decide(1, Decision::Wait(json!({}))),
-            Action::Decide { call } => turn.allow(call),
-            Action::Show { .. } => {}
-            action => {
-                assert_eq!(action, end(FinishReason::ApprovalPending));
-                break;
-            }
-        }
-    }
+    assert_eq!(second_waits(&mut turn), Some(Action::Run { calls: vec![0] }));
+    assert_eq!(turn.next_action(), None, "the call is neither admitted nor denied");
+    assert!(!turn.finish_call(1, json!("ok"), Outcome::Ok) && !turn.await_result(2));
+    assert!(turn.await_result(0) && !turn.await_result(0));
+    assert_eq!(turn.next_action(), Some(end(FinishReason::ApprovalPending)));
     turn.add_result("3", json!("No."), Outcome::Ok).unwrap_err();
     turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
     turn.approve("2", Decision::Run(json!({}))).unwrap();
@@ -532,6 +539,30 @@ fn allowed_external_calls_go_out_at_once() {
     assert!(!turn.await_result(2) && turn.finish_call(1, json!("ok"), Outcome::Ok));
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
     assert_eq!(told(&turn)[2..4], [r#"tool: 1="Yes.""#, r#"tool: 2="ok""#]);
+}
+
+/// The mode or a rule may have changed while the other call was decided, so the driver can still deny the call.
+#[test]
+fn external_calls_are_admitted_before_approvals() {
+    let mut turn = external();
+    assert_eq!(second_waits(&mut turn), Some(Action::Run { calls: vec![0, 2] }));
+    // In another process, they are handed out again.
+    let json = serde_json::to_string(&turn.snapshot()).unwrap();
+    let mut turn = Turn::restore(serde_json::from_str(&json).unwrap()).unwrap();
+    let Some(Step::Run(step)) = turn.next_step() else { panic!("the calls are to be admitted") };
+    assert_eq!(step.calls.iter().map(|call| call.place).collect::<Vec<_>>(), [0, 2]);
+    assert!(step.calls.iter().all(|call| !call.may_have_run));
+    let denied = CallResult::new(0, json!("no"), Outcome::Blocked);
+    turn.take(StepOutcome::Run(RunOutcome::new(vec![denied]))).unwrap();
+    assert_eq!(turn.next_action(), Some(end(FinishReason::ApprovalPending)));
+    turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap_err();
+    turn.add_result("3", json!("No."), Outcome::Ok).unwrap();
+    turn.approve("2", Decision::Run(json!({}))).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![1] }));
+    assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(told(&turn)[2..], [r#"tool: 1!"no""#, r#"tool: 2="ok""#, r#"tool: 3="No.""#]);
 }
 
 #[test]
