@@ -116,9 +116,15 @@ impl Call {
         self.state == CallState::AwaitsResult
     }
 
-    /// Returns true if the call is to an external tool, valid, and was allowed just now. One that was approved in an
-    /// earlier turn goes out with the calls that run.
-    pub(crate) fn goes_out(&self) -> bool {
+    /// Returns true if the call is open and was not handed to the caller.
+    pub(crate) fn is_to_run(&self) -> bool {
+        self.is_open() && !self.waits_for_result()
+    }
+
+    /// Returns true if the caller can answer the call while others wait for permission: it is to an external tool,
+    /// valid, and was allowed just now. One that was approved in an earlier turn is handed out with the calls that
+    /// run.
+    pub(crate) fn is_to_hand_out(&self) -> bool {
         let is_allowed = self.state == CallState::Allowed && !self.is_approved;
         self.is_external && is_allowed && !matches!(self.fit, Fit::Unfit(_))
     }

@@ -164,14 +164,13 @@ impl Round {
 
     /// Returns the open calls that the driver runs or, if they are external, hands to the caller.
     pub(crate) fn to_run(&self) -> Vec<usize> {
-        let open = self.calls.iter().enumerate();
-        let open = open.filter(|(_, call)| call.is_open() && !call.waits_for_result());
-        open.map(|(place, _)| place).collect()
+        let calls = self.calls.iter().enumerate().filter(|(_, call)| call.is_to_run());
+        calls.map(|(place, _)| place).collect()
     }
 
     /// Returns the calls that are handed to the caller while others wait for permission.
     pub(crate) fn to_hand_out(&self) -> Vec<usize> {
-        let calls = self.calls.iter().enumerate().filter(|(_, call)| call.goes_out());
+        let calls = self.calls.iter().enumerate().filter(|(_, call)| call.is_to_hand_out());
         calls.map(|(place, _)| place).collect()
     }
 

@@ -30,8 +30,8 @@ pub(super) enum Phase {
     /// then, a failure removes the prompt.
     Requesting { sent: bool, prompt: Option<usize> },
     /// The calls of an answer are decided, run and reviewed. `continues` is true if the caller, in manual mode, asked
-    /// to continue once the last of them is answered. `hands_out` is true once external calls go out while others
-    /// wait for permission.
+    /// to continue once the last of them is answered. `hands_out` is true once external calls were handed out
+    /// while others wait for permission.
     Calling {
         started: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

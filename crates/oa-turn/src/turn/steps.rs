@@ -252,17 +252,18 @@ impl Turn {
         }
     }
 
-    /// Returns the calls that were handed out to run, and have neither ended nor been handed to the caller.
+    /// Returns the calls that [run](Self::runs).
     pub(super) fn running(&self) -> Vec<usize> {
         (0..self.round.calls.len()).filter(|&call| self.runs(call)).collect()
     }
 
+    /// Returns true if this call was handed out to run, and has neither ended nor been handed to the caller.
     pub(super) fn runs(&self, call: usize) -> bool {
         let Some(call) = self.round.calls.get(call) else { return false };
         match self.phase {
             _ if self.options.mode == Mode::Manual => false,
-            Phase::Calling { started: true, .. } => call.is_open() && !call.waits_for_result(),
-            Phase::Calling { hands_out: true, .. } => call.goes_out(),
+            Phase::Calling { started: true, .. } => call.is_to_run(),
+            Phase::Calling { hands_out: true, .. } => call.is_to_hand_out(),
             _ => false,
         }
     }
