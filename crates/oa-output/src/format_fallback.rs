@@ -84,7 +84,7 @@ pub fn refuses_format(status: u16, message: &str) -> bool {
         "json_schema",
         "json_object",
         "structured output",
-    ]) && !says(&["invalid schema", "schema error", "invalid_json_schema"])
+    ]) && !says(&["invalid schema", "invalid json schema", "schema error", "invalid_json_schema"])
 }
 
 #[cfg(test)]
@@ -136,6 +136,17 @@ mod tests {
                  required to be supplied and to be false.",
             ),
             (400, "JSON schema error at #: unrecognized type no-such-type"),
+            // Groq (i-am-bee/beeai-framework #1215, Meridiona/meridian #811).
+            (
+                400,
+                "invalid JSON schema for response_format: 'answer': additionalProperties:false must be \
+                 set on every object",
+            ),
+            (
+                400,
+                "invalid schema for response format: response_format/json_schema/next_step: minItems is \
+                 not supported",
+            ),
             (400, "the prompt is too long"),
             (503, "response_format: loading"),
             (401, "response_format"),
