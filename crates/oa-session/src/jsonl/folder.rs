@@ -9,7 +9,7 @@ use crate::append::Append;
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::jsonl::end::End;
-use crate::jsonl::fresh::{Fresh, sync_folder};
+use crate::jsonl::fresh::{Fresh, draft_path, remove_leftover, sync_folder};
 use crate::jsonl::lock::{Access, Lock};
 use crate::jsonl::log::{Contents, Log};
 use crate::jsonl::name::{LOCK, file_name, is_session, session_id};
@@ -156,11 +156,16 @@ impl Folder {
         let _held = self.lock.hold(Access::Change)?;
         self.logs.remove(id);
         let path = self.path.join(file_name(id));
+        // A crash during compaction leaves a copy of the session. It goes first: once the session is gone, nobody would
+        // remove it.
+        let draft = draft_path(&path);
+        let leftover = remove_leftover(&draft);
         fs::remove_file(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::not_found(id),
             _ => Error::unwritable(&path, error),
         })?;
-        sync_folder(&self.path).map_err(|error| Error::unwritable(&self.path, error))
+        sync_folder(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
+        leftover.map_err(|error| Error::unwritable(&draft, error))
     }
 
     pub(crate) fn fork(

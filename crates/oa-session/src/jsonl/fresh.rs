@@ -13,7 +13,7 @@ use crate::revision::Revision;
 #[derive(Debug)]
 pub(crate) struct Fresh {
     path: PathBuf,
-    /// Leftovers of a crash are removed by the next writer of this name.
+    /// Leftovers of a crash are removed by the next writer of this name, and with the session.
     draft: PathBuf,
     file: BufWriter<File>,
     end: End,
@@ -21,7 +21,7 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
-        let draft = PathBuf::from(draft_name(path.as_os_str()));
+        let draft = draft_path(path);
         let file = create(&draft).map_err(|error| Error::unwritable(&draft, error))?;
         let (path, file) = (path.to_owned(), BufWriter::new(file));
         Ok(Self { path, draft, file, end: End::default() })
@@ -60,12 +60,21 @@ impl Drop for Fresh {
 
 /// Creates a new file and never follows an existing link.
 fn create(draft: &Path) -> io::Result<File> {
-    // The folder is locked, so an existing file is left from a crash.
-    match fs::remove_file(draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    remove_leftover(draft)?;
     open_file(draft, OpenOptions::new().write(true).create_new(true))
+}
+
+/// Returns the temporary path under which a session's file is written.
+pub(crate) fn draft_path(path: &Path) -> PathBuf {
+    PathBuf::from(draft_name(path.as_os_str()))
+}
+
+/// Removes a temporary file, if there is one. The folder is locked, so it is left from a crash.
+pub(crate) fn remove_leftover(draft: &Path) -> io::Result<()> {
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Syncs a folder after files were added or removed.

@@ -53,6 +53,22 @@ fn file_is_compacted_after_rewinds() {
     assert_eq!(folder_of(files.folder.path()), [".lock", "session-a.jsonl"]);
 }
 
+/// A crash during compaction leaves a copy of the session, which must not outlive it.
+#[test]
+fn deleted_sessions_leave_no_copy() {
+    let files = Files::new(2);
+    let store = files.open();
+    let draft = files.folder.path().join("session-a.jsonl.new");
+    fs::write(&draft, files.read()).unwrap();
+    block_on(store.delete(&id("a"))).unwrap();
+    assert_eq!(folder_of(files.folder.path()), [".lock"]);
+    // What cannot be removed is reported, and does not keep the session.
+    create(&store, "a");
+    fs::create_dir(&draft).unwrap();
+    assert_eq!(kind(block_on(store.delete(&id("a")))), ErrorKind::Io);
+    assert_eq!(folder_of(files.folder.path()), [".lock", "session-a.jsonl.new"]);
+}
+
 #[test]
 fn compaction_keeps_the_pending_call() {
     let files = Files::new(1);
