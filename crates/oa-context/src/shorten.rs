@@ -151,8 +151,8 @@ impl<'a> RunningTurn<'a> {
     }
 
     /// Sets whether the server has just rejected the conversation as too long. It is then shortened regardless of its
-    /// estimated size, to half the target, because the estimate was wrong by an unknown factor. If the server [stated
-    /// the sizes](Self::with_refused), those are used.
+    /// estimated size, to half the target and to at most half of that size, because the estimate was wrong by an unknown
+    /// factor. If the server [stated the sizes](Self::with_refused), those are used.
     #[must_use]
     pub fn after_overflow(mut self, is_overflow: bool) -> Self {
         self.is_overflow = is_overflow;
@@ -320,12 +320,13 @@ impl ContextPolicy {
         let mut asked = target;
         if turn.is_overflow {
             kept_results = 0;
-            (target, asked) = match is_measured {
-                // The answer may need room too: the same size again would be refused again.
-                true => (target.min(before / 2), asked),
+            if !is_measured {
                 // The estimate was wrong by an unknown amount.
-                false => (target / 2, asked / 2),
-            };
+                (target, asked) = (target / 2, asked / 2);
+            }
+            // The answer may need room too, and the context may be smaller than the limit: the same size again would
+            // be refused again.
+            (target, asked) = (target.min(before / 2), asked.min(before / 2));
         }
         let (messages, cleared) = cleared(turn, kept_results);
         // Counted after clearing, so that messages are dropped only for what clearing did not save.
@@ -387,7 +388,8 @@ impl ContextPolicy {
         let dropped = shortening.cut.dropped();
         let is_dropped = |place: &usize| dropped.iter().any(|range| range.contains(place));
         shortening.cleared = cleared.iter().filter(|place| !is_dropped(place)).count();
-        let leaves = |place: &usize| is_dropped(place) || cleared.contains(place);
+        // The places are in order.
+        let leaves = |place: &usize| is_dropped(place) || cleared.binary_search(place).is_ok();
         let leaving = (0..turn.messages.len()).filter(leaves);
         shortening.archived = leaving.map(|place| turn.messages[place].clone()).collect();
         (!shortening.archived.is_empty()).then_some(shortening)

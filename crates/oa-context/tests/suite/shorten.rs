@@ -242,6 +242,31 @@ fn an_overflow_shortens_more() {
     assert!(harder.after < once.after && harder.after <= 375, "{}", harder.after);
 }
 
+/// The context of the server may be far smaller than the policy says.
+#[test]
+fn an_overflow_below_the_target_shortens() {
+    let answer = || Message::assistant(vec![TextBlock::new("Words. ".repeat(100)).into()]);
+    let mut messages: Vec<Message> =
+        (0..8).flat_map(|_| [Message::user("Go on."), answer()]).collect();
+    messages.push(Message::user("Go."));
+    let before = tokens(&messages);
+    let turn = RunningTurn::new(&messages, Some(16), 16).after_overflow(true);
+    let policy = ContextPolicy::new(100_000);
+    let done = shortened(&policy, &turn);
+    assert!(done.after <= before / 2 && done.dropped < 16, "{done:?}");
+    check(&done.messages).unwrap();
+    // The text to summarize takes requests that the same server accepts.
+    let mut done =
+        policy.with_overflow(Overflow::Summarize).shorten(&turn, &Estimator::new()).unwrap();
+    while let Some(summary) = done.summary()
+        && let Some(request) = summary.next_request()
+    {
+        assert!(tokens(&request) < before / 2 + 20, "{} of {before}", tokens(&request));
+        summary.push("Words.");
+    }
+    assert!(done.finish(&Estimator::new()).is_summarized);
+}
+
 #[test]
 fn sizes_of_an_overflow_set_the_target() {
     let messages = run(8);
