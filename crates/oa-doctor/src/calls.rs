@@ -16,6 +16,9 @@ const TWO_CITIES: &str =
 /// A model that is free to choose answers this in text.
 const SMALL_TALK: &str = "Name a large city.";
 
+/// The advice for a server that ignores or rejects `tool_choice`.
+const NO_CHOICE: &str = "do not rely on .tool_choice(..) here: ask for the tool in the prompt";
+
 /// Starts of calls that the server should have parsed, but left in the text.
 const MARKS: [&str; 6] =
     ["<tool_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "```tool_code"];
@@ -43,7 +46,16 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
     let prompt = [Message::user(SMALL_TALK)];
     let observed = match cx.target.chat(&prompt, choose).await {
         Ok(observed) => observed,
-        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
+        Err(error) => {
+            // If the same tools are accepted without the choice, the server rejects only the choice.
+            let offer = |request: &mut ChatParameters| request.tools = vec![weather()];
+            if !error.refuses("tool_choice") || cx.target.chat(&prompt, offer).await.is_err() {
+                return cx.refused(PROBE, &error, Lack::Tools);
+            }
+            cx.learned.forced_calls = Some(false);
+            let seen = format!("`tool_choice` is rejected: {}", cx.target.quote(&error));
+            return Finding::new(PROBE, Verdict::Warn, seen).advise(NO_CHOICE);
+        }
     };
     let called = called(cx, &observed);
     if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
@@ -68,8 +80,7 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
             .advise(cx.advice(Lack::Tools));
     }
     cx.learned.forced_calls = Some(false);
-    Finding::new(PROBE, Verdict::Warn, "no call, though one was required")
-        .advise("do not rely on .tool_choice(..) here: ask for the tool in the prompt")
+    Finding::new(PROBE, Verdict::Warn, "no call, though one was required").advise(NO_CHOICE)
 }
 
 pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
@@ -103,11 +114,23 @@ pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
 
 pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::ParallelCalls;
-    let offer = |request: &mut ChatParameters| {
-        request.tools = vec![weather()];
-        request.parallel_tool_calls = Some(true);
+    let ask = async |parallel: Option<bool>| {
+        let offer = |request: &mut ChatParameters| {
+            request.tools = vec![weather()];
+            request.parallel_tool_calls = parallel;
+        };
+        cx.target.chat(&[Message::user(TWO_CITIES)], offer).await
     };
-    let observed = match cx.target.chat(&[Message::user(TWO_CITIES)], offer).await {
+    let mut asked = ask(Some(true)).await;
+    let mut refusal = None;
+    if let Err(error) = &asked
+        && error.refuses("parallel_tool_calls")
+    {
+        // Some models may make several calls, but know no setting for it.
+        refusal = Some(cx.target.quote(error));
+        asked = ask(None).await;
+    }
+    let observed = match asked {
         Ok(observed) => observed,
         Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
@@ -120,12 +143,21 @@ pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
             .advise(cx.advice(Lack::Tools));
     }
     learn(cx, &called);
+    let refusal = refusal.map(|refusal| format!("; `parallel_tool_calls` is rejected: {refusal}"));
     if called.len() > 1 {
-        return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
+        let seen = described(cx, &observed, &called);
+        return match refusal {
+            None => Finding::new(PROBE, Verdict::Ok, seen),
+            Some(refusal) => Finding::new(PROBE, Verdict::Warn, seen + &refusal)
+                .advise("do not set .parallel_tool_calls(..) here"),
+        };
     }
     // Another answer may have had several calls.
     cx.learned.parallel_calls.get_or_insert(false);
-    let seen = "one call for two cities; the other one would need another round";
+    let seen = match refusal {
+        None => "one call for two cities; the other one would need another round".to_owned(),
+        Some(refusal) => format!("one call for two cities{refusal}"),
+    };
     Finding::new(PROBE, Verdict::Warn, seen)
         .advise("allow more rounds with .max_tool_iterations(..)")
 }

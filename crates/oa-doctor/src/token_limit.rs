@@ -52,6 +52,11 @@ pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
             Finding::new(PROBE, Verdict::Warn, seen)
                 .advise("load the profile, which says so, or set the provider")
         }
+        // It says nothing about the other name: it may have been slow, or the connection broke.
+        Err(error) if !error.refuses(other) && !cx.is_refusal(&error) => {
+            let seen = format!("`{name}` is {how}; with `{other}`: {}", cx.target.quote(&error));
+            Finding::new(PROBE, Verdict::Unknown, seen)
+        }
         second => {
             let also = match second {
                 Ok(Effect::Ignored) => "ignored",
