@@ -20,7 +20,7 @@ const SLOW: f64 = 5.0;
 
 impl ProbeContext {
     /// Sends the plain prompt, unless it was sent before.
-    async fn ask(&mut self) {
+    pub(crate) async fn ask(&mut self) {
         if self.plain.is_some() {
             return;
         }

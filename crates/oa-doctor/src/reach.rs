@@ -144,7 +144,15 @@ pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
 
 pub(crate) async fn context(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Context;
-    let Some(tokens) = context_tokens(cx).await else {
+    let mut tokens = context_tokens(cx).await;
+    // Such a list has only models that are loaded, and the first prompt loads this one.
+    let lists_loaded =
+        cx.provider.is_some_and(|it| matches!(signs(it).context, Some(ContextSize::In { .. })));
+    if tokens.is_none() && lists_loaded && cx.plain.is_none() {
+        cx.ask().await;
+        tokens = context_tokens(cx).await;
+    }
+    let Some(tokens) = tokens else {
         return Finding::new(PROBE, Verdict::Unknown, "the server does not report its size");
     };
     cx.learned.context_tokens = Some(tokens);

@@ -30,7 +30,7 @@ pub(crate) struct Page {
 pub(crate) enum ContextSize {
     /// On a page.
     At(Page),
-    /// In a list of models, in a member of the model's entry.
+    /// In a list of loaded models, in a member of the model's entry.
     In { list: Page, member: &'static str },
 }
 

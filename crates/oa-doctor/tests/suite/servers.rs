@@ -1,5 +1,7 @@
 //! Servers that each lack something.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use insta::assert_snapshot;
@@ -248,11 +250,11 @@ async fn buffered_streams_are_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn model_loading_is_not_buffering() {
-    let loaded = std::sync::atomic::AtomicBool::new(false);
+    let loaded = AtomicBool::new(false);
     let finding = only(
         Probe::Streaming,
         server(move |request| {
-            let is_first = !loaded.swap(true, std::sync::atomic::Ordering::Relaxed);
+            let is_first = !loaded.swap(true, Ordering::Relaxed);
             let wait = if is_first { Duration::from_secs(30) } else { Duration::ZERO };
             healthy(request).delay(Duration::from_millis(2)).delay_first(wait)
         }),
@@ -502,6 +504,34 @@ async fn small_context_is_a_warning() {
     assert_snapshot!(report.finding(Probe::Context).unwrap(), @"
     context         warn     4096 tokens: little for tools and their results
                              -> start llama-server with -c 16384 or more; its slots (-np) may share that
+    ");
+}
+
+/// Ollama and LM Studio tell the size of a context only while its model is loaded.
+#[tokio::test(start_paused = true)]
+async fn context_is_known_once_the_model_is_loaded() {
+    let is_loaded = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_loaded);
+    let running = Reply::by(move |_| {
+        let loaded = json!([{ "name": MODEL, "context_length": 4096 }]);
+        let models = if seen.load(Ordering::Relaxed) { loaded } else { json!([]) };
+        Reply::json(200, json!({ "models": models }))
+    });
+    let script = Script::new()
+        .models([MODEL])
+        .get("/api/version", Reply::json(200, json!({ "version": "0.11.4" })))
+        .get("/api/ps", running)
+        .otherwise(Reply::by(move |request| {
+            is_loaded.store(true, Ordering::Relaxed);
+            healthy(request)
+        }));
+    let report = report(script).await;
+    assert_eq!(report.profile.context_tokens, Some(4096));
+    others_are_ok(&report.findings, &[Probe::Context]);
+    assert_snapshot!(report.finding(Probe::Context).unwrap(), @"
+    context         warn     4096 tokens: little for tools and their results
+                             -> start it with OLLAMA_CONTEXT_LENGTH=16384 ollama serve: longer prompts
+                                are cut silently
     ");
 }
 
