@@ -8,8 +8,9 @@ use crate::response_format::ResponseFormat;
 /// The value of an answer so far.
 ///
 /// Within one answer, the value only grows: strings get longer, lists and objects get more items at the end, and
-/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). The exception is a server that
-/// repeats the arguments of a call; the final answer is correct even then.
+/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). The exceptions are a server that
+/// repeats the arguments of a call, and one that leaves thinking without its opening tag in the text, whose drafts are
+/// taken for the value; the final answer is correct even then.
 #[derive(Debug)]
 pub struct Partial<'a, T> {
     object: &'a Value,

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use oa_json::{ErrorKind as JsonErrorKind, Limits, find_object};
+use oa_json::{ErrorKind as JsonErrorKind, Limits, ThinkingTags, find_object};
 use oa_tools::{Registry, tool};
 use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{
@@ -413,7 +413,13 @@ impl fmt::Debug for OutputValidator {
 
 impl Candidate {
     fn of_text(text: &str, limits: Limits) -> Self {
-        match find_object(text, limits) {
+        let found = find_object(text, limits).or_else(|error| {
+            // Thinking whose opening tag is in the template of the prompt, and which drafts the answer: that follows its
+            // end. Only after an error, because a text in the answer may hold the tag.
+            let answer = text.rsplit_once(ThinkingTags::THINK.close);
+            answer.and_then(|(_, answer)| find_object(answer, limits).ok()).ok_or(error)
+        });
+        match found {
             Ok(object) => Self::Object(object),
             Err(error) => {
                 // In words for the model.

@@ -1,7 +1,7 @@
 //! Answers that do not match.
 
 use oa_output::{OutputOptions, OutputValidator, ResponseFormat, Validation};
-use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
+use oa_types::{AssistantMessage, ContentBlock, TextBlock, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
 /// A validator of calls of the tool `final_answer`, which accepts nothing.
@@ -55,4 +55,25 @@ fn an_error_goes_to_a_call_that_gets_a_result() {
         Some("No answer yet: cut off. Call final_answer with the answer.")
     );
     assert_eq!(message.text(), "{");
+}
+
+/// Templates of some models end with `<think>`, so that only its end is in the text.
+#[test]
+fn drafts_before_the_end_of_thinking_are_skipped() {
+    let schema =
+        json!({ "type": "object", "properties": { "n": { "const": 4 } }, "required": ["n"] });
+    let fits = |text: &str| {
+        let format = ResponseFormat::new("count", schema.clone());
+        let check = format.clone();
+        let check = move |value| check.check(value).map(drop).map_err(|error| error.to_string());
+        let mut validator = OutputValidator::new(format, OutputOptions::default(), Box::new(check));
+        let mut message = AssistantMessage::new(vec![TextBlock::new(text).into()]);
+        validator.validate(&mut message) == Validation::Unchanged
+    };
+    assert!(fits("Perhaps {\"n\": 3}? No.\n</think>\n\n{\"n\": 4}"));
+    assert!(fits("The set {a, b} has two.</think>```json\n{\"n\": 4}\n```"));
+    assert!(fits("{\"n\": 4, \"tag\": \"</think>\"}"));
+    assert!(!fits("{\"n\": 4}</think>{\"n\": 3}"));
+    assert!(!fits("{\"n\": 3} or {\"n\": 4}"));
+    assert!(!fits("{\"n\": 3}</think>{\"n\": 4} or {\"n\": 4}"));
 }
