@@ -4,6 +4,7 @@
 mod profiles;
 mod secrets;
 mod servers;
+mod settings;
 mod table;
 mod tokenize;
 
