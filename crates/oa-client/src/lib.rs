@@ -34,6 +34,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
+mod callback;
 mod derived;
 mod options;
 mod query;
@@ -73,6 +74,7 @@ mod work;
 mod error;
 
 pub use crate::builder::AgentOptionsBuilder;
+pub use crate::callback::CallbackOutput;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::metadata::TurnMetadata;

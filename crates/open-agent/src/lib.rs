@@ -93,10 +93,10 @@ pub use oa_chat::{
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
-    AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
-    ClientStream, Compaction, HistoryMut, InterruptGuard, InterruptHandle, NestedEvent, OutputMode,
-    ParentAgent, Partial, Reply, ResponseFormat, SendFor, SteerHandle, Structured,
-    StructuredStream, ToolUseDelta, TurnMetadata, query, query_for_format, stop_when,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied,
+    CallbackOutput, Client, ClientStream, Compaction, HistoryMut, InterruptGuard, InterruptHandle,
+    NestedEvent, OutputMode, ParentAgent, Partial, Reply, ResponseFormat, SendFor, SteerHandle,
+    Structured, StructuredStream, ToolUseDelta, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     CacheMiss, ChangedPart, ContextPolicy, ContextShortened, HowShortened, Overflow, PromptCut,

@@ -4,6 +4,7 @@ use oa_context::ContextPolicy;
 use oa_types::Message;
 
 use super::AgentOptionsBuilder;
+use crate::callback::CallbackOutput;
 use crate::step::boxed;
 
 impl AgentOptionsBuilder {
@@ -31,12 +32,12 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets a function that receives the messages that [`context`](Self::context) is about to remove from history, in
-    /// full, including those whose results are cleared. The request waits for it. A panic ends the turn with an error
-    /// of kind `Hook`.
+    /// full, including those whose results are cleared. The request waits for it. If it returns an error or panics, the
+    /// messages stay in history, and the turn ends with an error of kind `Hook`.
     pub fn archive_context<F, Fut>(mut self, archive: F) -> Self
     where
         F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: Send> + Send + 'static,
+        Fut: Future<Output: CallbackOutput> + Send + 'static,
     {
         self.config.steps.archive = Some(boxed(archive));
         self

@@ -1,13 +1,17 @@
 //! Options for the steps of a turn.
 
+use std::sync::Arc;
+
 use oa_turn::{SteerAfterEnd, StepContext};
 
 use super::AgentOptionsBuilder;
+use crate::callback::CallbackOutput;
+use crate::step::boxed;
 
 impl AgentOptionsBuilder {
     /// Runs code before each request of a turn. It receives the [`StepContext`] and can change the request's model,
-    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. A panic ends the turn
-    /// with an error of kind `Hook`.
+    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. An error or a panic ends
+    /// the turn with an error of kind `Hook`.
     ///
     /// ```
     /// use oa_client::AgentOptions;
@@ -32,9 +36,9 @@ impl AgentOptionsBuilder {
     pub fn before_step<F, Fut>(mut self, plan: F) -> Self
     where
         F: Fn(StepContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: Send> + Send + 'static,
+        Fut: Future<Output: CallbackOutput> + Send + 'static,
     {
-        self.config.steps.add_before(plan);
+        self.config.steps.before.push(boxed(plan));
         self.config.turn.plan_steps = true;
         self
     }
@@ -48,7 +52,7 @@ impl AgentOptionsBuilder {
         mut self,
         stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.config.steps.add_stop(stop);
+        self.config.steps.stop.push(Arc::new(stop));
         self.config.turn.check_stop = true;
         self.auto_only("stop_when")
     }

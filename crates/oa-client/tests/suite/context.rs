@@ -1,5 +1,6 @@
 //! Turns that shorten their conversation while they run.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -335,14 +336,22 @@ async fn summaries_count_towards_the_budget() {
 }
 
 #[tokio::test]
-async fn archive_panics_end_the_turn() {
-    let server = server(40, 4_096, bees());
-    let options = agent(&server).context(ContextPolicy::new(4_096));
-    let mut client = client(options.archive_context(|_| async { panic!("disk full") }));
-    let error = run(&mut client).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Hook);
-    assert_eq!(error.to_string(), "archive_context panicked: disk full");
-    let vain = agent(&server).archive_context(|_| async {}).build().unwrap_err();
+async fn failed_archives_end_the_turn() {
+    let servers = [server(40, 4_096, bees()), server(40, 4_096, bees())];
+    let [fails, panics] =
+        servers.each_ref().map(|server| agent(server).context(ContextPolicy::new(4_096)));
+    let fails =
+        fails.archive_context(async |_| io::Result::<()>::Err(io::ErrorKind::StorageFull.into()));
+    let panics = panics.archive_context(|_| async { panic!("disk full") });
+    let cases = [(fails, "failed: no storage space"), (panics, "panicked: disk full")];
+    for ((options, why), server) in cases.into_iter().zip(&servers) {
+        let mut client = client(options);
+        let error = run(&mut client).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Hook);
+        assert_eq!(error.to_string(), format!("archive_context {why}"));
+        assert_eq!(runs(&client), server.requests().len(), "what was not archived is not gone");
+    }
+    let vain = agent(&servers[0]).archive_context(|_| async {}).build().unwrap_err();
     assert_eq!(vain.to_string(), "archive_context has no effect without context");
 }
 

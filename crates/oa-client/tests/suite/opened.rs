@@ -87,6 +87,20 @@ async fn before_step_applies_to_query() {
 }
 
 #[tokio::test]
+async fn before_step_errors_end_the_turn() {
+    let server = strict([]);
+    let options = agent(&server).before_step(|step| async move {
+        let limit: u32 = "many".parse()?;
+        Ok::<_, std::num::ParseIntError>(step.instructions(format!("At most {limit} words.")))
+    });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let error = client.ask("Go.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    assert_eq!(error.to_string(), "before_step failed: invalid digit found in string");
+    server.verify();
+}
+
+#[tokio::test]
 async fn tools_not_offered_by_a_step_are_unknown() {
     let server = strict([call("add"), Reply::text("Done.")]);
     let options = agent(&server).before_step(|step| async move { step.only_tools(["search"]) });
