@@ -61,8 +61,8 @@ pub struct Hooks {
     pub(crate) post_tool_use: Vec<Handler<PostToolUseEvent>>,
     pub(crate) pre_tool_use: Vec<Handler<PreToolUseEvent>>,
     pub(crate) user_prompt_submit: Vec<Handler<UserPromptSubmitEvent>>,
-    /// A restriction to tools found no hook.
-    is_vain: bool,
+    /// The first method call that has no effect or makes no sense.
+    problem: Option<&'static str>,
 }
 
 impl Hooks {
@@ -199,7 +199,11 @@ impl Hooks {
         I: IntoIterator<Item: Into<String>>,
     {
         let tools: Arc<[Pattern]> = names.into_iter().map(Pattern::new).collect();
-        self.is_vain |= self.post_tool_use.is_empty() && self.pre_tool_use.is_empty();
+        if self.post_tool_use.is_empty() && self.pre_tool_use.is_empty() {
+            self.refuse(
+                "for_tools restricts the hooks that were added before it, and there are none",
+            );
+        }
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&tools));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_tools(&tools));
         self
@@ -208,9 +212,16 @@ impl Hooks {
     /// Sets a timeout for each of the hooks added so far, in seconds or as a `Duration`; the shorter of several applies.
     ///
     /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
-    /// runs to its end.
+    /// runs to its end. An agent refuses a timeout of zero, and one without a hook before it.
     pub fn with_timeout(mut self, limit: impl Into<Timeout>) -> Self {
         let Some(limit) = limit.into().duration() else { return self };
+        if limit.is_zero() {
+            self.refuse("with_timeout needs a time above zero");
+        } else if self.is_empty() {
+            self.refuse(
+                "with_timeout limits the hooks that were added before it, and there are none",
+            );
+        }
         self.answer.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
@@ -220,8 +231,8 @@ impl Hooks {
 
     /// Appends all hooks of `other`.
     pub fn merge(mut self, other: Self) -> Self {
-        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit, is_vain } = other;
-        self.is_vain |= is_vain;
+        let Self { answer, post_tool_use, pre_tool_use, user_prompt_submit, problem } = other;
+        self.problem = self.problem.or(problem);
         self.answer.extend(answer);
         self.post_tool_use.extend(post_tool_use);
         self.pre_tool_use.extend(pre_tool_use);
@@ -237,18 +248,18 @@ impl Hooks {
         has_none && answer.is_empty() && user_prompt_submit.is_empty()
     }
 
-    /// Checks that each restriction to tools restricts a hook.
+    /// Checks that each restriction to tools and each timeout applies to a hook, and that no timeout is zero.
     ///
     /// # Errors
     ///
     /// A message that says what is wrong.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.is_vain {
-            return Err(
-                "for_tools restricts the hooks that were added before it, and there are none",
-            );
-        }
-        Ok(())
+        self.problem.map_or(Ok(()), Err)
+    }
+
+    /// Keeps the first problem.
+    fn refuse(&mut self, problem: &'static str) {
+        self.problem.get_or_insert(problem);
     }
 
     /// Returns the tool names in the restrictions, as given.

@@ -386,6 +386,8 @@ fn ineffective_permissions_are_rejected() {
     let gate = || Hooks::new().add_pre_tool_use(|_| async { None });
     insta::assert_snapshot!(refused(auto().hooks(gate().for_tools(["echo", "ecko"]))), @r#"there is no tool "ecko", which hooks refer to; a tool that is added later needs a pattern, such as "ecko*""#);
     insta::assert_snapshot!(refused(auto().hooks(Hooks::new().for_tools(["echo"]).merge(gate()))), @"for_tools restricts the hooks that were added before it, and there are none");
+    insta::assert_snapshot!(refused(auto().hooks(Hooks::new().with_timeout(1).merge(gate()))), @"with_timeout limits the hooks that were added before it, and there are none");
+    insta::assert_snapshot!(refused(auto().hooks(gate().with_timeout(0))), @"with_timeout needs a time above zero");
     assert!(auto().hooks(gate().for_tools(["echo", "later_*"])).build().is_ok());
     let timeouts = TimeoutPolicy::none().tool("ecko", Duration::from_secs(1));
     insta::assert_snapshot!(refused(auto().executor(ExecutorOptions::new().timeouts(timeouts))), @r#"there is no tool "ecko", which a timeout refers to"#);
