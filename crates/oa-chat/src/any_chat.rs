@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
@@ -49,18 +50,20 @@ where
 }
 
 impl AnyChat {
-    /// Erases a service.
+    /// Erases a service. An [`Endpoint`] stays one, see [`endpoint`](Self::endpoint).
     pub fn new<S>(service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
         S::Error: Into<Box<dyn StdError + Send + Sync>>,
         S::Future: Send,
     {
-        Self(Inner::Other(Arc::new(service)))
+        match (&service as &dyn Any).downcast_ref::<Endpoint>() {
+            Some(endpoint) => endpoint.clone().into(),
+            None => Self(Inner::Other(Arc::new(service))),
+        }
     }
 
-    /// Returns the endpoint if this was [created from one](Self::from); `None` for any other service, which may have
-    /// several.
+    /// Returns the endpoint if this was created from one; `None` for any other service, which may have several.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.0 {

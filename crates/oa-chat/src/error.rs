@@ -267,9 +267,13 @@ impl Error {
             Some((Transport::Connect | Transport::Resolve | Transport::Tls, None)) => {
                 (ErrorKind::Connect, None)
             }
-            Some((Transport::InvalidUri | Transport::TlsMissing, None)) => {
-                (ErrorKind::Config, None)
-            }
+            Some((
+                Transport::InvalidCertificate
+                | Transport::InvalidKey
+                | Transport::InvalidUri
+                | Transport::TlsMissing,
+                None,
+            )) => (ErrorKind::Config, None),
             Some(_) => (ErrorKind::Stream, None),
             // Another transport: if nothing has arrived, assume that it could not connect.
             None if received == 0 && !begun => (ErrorKind::Connect, None),
@@ -473,6 +477,13 @@ impl From<oa_tools::Error> for Error {
             _ => ErrorKind::Tool,
         };
         Self::new(kind, error.to_string()).with_cause(error)
+    }
+}
+
+/// As for a request that failed before its answer began.
+impl From<oa_transport::Error> for Error {
+    fn from(error: oa_transport::Error) -> Self {
+        Self::transport(error.into(), 0, false)
     }
 }
 

@@ -129,26 +129,26 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the maximum length of an answer, in tokens; by default the server's.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.chat.parameters.max_tokens = Some(tokens);
+    pub fn max_tokens(mut self, tokens: impl Into<Option<u32>>) -> Self {
+        self.chat.parameters.max_tokens = tokens.into();
         self
     }
 
     /// Sets the sampling temperature, from 0 to 2; by default the server's.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        match Temperature::new(temperature) {
-            Ok(temperature) => self.chat.parameters.temperature = Some(temperature.value()),
+    pub fn temperature(mut self, temperature: impl Into<Option<f32>>) -> Self {
+        match temperature.into().map(Temperature::new).transpose() {
+            Ok(it) => self.chat.parameters.temperature = it.map(Temperature::value),
             Err(error) => self.refuse(error.to_string()),
         }
         self
     }
 
     /// Sets the nucleus sampling bound, above 0 and up to 1.
-    pub fn top_p(mut self, top_p: f32) -> Self {
-        if top_p > 0.0 && top_p <= 1.0 {
-            self.chat.parameters.top_p = Some(top_p);
-        } else {
-            self.refuse(format!("top_p must be above 0 and at most 1, not {top_p}"));
+    pub fn top_p(mut self, top_p: impl Into<Option<f32>>) -> Self {
+        let top_p = top_p.into();
+        match top_p.filter(|it| !(*it > 0.0 && *it <= 1.0)) {
+            Some(it) => self.refuse(format!("top_p must be above 0 and at most 1, not {it}")),
+            None => self.chat.parameters.top_p = top_p,
         }
         self
     }
@@ -160,8 +160,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the seed of the server's sampling.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.chat.parameters.seed = Some(seed);
+    pub fn seed(mut self, seed: impl Into<Option<u64>>) -> Self {
+        self.chat.parameters.seed = seed.into();
         self
     }
 
@@ -223,10 +223,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the hooks, which run before a prompt is sent, before a call is run or returned, on results, and on finished
-    /// answers. They replace earlier ones; [`Hooks::merge`] joins several.
+    /// Adds hooks, which run before a prompt is sent, before a call is run or returned, on results, and on finished
+    /// answers; after those that were added before, as [`Hooks::merge`] joins them.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
-        self.config.hooks = hooks;
+        self.config.hooks = std::mem::take(&mut self.config.hooks).merge(hooks);
         self
     }
 
@@ -461,6 +461,19 @@ impl AgentOptionsBuilder {
             self.refuse(Timeout::zero(option));
         }
         timeout.duration()
+    }
+
+    /// Returns the value of a limit; zero is an error.
+    fn at_least_one<T: Default + PartialEq>(
+        &mut self,
+        option: &str,
+        limit: impl Into<Option<T>>,
+    ) -> Option<T> {
+        let limit = limit.into();
+        if limit == Some(T::default()) {
+            self.refuse(format!("{option} must be at least 1"));
+        }
+        limit
     }
 
     /// Keeps the first error.

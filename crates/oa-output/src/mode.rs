@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 /// The way to request structured output from the model. In JSON: `auto`, `format`, `prompt` or `tool`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::exhaustive_enums, reason = "each way is sent in its own form")]
+#[non_exhaustive]
 pub enum OutputMode {
     /// [`Tool`](Self::Tool) if other tools are offered. [`Format`](Self::Format) if not, and if calls are part of a
     /// response format themselves.

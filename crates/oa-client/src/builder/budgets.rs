@@ -8,23 +8,18 @@ use super::AgentOptionsBuilder;
 impl AgentOptionsBuilder {
     /// Limits the prompts of a client; the next one is an error of kind `MaxTurns`. Does not apply to
     /// [`query`](crate::query), which sends one prompt.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        if turns == 0 {
-            self.refuse("max_turns must be at least 1".to_owned());
-        }
-        self.config.turn.max_turns = Some(turns);
+    pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
+        self.config.turn.max_turns = self.at_least_one("max_turns", turns);
         self
     }
 
     /// Limits the calls run for one prompt in auto mode; no limit by default. If the calls of an answer would exceed the
     /// limit, none of them runs, and the turn ends with
     /// [`FinishReason::MaxToolCalls`](oa_types::FinishReason::MaxToolCalls).
-    pub fn max_tool_calls(mut self, calls: u32) -> Self {
-        if calls == 0 {
-            self.refuse("max_tool_calls must be at least 1".to_owned());
-        }
-        self.config.turn.max_calls = Some(calls);
-        self.auto_only("max_tool_calls")
+    pub fn max_tool_calls(mut self, calls: impl Into<Option<u32>>) -> Self {
+        self.config.turn.max_calls = self.at_least_one("max_tool_calls", calls);
+        let is_on = self.config.turn.max_calls.is_some();
+        self.auto_only_if(is_on, "max_tool_calls")
     }
 
     /// Limits how many tool calls start in any 60 seconds in auto mode. A call beyond the limit is not denied: it
@@ -32,12 +27,10 @@ impl AgentOptionsBuilder {
     /// [`max_run_time`](Self::max_run_time) ends the wait. Clients with the same options share the limit. Calls that
     /// do not run, or are answered from the cache, do not count. To share a limit among agents with different options,
     /// use [`CallRate`](oa_executor::CallRate).
-    pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
-        if calls == 0 {
-            self.refuse("max_tool_calls_per_minute must be at least 1".to_owned());
-        }
-        self.calls_per_minute = Some(calls);
-        self.auto_only("max_tool_calls_per_minute")
+    pub fn max_tool_calls_per_minute(mut self, calls: impl Into<Option<u32>>) -> Self {
+        self.calls_per_minute = self.at_least_one("max_tool_calls_per_minute", calls);
+        let is_on = self.calls_per_minute.is_some();
+        self.auto_only_if(is_on, "max_tool_calls_per_minute")
     }
 
     /// Sets the price of a million input tokens and of a million output tokens, in any currency. The usage of each
@@ -67,12 +60,10 @@ impl AgentOptionsBuilder {
     /// up, no more calls run, and the turn ends with
     /// [`FinishReason::MaxRunTokens`](oa_types::FinishReason::MaxRunTokens). Answers without token counts are not
     /// limited.
-    pub fn max_run_tokens(mut self, tokens: u64) -> Self {
-        if tokens == 0 {
-            self.refuse("max_run_tokens must be at least 1".to_owned());
-        }
-        self.config.turn.max_tokens = Some(tokens);
-        self.auto_only("max_run_tokens")
+    pub fn max_run_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
+        self.config.turn.max_tokens = self.at_least_one("max_run_tokens", tokens);
+        let is_on = self.config.turn.max_tokens.is_some();
+        self.auto_only_if(is_on, "max_run_tokens")
     }
 
     /// Limits the time from a prompt to the end of its turn, including tools; no limit by default. The turn then ends as
@@ -85,10 +76,7 @@ impl AgentOptionsBuilder {
     /// Sets the number of consecutive identical calls with identical results after which the model is warned. One more
     /// ends the turn. 3 by default; `None` disables the guard. For auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
-        self.config.turn.repeat_guard = times.into();
-        if self.config.turn.repeat_guard == Some(0) {
-            self.refuse("repeat_guard must be at least 1".to_owned());
-        }
+        self.config.turn.repeat_guard = self.at_least_one("repeat_guard", times);
         let is_on = self.config.turn.repeat_guard.is_some();
         self.auto_only_if(is_on, "repeat_guard")
     }

@@ -325,6 +325,21 @@ async fn a_tool_whose_category_panics_does_not_run() {
     assert!(result(&client).contains("the tool's category panicked"), "{}", result(&client));
 }
 
+#[tokio::test]
+async fn later_hooks_do_not_replace_earlier_ones() {
+    let (server, log) = (calling(json!({})), Log::default());
+    let gate = Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::block("no lists")) });
+    let seen = log.clone();
+    let audit = Hooks::new().add_post_tool_use(move |event| {
+        seen.note(event.tool_result.to_string());
+        async { None }
+    });
+    let mut client = client(auto(&server).tool(list(&log)).hooks(gate).hooks(audit));
+    talk(&mut client, "Go.").await;
+    assert!(result(&client).contains("no lists"), "{}", result(&client));
+    assert!(log.lines().iter().all(|line| line.contains("no lists")), "{:?}", log.lines());
+}
+
 /// A client whose call waits for permission, with more options.
 async fn waiting(
     log: &Log,

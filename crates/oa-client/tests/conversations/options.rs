@@ -212,9 +212,30 @@ async fn quirks_set_choice_and_text_modes() {
         let endpoint = endpoint.transport(server).build().unwrap();
         let options = || AgentOptions::builder().model("any").chat_service(endpoint.clone());
         assert_eq!(client(options()).ask("Go.").await.unwrap().text, text);
+        let known = options().build().unwrap();
+        assert_eq!((known.base_url(), known.endpoint().is_some()), ("http://gpu/v1", true));
         let why = "quirks has no effect with chat_service: set it there";
         assert_eq!(refused(options().quirks(quirks)), why);
     }
+}
+
+#[test]
+fn options_can_be_set_and_unset_by_values() {
+    let built = |tokens: Option<u32>, temperature: Option<f32>| {
+        let options = AgentOptions::builder().model("any").max_tokens(7).temperature(0.5);
+        let options = options.max_tokens(tokens).temperature(temperature).top_p(None).seed(None);
+        options.max_turns(None).max_tool_calls(3).max_tool_calls(None).max_run_tokens(None)
+    };
+    let set = built(Some(9), Some(1.0)).build().unwrap();
+    assert_eq!((set.max_tokens(), set.temperature()), (Some(9), Some(1.0)));
+    let unset = built(None, None).build().unwrap();
+    assert_eq!((unset.max_tokens(), unset.temperature()), (None, None));
+    assert_eq!(refused(built(None, Some(2.5))), "temperature must be from 0 to 2, not 2.5");
+    assert_eq!(
+        refused(built(None, None).top_p(f32::NAN)),
+        "top_p must be above 0 and at most 1, not NaN"
+    );
+    assert_eq!(refused(built(None, None).max_turns(0)), "max_turns must be at least 1");
 }
 
 #[test]
