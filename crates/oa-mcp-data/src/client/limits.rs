@@ -29,7 +29,8 @@ pub struct ServerLimits {
     pub call_bytes: usize,
     /// The timeout of a call whose tool has no timeout: 10 minutes; `None` for no limit.
     pub call_time: Option<Duration>,
-    /// The largest result of a call in bytes: 16 MiB, images included. A larger one becomes an error.
+    /// The largest result of a call in bytes: 16 MiB, images included. A larger one becomes an error. Once the answers
+    /// to a batch are larger without those of its calls, its further requests get errors.
     pub result_bytes: usize,
     /// The time that a client may leave an answer unread while others are queued behind it: 30 seconds. Then the
     /// connection ends.

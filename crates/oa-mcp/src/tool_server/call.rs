@@ -1,5 +1,4 @@
 use std::collections::VecDeque;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,12 +37,6 @@ impl Permit {
             // The closure is called within the future, so that its panic is caught, too.
             Box::pin(async move { permit(request).await })
         }))
-    }
-}
-
-impl fmt::Debug for Permit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Permit")
     }
 }
 

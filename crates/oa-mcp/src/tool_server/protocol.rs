@@ -195,22 +195,30 @@ impl Protocol {
             Ok(messages) => messages,
             Err(refusal) => return vec![Step::Refuse(refusal)],
         };
-        let mut steps = Vec::with_capacity(messages.len());
+        let (mut steps, mut answered) = (Vec::with_capacity(messages.len()), 0);
+        let most = self.limits.result_bytes;
         for message in messages {
-            match message {
-                Incoming::Invalid { id: Value::Null, why } => {
-                    steps.push(Step::Refuse(error(&Value::Null, INVALID_REQUEST, why)));
-                }
+            let step = match message {
                 Incoming::Invalid { id, why } => {
-                    steps.push(Step::Answer(error(&id, INVALID_REQUEST, why)));
+                    let refusal = error(&id, INVALID_REQUEST, why);
+                    Some(if id.is_null() { Step::Refuse(refusal) } else { Step::Answer(refusal) })
                 }
-                Incoming::Notice { method, params } => steps.extend(self.notice(&method, &params)),
+                Incoming::Notice { method, params } => self.notice(&method, &params),
+                // A batch may ask for the whole list thousands of times.
+                Incoming::Request { id, .. } if answered > most => {
+                    let why = format!("the answers to the batch have more than {most} bytes");
+                    Some(Step::Answer(unavailable(&id, false, &why)))
+                }
                 Incoming::Request { id, method, params } => {
-                    steps.push(self.request(id, &method, params, origin));
+                    Some(self.request(id, &method, params, origin))
                 }
                 // An answer, although nothing was asked.
-                _ => {}
+                _ => None,
+            };
+            if let Some(Step::Answer(answer)) = &step {
+                answered += answer.len();
             }
+            steps.extend(step);
         }
         steps
     }

@@ -10,9 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::tool_server::call::Connection;
 use crate::tool_server::protocol::Step;
-use oa_mcp_data::client::Origin;
-use oa_mcp_data::client::{INVALID_REQUEST, error};
-use oa_mcp_data::client::{InputLine, LineSplitter};
+use oa_mcp_data::client::{INVALID_REQUEST, InputLine, LineSplitter, Origin, error};
 
 /// The capacity of the queue of lines to read.
 const LINES: usize = 4;
@@ -73,12 +71,15 @@ async fn converse(
     written: oneshot::Receiver<()>,
 ) {
     let connection = Arc::new(connection);
-    let time = connection.limits().write_time;
+    let (time, limits) = (connection.limits().write_time, connection.limits());
+    // Those that run; any more have ended, and their answers wait for the client.
+    let most = limits.calls.saturating_add(limits.subscriptions.max(1));
     // Before `last`, so that `changed` reports a change between the two. Otherwise it would be missed.
     let mut changes = connection.live().subscribe();
     let mut seen = connection.live().last();
     let mut calls = JoinSet::new();
-    loop {
+    // Ends if the client leaves unread what must be written before the next line is read.
+    'lines: loop {
         let line = tokio::select! {
             biased;
             line = lines.recv() => line,
@@ -86,15 +87,10 @@ async fn converse(
             Ok(()) = changes.changed() => {
                 let (news, last) = connection.news(seen);
                 seen = last;
-                let mut is_stuck = false;
                 for (_, notice) in news {
-                    is_stuck = out.send_timeout(notice, time).await.is_err();
-                    if is_stuck {
-                        break;
+                    if out.send_timeout(notice, time).await.is_err() {
+                        break 'lines;
                     }
-                }
-                if is_stuck {
-                    break;
                 }
                 continue;
             }
@@ -106,34 +102,31 @@ async fn converse(
             InputLine::Whole(line) => connection.receive(&line, Origin::Lines),
             // The line was too long.
             _ => {
-                let limit = connection.limits().message_bytes;
-                let why = format!("the message has more than {limit} bytes");
+                let why = format!("the message has more than {} bytes", limits.message_bytes);
                 vec![Step::Refuse(error(&Value::Null, INVALID_REQUEST, &why))]
             }
         };
-        let mut is_stuck = false;
         for step in steps {
+            let (connection, out) = (Arc::clone(&connection), out.clone());
             match step {
                 Step::Answer(answer) | Step::Reject(_, answer) | Step::Refuse(answer) => {
-                    // Input waits until there is room for its answer.
-                    is_stuck |= out.send_timeout(answer, time).await.is_err();
+                    if out.send_timeout(answer, time).await.is_err() {
+                        break 'lines;
+                    }
                 }
                 Step::Call(call) => {
-                    let (connection, out) = (Arc::clone(&connection), out.clone());
                     calls.spawn(async move { connection.run(call, &out).await });
                 }
                 Step::Listen(subscription) => {
-                    let (connection, out) = (Arc::clone(&connection), out.clone());
                     calls.spawn(async move { connection.listen(subscription, &out).await });
                 }
                 Step::Cancel(cancel) => cancel.cancel(),
             }
-            if is_stuck {
-                break;
+            while calls.len() > most {
+                if tokio::time::timeout(time, calls.join_next()).await.is_err() {
+                    break 'lines;
+                }
             }
-        }
-        if is_stuck {
-            break;
         }
     }
     // Canceled calls still answer. The writer ends when the last sender is dropped; calls have clones of it.

@@ -388,6 +388,34 @@ async fn unread_progress_does_not_hold_up_others() {
     assert_eq!(text(&serde_json::from_str(last).unwrap()), "done");
 }
 
+/// A client that opens its notification stream again and has not read the first one.
+#[tokio::test]
+async fn unread_stream_ends_when_it_is_replaced() {
+    let offered = tools();
+    let handle = offered.handle();
+    let served = Served::start(offered.http_service()).await;
+    let id = served.greet().await;
+    let open = async || {
+        let request = http::Request::get("/mcp")
+            .header("host", "localhost")
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", &id)
+            .body(String::new());
+        served.service.clone().call(request.unwrap()).await.unwrap().into_body()
+    };
+    let mut first = open().await;
+    (0..100).for_each(|line| handle.log(oa_tools::LogLevel::Warn, line));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut second = open().await;
+    // What had been queued; the rest is for the second one alone.
+    let mut queued = 0;
+    while !next_of(&mut first).await.is_empty() {
+        queued += 1;
+    }
+    assert!(queued < 100, "{queued}");
+    assert!(next_of(&mut second).await.contains(&format!(r#""data":"{queued}""#)));
+}
+
 #[tokio::test]
 async fn sessions_are_bounded_and_busy_ones_stay() {
     let (offered, started, _dropped) = endless();

@@ -170,6 +170,47 @@ async fn dropping_the_server_drops_its_calls() {
     tokio::time::timeout(PATIENCE, dropped.notified()).await.unwrap();
 }
 
+/// Whose calls all end, so that no limit on running ones is reached.
+#[tokio::test(start_paused = true)]
+async fn unread_answers_of_calls_are_bounded() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let count = tool("count", "Counts").build(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Ok(json!("x".repeat(1_000))) }
+    });
+    let few = limits(|limits| (limits.calls, limits.subscriptions) = (8, 8));
+    let mut client = InMemory::ready(server([count]).limits(few)).await;
+    let sending = async {
+        for id in 0..5_000 {
+            client.send(&call(id, "count", json!({}))).await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(5), sending).await;
+    tokio::time::timeout(Duration::from_secs(60), &mut client.serving).await.unwrap().unwrap();
+    let ran = calls.load(Ordering::SeqCst);
+    assert!(ran < 500, "{ran} calls ran for a client that reads no answer");
+}
+
+#[tokio::test]
+async fn answers_to_a_batch_are_bounded() {
+    let long = tool("long", "x".repeat(3_000)).build(|_| async { Ok(json!("done")) });
+    let small = limits(|limits| limits.result_bytes = 10_000);
+    let mut client = InMemory::ready(server([long]).limits(small)).await;
+    let batch: Vec<_> = (0..100).map(|id| request(id, "tools/list", json!({}))).collect();
+    client.send(&json!(batch)).await;
+    let mut lists = 0;
+    for id in 0..100 {
+        let answer = client.next().await;
+        assert_eq!(answer["id"], id);
+        lists += usize::from(answer["result"].is_object());
+        let error = json!("the answers to the batch have more than 10000 bytes");
+        assert!(answer["result"].is_object() || answer["error"]["message"] == error, "{answer}");
+    }
+    assert_eq!(lists, 4);
+    assert_eq!(text(&client.ask(&call(1, "long", json!({}))).await), "done");
+}
+
 #[tokio::test(start_paused = true)]
 async fn client_that_never_reads_is_disconnected() {
     let mut client = InMemory::ready(server([])).await;

@@ -66,13 +66,10 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
         let why = "the client must accept application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
-    let length = single(headers, CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    if length.is_some_and(|length| usize::try_from(length).is_ok_and(|length| length <= most_bytes))
-        || !headers.contains_key(CONTENT_LENGTH)
-    {
-        return Ok(());
-    }
-    Err(too_large(most_bytes))
+    let length = single(headers, CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
+    let fits = length.is_some_and(|length| length <= most_bytes);
+    let fits = fits || !headers.contains_key(CONTENT_LENGTH);
+    if fits { Ok(()) } else { Err(too_large(most_bytes)) }
 }
 
 /// Returns true if the version in a request's header is not one with sessions.

@@ -54,37 +54,41 @@ impl Session {
 
 impl Follower {
     /// Sends notifications until another stream takes over, the session ends or the client disconnects.
-    pub(crate) async fn run(mut self, out: mpsc::Sender<Event>, touch: impl Fn() + Send) {
-        let mut changes = self.connection.live().subscribe();
+    pub(crate) async fn run(self, out: mpsc::Sender<Event>, touch: impl Fn() + Send) {
+        let Self { connection, mut turn, own_turn, mut seen, told } = self;
+        let mut changes = connection.live().subscribe();
         // The first pass sends what the stream before this one has not.
         changes.mark_changed();
         let mut touches = tokio::time::interval(TOUCH);
         touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                turn = self.turn.wait_for(|turn| *turn != self.own_turn) => {
-                    // An error means that the session has ended and dropped its sender.
-                    let _ = turn;
-                    return;
+        let telling = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = out.closed() => return,
+                    changed = changes.changed() => if changed.is_err() { return },
+                    _ = touches.tick() => {
+                        touch();
+                        continue;
+                    }
                 }
-                () = out.closed() => return,
-                changed = changes.changed() => if changed.is_err() { return },
-                _ = touches.tick() => {
-                    touch();
-                    continue;
+                let (news, last) = connection.news(seen);
+                for (number, text) in news {
+                    if out.send(Event { id: Some(event_id(number)), text }).await.is_err() {
+                        return;
+                    }
+                    // Counted once queued: what a broken connection loses, a client resumes by `Last-Event-ID`.
+                    told.fetch_max(number, Ordering::AcqRel);
                 }
+                seen = last;
+                told.fetch_max(last, Ordering::AcqRel);
             }
-            let (news, last) = self.connection.news(self.seen);
-            for (number, text) in news {
-                if out.send(Event { id: Some(event_id(number)), text }).await.is_err() {
-                    return;
-                }
-                // Counted once queued: what a broken connection loses, a client resumes by `Last-Event-ID`.
-                self.told.fetch_max(number, Ordering::AcqRel);
-            }
-            self.seen = last;
-            self.told.fetch_max(last, Ordering::AcqRel);
+        };
+        tokio::select! {
+            biased;
+            // Also while the client leaves this stream unread. An error means that the session has ended.
+            _ = turn.wait_for(|turn| *turn != own_turn) => {}
+            () = telling => {}
         }
     }
 }
