@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::cut::cut;
+use crate::subschemas::visit_below;
 
 /// The longest URL that is shown to the user, in bytes.
 const URL: usize = 4 * 1024;
@@ -32,7 +33,8 @@ pub struct Elicitation {
 pub enum ElicitationMode {
     /// A form to fill in.
     Form {
-        /// The schema of the content: an object whose fields are not objects.
+        /// The schema of the content: an object whose fields are not objects. Titles and descriptions are without
+        /// invisible characters.
         schema: Value,
     },
     /// A page to visit, for data that must not pass through the agent. It is never opened automatically: show the whole
@@ -179,7 +181,31 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     if !fields.values().all(is_plain) {
         return Err("a field of its form has an unsupported type".to_owned());
     }
-    Ok(schema.clone())
+    let mut form = schema.clone();
+    strip(&mut form);
+    Ok(form)
+}
+
+/// Removes invisible characters from the texts of a form that are shown to the user.
+fn strip(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    for (keyword, shown) in &mut *keywords {
+        let texts = match shown {
+            Value::Array(names) if keyword == "enumNames" => names.as_mut_slice(),
+            text if keyword == "title" || keyword == "description" => std::slice::from_mut(text),
+            _ => continue,
+        };
+        for text in texts {
+            if let Value::String(text) = text {
+                *text = oa_redact::strip_invisible(text).into_owned();
+            }
+        }
+    }
+    let stripped = visit_below(keywords, &mut |schema| {
+        strip(schema);
+        Ok(())
+    });
+    debug_assert!(stripped.is_ok(), "no visit fails");
 }
 
 /// Returns the format that a text should have but does not. [`check_arguments`] checks everything else in a form.
@@ -363,6 +389,18 @@ mod tests {
             question.answer(ElicitationAnswer::Accept(json!("anything"))),
             Ok(json!({ "action": "accept" }))
         );
+    }
+
+    #[test]
+    fn shown_texts_have_no_invisible_characters() {
+        let (hidden, shown) = ("Pay\u{202e} 5\u{200b}", "Pay 5");
+        let field = |text: &str, value: &str| {
+            let choice = json!({ "const": value, "title": text });
+            json!({ "type": "string", "title": text, "description": text, "enumNames": [text], "oneOf": [choice] })
+        };
+        let question = question(&json!({ "name": field(hidden, hidden) }));
+        let ElicitationMode::Form { schema } = question.mode else { panic!("no form") };
+        assert_eq!(schema["properties"]["name"], field(shown, hidden), "values stay as they are");
     }
 
     #[test]

@@ -138,9 +138,9 @@ fn keyword_of(keyword: &str, value: Value) -> Option<Value> {
         "type" => of_type(value),
         "enum" => value.as_array().is_some_and(|values| !values.is_empty()).then_some(value),
         "pattern" => value.as_str().and_then(plain).map(Value::String),
-        "format" | "description" | "title" | "contentEncoding" | "contentMediaType" => {
-            value.is_string().then_some(value)
-        }
+        // What a person does not see, the model does not read.
+        "description" | "title" => Some(oa_redact::strip_invisible(value.as_str()?).into()),
+        "format" | "contentEncoding" | "contentMediaType" => value.is_string().then_some(value),
         "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => {
             value.is_boolean().then_some(value)
         }

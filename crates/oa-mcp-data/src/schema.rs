@@ -218,7 +218,11 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
 fn combine(copy: &mut Map<String, Value>, beside: &Map<String, Value>) {
     for (keyword, value) in beside {
         match (&**keyword, copy.get_mut(keyword), value) {
-            ("properties", Some(Value::Object(known)), Value::Object(named)) => {
+            (
+                "patternProperties" | "properties",
+                Some(Value::Object(known)),
+                Value::Object(named),
+            ) => {
                 known.extend(named.iter().map(|(name, of)| (name.clone(), of.clone())));
             }
             ("required", Some(Value::Array(known)), Value::Array(names)) => {
@@ -384,6 +388,32 @@ mod tests {
         assert_eq!(offered["properties"]["children"]["items"]["$ref"], "#/$defs/part_1");
         assert_eq!(offered["$defs"]["part_1"]["properties"], offered["properties"]);
         assert!(read(&tree, SchemaForm::Portable).is_err());
+    }
+
+    /// The keys of the target would be forbidden otherwise.
+    #[test]
+    fn patterns_beside_a_reference_are_added() {
+        let keys = |start: &str| json!({ "patternProperties": { start: { "type": "string" } } });
+        let (mut base, mut use_of) = (keys("^x-"), keys("^y-"));
+        base["additionalProperties"] = json!(false);
+        use_of["$ref"] = "#/$defs/base".into();
+        let schema =
+            json!({ "type": "object", "properties": { "n": use_of }, "$defs": { "base": base } });
+        let portable = read(&schema, SchemaForm::Portable).unwrap();
+        let names = portable["properties"]["n"]["patternProperties"].as_object().unwrap();
+        assert_eq!(names.keys().collect::<Vec<_>>(), ["^x-", "^y-"]);
+    }
+
+    /// Characters that nobody sees can carry instructions to a model.
+    #[test]
+    fn texts_have_no_invisible_characters() {
+        let hidden = "Where\u{e0041}\u{e0042} to\u{200b} go";
+        let texts =
+            json!({ "type": "string", "title": hidden, "description": hidden, "default": hidden });
+        let shown = json!({ "type": "string", "title": "Where to go", "description": "Where to go", "default": hidden });
+        let of =
+            |texts: &Value| json!({ "type": "object", "properties": { "description": texts } });
+        assert_eq!(read(&of(&texts), SchemaForm::Repaired), Ok(of(&shown)));
     }
 
     #[test]
