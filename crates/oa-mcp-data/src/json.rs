@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Number, Value};
 
-/// Input that is not JSON, or JSON that cannot be represented.
+/// Input that is not JSON, or JSON that cannot be represented or is too large.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Unreadable {
@@ -10,6 +10,8 @@ pub struct Unreadable {
     pub id: Option<Value>,
     /// The input has a method, so it is not an answer.
     pub has_method: bool,
+    /// The input has too many values.
+    pub is_too_large: bool,
     /// The problem.
     pub cause: String,
 }
@@ -28,7 +30,8 @@ enum Id {
     Text(String),
 }
 
-/// Reads a message. Lone surrogates and bytes that are not UTF-8 become U+FFFD, and a byte order mark is skipped.
+/// Reads a message of at most `most_values` JSON values. Lone surrogates and bytes that are not UTF-8 become U+FFFD, and a
+/// byte order mark is skipped.
 ///
 /// Node writes a lone surrogate where a text was cut within a character.
 ///
@@ -36,34 +39,41 @@ enum Id {
 /// use oa_mcp_data::read_json;
 /// use serde_json::json;
 ///
-/// assert_eq!(read_json(br#"["cut: \ud83d"]"#).unwrap(), json!(["cut: \u{fffd}"]));
+/// assert_eq!(read_json(br#"["cut: \ud83d"]"#, 100).unwrap(), json!(["cut: \u{fffd}"]));
 ///
-/// let error = read_json(br#"{"id": 5, "result": 1e400}"#).unwrap_err();
+/// let error = read_json(br#"{"id": 5, "result": 1e400}"#, 100).unwrap_err();
 /// assert_eq!(error.id, Some(json!(5)));
 /// ```
 ///
 /// # Errors
 ///
 /// The reason, and the id of the message if it has one.
-pub fn read_json(bytes: &[u8]) -> Result<Value, Unreadable> {
+pub fn read_json(bytes: &[u8], most_values: usize) -> Result<Value, Unreadable> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    // Counted before parsing, because a value takes much more memory than its text: `[0,0,0,..]`.
+    if values(bytes) > most_values {
+        let cause = format!("the message has more than {most_values} values");
+        return Err(Unreadable { is_too_large: true, ..unreadable(bytes, cause) });
+    }
     let error = match serde_json::from_slice(bytes) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     // Only what looks like a message is worth a copy.
     if !bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Unreadable { id: None, has_method: false, cause: error.to_string() });
+        return Err(unreadable(b"", error.to_string()));
     }
     let text = without_lone_surrogates(&String::from_utf8_lossy(bytes));
-    serde_json::from_str(&text).map_err(|error| {
-        let head: Head = serde_json::from_str(&text).unwrap_or_default();
-        let id = head.id.map(|id| match id {
-            Id::Number(number) => Value::Number(number),
-            Id::Text(text) => Value::String(text),
-        });
-        Unreadable { id, has_method: head.method.is_some(), cause: error.to_string() }
-    })
+    serde_json::from_str(&text).map_err(|error| unreadable(text.as_bytes(), error.to_string()))
+}
+
+fn unreadable(bytes: &[u8], cause: String) -> Unreadable {
+    let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
+    let id = head.id.map(|id| match id {
+        Id::Number(number) => Value::Number(number),
+        Id::Text(text) => Value::String(text),
+    });
+    Unreadable { id, has_method: head.method.is_some(), is_too_large: false, cause }
 }
 
 /// Replaces the escapes of surrogates that have no partner.
@@ -101,6 +111,23 @@ fn unit(escape: &str) -> Option<u16> {
     is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
+/// Returns an upper bound of the number of JSON values in a text, without parsing it.
+pub(crate) fn values(bytes: &[u8]) -> usize {
+    // Each value or name except the first follows one of the four separators. Invalid JSON may be miscounted,
+    // but is refused anyway.
+    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -110,7 +137,7 @@ mod tests {
 
     #[test]
     fn lone_surrogates_and_bytes_are_replaced() {
-        let read = |bytes: &[u8]| read_json(bytes).unwrap();
+        let read = |bytes: &[u8]| read_json(bytes, 1_000).unwrap();
         assert_eq!(read(br#"["\ud83d", "\ude00\ud83d", "\ud83d\ude00"]"#), {
             json!(["\u{fffd}", "\u{fffd}\u{fffd}", "\u{1f600}"])
         });
@@ -124,7 +151,7 @@ mod tests {
     #[test]
     fn id_of_an_unreadable_message_is_known() {
         let of = |text: &str| {
-            let error = read_json(text.as_bytes()).unwrap_err();
+            let error = read_json(text.as_bytes(), 1_000).unwrap_err();
             (error.id, error.has_method)
         };
         let deep = format!(r#"{{"result": {}{}, "id": 5}}"#, "[".repeat(200), "]".repeat(200));
@@ -148,7 +175,7 @@ mod tests {
         #[test]
         fn any_escapes_are_read(parts in prop::collection::vec("[a\u{e9}]|\\\\u[dD][89abCDef][0-9a]{2}|\\\\[n\\\\]", 0..8)) {
             let json = format!("[\"{}\"]", parts.concat());
-            prop_assert!(read_json(json.as_bytes()).is_ok(), "{}", json);
+            prop_assert!(read_json(json.as_bytes(), 1_000).is_ok(), "{}", json);
         }
     }
 }

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Limits {
     /// The longest message in bytes: 16 MiB. A longer one closes the connection; a longer HTTP response fails its call.
     pub message_bytes: usize,
+    /// The number of JSON values in one message: 250,000. An answer with more fails its call.
+    pub message_values: usize,
     /// The number of tools of one server: 256. Later ones are left out.
     pub tools: usize,
     /// The number of resources, of templates and of prompts of one server: 1,000 each. Later ones are left out.
@@ -57,6 +59,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 16 * 1024 * 1024,
+            message_values: 250_000,
             tools: 256,
             entries: 1_000,
             pages: 64,

@@ -220,7 +220,8 @@ impl Connection {
         input: Value,
         cx: &ToolContext,
     ) -> Result<Value, Error> {
-        if !self.tools.borrow().iter().any(|known| known.raw_name == tool) {
+        let is_it = |known: &Arc<Description>| known.of == Origin::Server && known.raw_name == tool;
+        if !self.tools.borrow().iter().any(is_it) {
             let message = "the server no longer has this tool";
             return Err(Error::new(ErrorKind::Rejected, message));
         }

@@ -3,6 +3,9 @@ use serde_json::{Value, json};
 
 use crate::server::McpServer;
 
+/// The longest name of a tool on its server, in bytes.
+const LONGEST_NAME: usize = 1_024;
+
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Description {
@@ -45,6 +48,9 @@ impl Description {
         }
         let shown = oa_redact::visible(&raw_name.chars().take(80).collect::<String>()).to_string();
         let fail = |why: String| format!("the tool {shown} is left out: {why}");
+        if raw_name.len() > LONGEST_NAME {
+            return Err(fail(format!("its name has more than {LONGEST_NAME} bytes")));
+        }
         if tool.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required") {
             return Err(fail("it can only run as a task".to_owned()));
         }

@@ -56,6 +56,10 @@ impl Error {
         Self::new(ErrorKind::Limit, message)
     }
 
+    pub(crate) fn too_long(most: usize) -> Self {
+        Self::limit(format!("a message from the server is longer than {most} bytes"))
+    }
+
     pub(crate) fn protocol(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Protocol, message)
     }

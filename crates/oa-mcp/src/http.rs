@@ -43,6 +43,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
+const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -209,26 +210,22 @@ impl Carrier {
     }
 
     async fn answer(&self, id: i64, response: Response<ResponseBody>) -> Result<(), Error> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        let is_json = is_of(&response, "application/json");
         let status = response.status().as_u16();
         let limit = self.link.limits.message_bytes;
-        if kind.starts_with("text/event-stream") {
+        if is_of(&response, EVENTS) {
             return self.stream(Some(id), response.into_body()).await;
         }
         let mut body = response.into_body();
-        if kind.starts_with("application/json") {
+        if is_json {
             let Some(bytes) = whole(&mut body, limit).await.map_err(broken)? else {
-                return Err(Error::limit(format!(
-                    "a message from the server is longer than {limit} bytes"
-                )));
+                return Err(Error::too_long(limit));
             };
             if self.link.incoming(&bytes, Some(id)).is_ok() {
                 return Ok(());
             }
-            return Err(self
-                .not_understood("the answer is not a protocol message", &bytes)
-                .with_status(status));
+            let error = self.not_understood("the answer is not a protocol message", &bytes);
+            return Err(error.with_status(status));
         }
         let bytes = start_of(&mut body).await;
         Err(self.not_understood(
@@ -298,7 +295,7 @@ impl Carrier {
             Err(error) if error.kind() == ErrorKind::Closed => return Ok(Err(error)),
             Err(error) => return Err(error),
         };
-        if !is_stream(&response) {
+        if !is_of(&response, EVENTS) {
             let status = response.status();
             let bytes = start_of(&mut response.into_body()).await;
             let what = format!("the rest of the answer is not an event stream (status {status})");
@@ -313,12 +310,7 @@ impl Carrier {
         parser: &mut Parser,
         mut body: ResponseBody,
     ) -> Result<(), Error> {
-        let too_large = |_| {
-            Error::limit(format!(
-                "a message from the server is longer than {} bytes",
-                self.link.limits.message_bytes
-            ))
-        };
+        let too_large = |_| Error::too_long(self.link.limits.message_bytes);
         let mut linger = None;
         loop {
             if linger.is_none() && id.is_some_and(|id| !self.link.is_open(id)) {
@@ -339,7 +331,9 @@ impl Carrier {
             parser.push(chunk);
             while let Some(event) = parser.next_event().map_err(too_large)? {
                 let data = event.raw_data();
-                if !data.is_empty() && self.link.incoming(data, id).is_err() {
+                // Events of other types are no messages. Some servers keep a stream open with them.
+                let is_message = event.is_named("message") && !data.is_empty();
+                if is_message && self.link.incoming(data, id).is_err() {
                     self.link.garbage(data)?;
                 }
             }
@@ -385,7 +379,7 @@ impl Carrier {
     ) -> Result<Response<ResponseBody>, Error> {
         let mut request = Request::new(body);
         let accept = match method {
-            Method::GET => "text/event-stream",
+            Method::GET => EVENTS,
             _ => "application/json, text/event-stream",
         };
         *request.uri_mut() = self.uri.clone();
@@ -449,11 +443,8 @@ impl Carrier {
 
     fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
         let excerpt = self.link.secrets.get().excerpt(&String::from_utf8_lossy(bytes), EXCERPT);
-        Error::protocol(if excerpt.is_empty() {
-            what.to_owned()
-        } else {
-            format!("{what}: {excerpt}")
-        })
+        let colon = if excerpt.is_empty() { "" } else { ": " };
+        Error::protocol(format!("{what}{colon}{excerpt}"))
     }
 
     fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
@@ -479,9 +470,9 @@ fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
 }
 
-fn is_stream(response: &Response<ResponseBody>) -> bool {
+fn is_of(response: &Response<ResponseBody>, wanted: &str) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(wanted))
 }
 
 /// Reads a body; `None` if it is longer than the limit.

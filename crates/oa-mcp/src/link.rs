@@ -359,7 +359,7 @@ impl Link {
     /// Reads input; anything invalid or unexpected in it is only counted. `within` is the request whose response
     /// carried it, if the transport knows.
     pub(crate) fn incoming(&self, bytes: &[u8], within: Option<i64>) -> Result<(), Garbage> {
-        match read_json(bytes) {
+        match read_json(bytes, self.limits.message_values) {
             Ok(Value::Object(message)) => self.message(Value::Object(message), within),
             // A batch, as of 2025-03-26. The messages behind an invalid one count, too: calls wait for them.
             Ok(Value::Array(batch)) if !batch.is_empty() => {
@@ -377,7 +377,10 @@ impl Link {
                 let id = unreadable.id.filter(|_| !unreadable.has_method);
                 let id = id.as_ref().and_then(our_id).filter(|id| self.is_open(*id));
                 let cause = self.secrets.get().excerpt(&unreadable.cause, 300);
-                let error = Error::protocol(format!("the answer is not valid JSON: {cause}"));
+                let error = match unreadable.is_too_large {
+                    true => Error::limit(cause),
+                    false => Error::protocol(format!("the answer is not valid JSON: {cause}")),
+                };
                 id.map(|id| self.fail(id, error)).ok_or(Garbage)
             }
         }
@@ -544,9 +547,7 @@ impl Link {
     pub(crate) fn end(&self, error: Error) {
         let calls = {
             let mut state = self.lock();
-            if state.end.is_none() {
-                state.end = Some(error.clone());
-            }
+            state.end.get_or_insert_with(|| error.clone());
             state.asked.clear();
             self.asking.send_replace(0);
             mem::take(&mut state.calls)

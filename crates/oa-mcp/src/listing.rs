@@ -43,10 +43,9 @@ impl Connection {
                                 tools.push((read, tool_hash(&tool)));
                             }
                             Some(other) if *other != read.raw_name => {
-                                return Err(Error::config(format!(
-                                    "two tools have the name {}: {other} and {}",
-                                    read.name, read.raw_name
-                                )));
+                                let names = format!("{}: {other} and {}", read.name, read.raw_name);
+                                let message = format!("two tools have the name {names}");
+                                return Err(Error::config(self.secrets().excerpt(&message, 300)));
                             }
                             Some(_) => session.link.warn(format!(
                                 "two tools have the name {}; the first is offered",

@@ -224,7 +224,7 @@ impl Connected {
                         "two tools have the name {name}: {raw_name} of {server} and {} of {other}",
                         tool.raw_name
                     );
-                    return Err(Error::new(ErrorKind::Config, message));
+                    return Err(Error::config(connection.secrets().excerpt(&message, 300)));
                 }
             }
         }
@@ -270,18 +270,25 @@ impl fmt::Debug for McpTools {
 }
 
 fn tools_of(connections: &[Arc<Connection>]) -> Vec<Arc<dyn Tool>> {
-    let mut seen = std::collections::HashSet::new();
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    for connection in connections {
-        for description in connection.tools().iter() {
-            // A changed list may introduce a name that another server already uses: the first server keeps it.
-            if seen.insert(description.name.clone()) {
-                let (description, connection) = (Arc::clone(description), Arc::clone(connection));
-                tools.push(Arc::new(McpTool { description, connection }));
-            }
+    let lists: Vec<_> = connections.iter().map(|connection| connection.tools()).collect();
+    let all = || {
+        connections.iter().zip(&lists).flat_map(|(of, list)| list.iter().map(move |it| (of, it)))
+    };
+    // A changed list may introduce a name that another server already uses. It belongs to the longest prefix: without
+    // one, a server could take over any tool, and `a` those of `a__b`. Of equal ones, the first server keeps it.
+    let mut owners: HashMap<&str, &Arc<Connection>> = HashMap::new();
+    for (connection, tool) in all() {
+        let owner = owners.entry(&tool.name).or_insert(connection);
+        if connection.server().name_prefix().len() > owner.server().name_prefix().len() {
+            *owner = connection;
         }
     }
-    tools
+    let owned = all().filter(|(connection, tool)| Arc::ptr_eq(owners[&*tool.name], connection));
+    let made = owned.map(|(connection, tool)| {
+        let (description, connection) = (Arc::clone(tool), Arc::clone(connection));
+        Arc::new(McpTool { description, connection }) as Arc<dyn Tool>
+    });
+    made.collect()
 }
 
 async fn follow(mut list: watch::Receiver<Arc<[Arc<Description>]>>, changes: Arc<Notify>) {

@@ -166,11 +166,8 @@ impl Session {
         // Waits only for room in the queue of `rmcp`. If it is dropped here, there is nothing to cancel.
         let sent =
             self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let id = match sent.map_err(|_| gone())?.id {
-            RequestId::Number(id) => id,
-            RequestId::String(_) => {
-                return Err(Error::protocol("a request has an id that is not a number"));
-            }
+        let RequestId::Number(id) = sent.map_err(|_| gone())?.id else {
+            return Err(Error::protocol("a request has an id that is not a number"));
         };
         let mut open =
             Open { link: &self.link, ticket: &ticket, id: Some(id), reason: "no longer wanted" };

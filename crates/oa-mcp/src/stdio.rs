@@ -71,8 +71,7 @@ impl Running {
                         }
                     }
                     Ok(Line::TooLong) => {
-                        let limit = link.limits.message_bytes;
-                        break Some(Error::limit(format!("a message from the server is longer than {limit} bytes")));
+                        break Some(Error::too_long(link.limits.message_bytes));
                     }
                     Ok(Line::End) | Err(_) => {
                         if status.is_none() {

@@ -61,22 +61,20 @@ pub enum Incoming {
 ///
 /// The JSON of the answer to input that cannot be read at all.
 pub fn read(bytes: &[u8], most_values: usize) -> Result<Vec<Incoming>, String> {
-    // Counted before parsing, because a value takes much more memory than its text: `[0,0,0,..]`.
-    if values(bytes) > most_values {
-        let why = format!("the message has more than {most_values} values");
-        return Err(error(&Value::Null, INVALID_REQUEST, &why));
-    }
-    match read_json(bytes) {
+    match read_json(bytes, most_values) {
         Ok(Value::Array(batch)) if batch.is_empty() => {
             Err(error(&Value::Null, INVALID_REQUEST, "the batch is empty"))
         }
         Ok(Value::Array(batch)) => Ok(batch.into_iter().map(message).collect()),
         Ok(value) => Ok(vec![message(value)]),
         Err(unreadable) => {
-            let why = format!("not valid JSON: {}", unreadable.cause);
+            let (code, why) = match unreadable.is_too_large {
+                true => (INVALID_REQUEST, unreadable.cause),
+                false => (PARSE_ERROR, format!("not valid JSON: {}", unreadable.cause)),
+            };
             // Without the id, the client would wait for the answer until its timeout.
             let id = unreadable.id.filter(|id| unreadable.has_method && !is_long(id));
-            Err(error(&id.unwrap_or_default(), PARSE_ERROR, &why))
+            Err(error(&id.unwrap_or_default(), code, &why))
         }
     }
 }
@@ -114,23 +112,6 @@ fn message(mut value: Value) -> Incoming {
         Some(_) => invalid("the id must be a string or a number"),
         None => Incoming::Notice { method, params },
     }
-}
-
-/// Returns an upper bound of the number of JSON values in a text, without parsing it.
-pub(crate) fn values(bytes: &[u8]) -> usize {
-    // Each value or name except the first follows one of the four separators. Invalid JSON may be miscounted,
-    // but is refused anyway.
-    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
-    for byte in bytes {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 /// Returns the answer to a request.
@@ -200,6 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::json::values;
 
     fn one(text: &str) -> Incoming {
         let mut read = read(text.as_bytes(), 1_000).unwrap();
@@ -246,6 +228,9 @@ mod tests {
         assert_eq!(refused("[]")["error"]["code"], INVALID_REQUEST);
         assert_eq!(refused("[0,0,0,0]")["error"]["message"], "the message has more than 4 values");
         assert_eq!(refused("[]")["id"], Value::Null);
+        // Without its id, the client would wait until its timeout.
+        let large = refused(r#"{"id":7,"method":"m","params":[0,0,0]}"#);
+        assert_eq!((&large["id"], &large["error"]["code"]), (&json!(7), &json!(INVALID_REQUEST)));
         assert!(read(br#"",,,,,,[[[[""#, 4).is_ok(), "separators in a text count for nothing");
     }
 

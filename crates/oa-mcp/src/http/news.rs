@@ -5,7 +5,7 @@ use oa_mcp_data::Reopening;
 use oa_transport::{RequestBody, ResponseBody};
 use tokio::time::Instant;
 
-use super::{About, Carrier, is_stream};
+use super::{About, Carrier, EVENTS, is_of};
 use crate::error::{Error, ErrorKind};
 use crate::link::Outgoing;
 
@@ -24,7 +24,7 @@ impl Carrier {
             };
             let since = Instant::now();
             match asked {
-                Ok(response) if response.status().is_success() && is_stream(&response) => {
+                Ok(response) if response.status().is_success() && is_of(&response, EVENTS) => {
                     was_open = true;
                     if !is_first && subscription.is_none() {
                         // Changes in between were not announced. A subscription is acknowledged instead.

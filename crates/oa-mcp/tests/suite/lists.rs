@@ -112,3 +112,18 @@ async fn tools_are_sorted_within_each_server() {
         connected.close().await;
     }
 }
+
+/// A tool that a list introduces does not replace one of another server.
+#[tokio::test]
+async fn changed_list_takes_no_name_of_others() {
+    let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
+    let open = McpServer::stdio("open", program).prefix("").rename("grown", "x__do");
+    let servers = Servers::new().add(open).add(McpServer::stdio("x", program));
+    let connected = servers.connect().await.unwrap();
+    let change = json!({ "what": "change" });
+    tool(&connected, "do").unwrap().execute(change).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), connected.changed()).await.unwrap();
+    assert_eq!(names(&connected), ["do", "x__do", "x__echo"]);
+    assert_eq!(tool(&connected, "x__do").unwrap().description(), "Tool do");
+    connected.close().await;
+}

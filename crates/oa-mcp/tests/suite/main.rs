@@ -22,3 +22,4 @@ mod rounds;
 mod starts;
 mod stateless;
 mod support;
+mod untrusted;

@@ -1,0 +1,116 @@
+//! Servers that send what they should not: names, events and values that would mislead or exhaust a client.
+
+use std::time::Duration;
+
+use oa_mcp::ErrorKind;
+use oa_tools::Tool as _;
+use serde_json::{Value, json};
+
+use crate::http::{Answer, Asked, connect, event, events, result, serve};
+use crate::support::{call, with_limits};
+
+/// Tools in place of the usual ones.
+fn tools(asked: &Asked, tools: &Value) -> Option<Answer> {
+    (asked.body["method"] == "tools/list").then(|| result(asked, &json!({ "tools": tools })))
+}
+
+#[tokio::test]
+async fn long_tool_name_is_left_out() {
+    let of = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let all = json!([of(&"x".repeat(1_025)), of(&"y".repeat(1_024)), of("do")]);
+    let (server, _) = serve(move |asked| tools(asked, &all)).await;
+    let connected = connect(server).await.unwrap();
+    let names: Vec<_> = connected.tools().iter().map(|tool| tool.name().len()).collect();
+    assert_eq!(names, ["s__do".len(), 64]);
+    let warnings = connected.connection("s").unwrap().warnings();
+    let why = "is left out: its name has more than 1024 bytes";
+    assert!(warnings.len() == 1 && warnings[0].ends_with(why), "{warnings:?}");
+    connected.close().await;
+}
+
+/// Names of a server that differ, but not as the model sees them.
+#[tokio::test]
+async fn colliding_names_are_printable_in_errors() {
+    let mut seen = std::collections::HashMap::new();
+    let collision = (0..1_u32 << 20).find_map(|bits| {
+        let name: String = (0..20).map(|at| ["\u{1b}", "."][(bits >> at & 1) as usize]).collect();
+        let other = seen.insert(oa_mcp_data::tool_name("s", &name), name.clone());
+        other.map(|other| [other, name])
+    });
+    let of = |name: &String| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let all: Vec<_> = collision.unwrap().iter().map(of).collect();
+    let (server, _) = serve(move |asked| tools(asked, &json!(all))).await;
+    let error = connect(server).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(!error.to_string().contains('\u{1b}'), "{error}");
+}
+
+#[tokio::test]
+async fn removed_tool_is_not_confused_with_ours() {
+    let lists = std::sync::atomic::AtomicUsize::new(0);
+    let (server, seen) = serve(move |asked| match asked.body["method"].as_str() {
+        Some("initialize") => Some(result(
+            asked,
+            &json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {}, "resources": {} } }),
+        )),
+        Some("tools/list") => {
+            let names = match lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+                0 => ["do", "read_resource"].as_slice(),
+                _ => &["do"],
+            };
+            let of = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
+            tools(asked, &names.iter().map(of).collect())
+        }
+        Some("tools/call") => {
+            let change = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+            let done = json!({ "content": [{ "type": "text", "text": "done" }] });
+            let done = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": done });
+            Some(Answer::Bytes(events(&(event(&change) + &event(&done)))))
+        }
+        _ => None,
+    })
+    .await;
+    let connected = connect(server.resource_tools()).await.unwrap();
+    let theirs = crate::support::tool(&connected, "s__read_resource").unwrap();
+    assert_eq!(call(&connected, "change").await, Ok(json!("done")));
+    tokio::time::timeout(Duration::from_secs(10), connected.changed()).await.unwrap();
+    let ours = crate::support::tool(&connected, "s__read_resource").unwrap();
+    assert_eq!(ours.description(), "Reads a resource of s");
+    let calls = || seen.lock().unwrap().iter().filter(|it| it.contains("tools/call")).count();
+    let removed = theirs.execute(json!({})).await.unwrap_err();
+    assert!(removed.to_string().contains("no longer has this tool"), "{removed}");
+    assert_eq!(calls(), 1);
+    connected.close().await;
+}
+
+/// Some servers keep a stream open with events of their own.
+#[tokio::test]
+async fn events_of_other_types_are_not_messages() {
+    let (server, _) = serve(|asked| {
+        let done = json!({ "content": [{ "type": "text", "text": "done" }] });
+        let done = event(&json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": done }));
+        let pings = "event: ping\ndata: {}\n\n".repeat(200);
+        (asked.what() == "ping").then(|| Answer::Bytes(events(&(pings + &done))))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "ping").await, Ok(json!("done")));
+    assert_eq!(connected.connection("s").unwrap().ignored(), oa_mcp::Ignored::default());
+    connected.close().await;
+}
+
+/// A value takes much more memory than its text.
+#[tokio::test]
+async fn answer_of_many_values_fails_its_call() {
+    let (server, _) = serve(|asked| {
+        let many = json!({ "content": [], "structuredContent": { "a": vec![0; 1_000] } });
+        (asked.what() == "many").then(|| result(asked, &many))
+    })
+    .await;
+    let few = with_limits(|limits| limits.message_values = 1_000);
+    let connected = connect(server.limits(few)).await.unwrap();
+    let why = "s: the message has more than 1000 values";
+    assert_eq!(call(&connected, "many").await, Err(why.to_owned()));
+    assert_eq!(call(&connected, "on").await, Ok(json!("on")));
+    connected.close().await;
+}
