@@ -236,10 +236,7 @@ impl Carrier {
 
     async fn send(&self, message: &Outgoing) -> Result<Response<ResponseBody>, Error> {
         let body = RequestBody::new(message.bytes.clone());
-        let about = match &message.mirrors {
-            Some(mirrors) => About::Alone(mirrors),
-            None => About::Nothing,
-        };
+        let about = message.mirrors.as_ref().map_or(About::Nothing, About::Alone);
         self.ask(Method::POST, body, &about).await
     }
 
@@ -290,8 +287,11 @@ impl Carrier {
         let asked = self.ask(Method::GET, RequestBody::empty(), &About::After(last)).await;
         let response = match asked {
             Ok(response) if response.status().is_success() => response,
+            // A restarting server is briefly unreachable, also for a proxy in front of it.
+            Ok(response) if matches!(response.status().as_u16(), 502..=504) => {
+                return Ok(Err(self.refused(response).await.0));
+            }
             Ok(response) => return Err(self.refused(response).await.0),
-            // A restarting server is briefly unreachable.
             Err(error) if error.kind() == ErrorKind::Closed => return Ok(Err(error)),
             Err(error) => return Err(error),
         };

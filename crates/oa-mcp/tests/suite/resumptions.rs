@@ -115,7 +115,7 @@ async fn resumption_stops_after_three_attempts() {
     let (open, tries) = (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&tries);
     let (server, _) = serve(move |asked| {
-        if asked.method == "POST" && ["away", "stuck", "gone", "page"].contains(&asked.what()) {
+        if asked.method == "POST" && ["away", "proxy", "stuck", "gone", "page"].contains(&asked.what()) {
             *open.lock().ok()? = asked.body["id"].clone();
             count.store(0, Ordering::Relaxed);
             return Some(cut(&format!("id: {}\nretry: 5\ndata:\n\n", asked.what())));
@@ -126,7 +126,8 @@ async fn resumption_stops_after_three_attempts() {
         Some(match last {
             // The connection ends without an answer.
             "away" if tried < 3 => Answer::Bytes(String::new()),
-            "away" => Answer::Bytes(events(&event(&answer(&id, "back")))),
+            "proxy" if tried < 3 => crate::http::status("503 Service Unavailable", "text/html", ""),
+            "away" | "proxy" => Answer::Bytes(events(&event(&answer(&id, "back")))),
             "stuck" => cut(": still nothing\n\n"),
             "page" => Answer::Bytes(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n<html>Log in".to_owned(),
@@ -137,6 +138,7 @@ async fn resumption_stops_after_three_attempts() {
     .await;
     let connected = connect(server).await.unwrap();
     assert_eq!(call(&connected, "away").await, Ok(json!("back")));
+    assert_eq!(call(&connected, "proxy").await, Ok(json!("back")));
     assert_eq!(
         call(&connected, "stuck").await,
         Err("s: the answer's stream broke off, and again after it was resumed".to_owned())
