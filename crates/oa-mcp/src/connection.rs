@@ -45,6 +45,8 @@ pub struct Connection {
     silent: AtomicU32,
     closed: Cancel,
     tools: watch::Sender<Arc<[Arc<Description>]>>,
+    /// Held while the list is read again, so that an older one does not replace a newer one.
+    reloading: Mutex<()>,
     /// Counts the changes of the list.
     revision: AtomicU64,
     warnings: std::sync::Mutex<Vec<String>>,
@@ -73,6 +75,7 @@ impl Connection {
             silent: AtomicU32::new(0),
             closed: Cancel::new(),
             tools: watch::Sender::new(Arc::default()),
+            reloading: Mutex::default(),
             revision: AtomicU64::new(0),
             warnings: std::sync::Mutex::default(),
             ignored: Arc::default(),
@@ -172,9 +175,7 @@ impl Connection {
         let confirmed = self.approval().confirm(tool);
         confirmed.map_err(|refusal| Error::config(refusal).of(self.name()))?;
         let session = self.session().await.map_err(|error| error.of(self.name()))?;
-        let tools = self.list(&session).await.map_err(|error| error.of(self.name()))?;
-        self.offer(tools);
-        Ok(())
+        self.reload(&session).await.map_err(|error| error.of(self.name()))
     }
 
     /// Sends a protocol request and returns the JSON of its result, for requests that have no method here, such as
@@ -342,9 +343,7 @@ impl Connection {
             {
                 // The server did not run the call: its tool may have other headers than when it was listed.
                 may_list = false;
-                if let Ok(tools) = self.list(&session).await {
-                    self.offer(tools);
-                }
+                let _ = self.reload(&session).await;
                 let now = self.headers(method, params);
                 if now.is_some() && now != headers {
                     continue;
@@ -436,8 +435,10 @@ impl Connection {
         });
     }
 
-    /// Replaces the list of tools. An equal list is not a change.
-    fn offer(&self, tools: Arc<[Arc<Description>]>) {
+    /// Reads the list of tools again. An equal list is not a change.
+    async fn reload(&self, session: &Session) -> Result<(), Error> {
+        let _turn = self.reloading.lock().await;
+        let tools = self.list(session).await?;
         self.tools.send_if_modified(|known| {
             let is_other = *known != tools;
             *known = tools;
@@ -445,6 +446,7 @@ impl Connection {
             self.revision.fetch_add(u64::from(is_other), Ordering::Release);
             is_other
         });
+        Ok(())
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -500,11 +502,8 @@ async fn follow(
             .is_ok_and(|changed| changed.is_ok())
         {}
         let (Some(this), Some(session)) = (connection.upgrade(), session.upgrade()) else { return };
-        match this.list(&session).await {
-            Ok(tools) => this.offer(tools),
-            Err(error) => {
-                session.link.warn(format!("the list of tools could not be reloaded: {error}"));
-            }
+        if let Err(error) = this.reload(&session).await {
+            session.link.warn(format!("the list of tools could not be reloaded: {error}"));
         }
     }
 }

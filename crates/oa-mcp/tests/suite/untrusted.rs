@@ -114,3 +114,57 @@ async fn answer_of_many_values_fails_its_call() {
     assert_eq!(call(&connected, "on").await, Ok(json!("on")));
     connected.close().await;
 }
+
+/// A list that is read slowly, while it changes and is read again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn older_list_does_not_replace_a_newer_one() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let (is_new, is_slow) = (AtomicBool::new(false), std::sync::Arc::new(AtomicBool::new(false)));
+    let slow = std::sync::Arc::clone(&is_slow);
+    let (server, _) = serve(move |asked| {
+        let of = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        match asked.body["method"].as_str() {
+            Some("tools/list") if is_new.load(Ordering::SeqCst) => {
+                tools(asked, &json!([of("do"), of("new")]))
+            }
+            Some("tools/list") => {
+                if slow.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1_000));
+                }
+                tools(asked, &json!([of("do"), of("old")]))
+            }
+            Some("tools/call") => {
+                is_new.store(true, Ordering::SeqCst);
+                let change =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+                let done = json!({ "content": [{ "type": "text", "text": "done" }] });
+                let done = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": done });
+                Some(Answer::Bytes(events(&(event(&change) + &event(&done)))))
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let mut pins = oa_mcp::Pins::new();
+    pins.pin(
+        "do",
+        &oa_mcp_data::tool_hash(&json!({ "name": "do", "inputSchema": { "type": "object" } })),
+    );
+    let connected = connect(server.pins(pins)).await.unwrap();
+    let connection = connected.connection("s").unwrap();
+    let waiting = |name: &str| connection.unconfirmed().into_iter().find(|it| it.tool == name);
+    is_slow.store(true, Ordering::SeqCst);
+    let old = waiting("old").unwrap();
+    let changing = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        call(&connected, "change").await
+    };
+    let (confirmed, changed) = tokio::join!(connection.confirm(&old), changing);
+    assert_eq!((confirmed.is_ok(), changed), (true, Ok(json!("done"))));
+    assert!(crate::support::eventually(|| waiting("new").is_some()).await);
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    let names: Vec<_> = connected.tools().iter().map(|tool| tool.name().to_owned()).collect();
+    assert_eq!(names, ["s__do"]);
+    connected.close().await;
+}
