@@ -68,13 +68,7 @@ impl McpServer {
     /// `TMPDIR` and `TZ` from the environment; [`env`](Self::env) and [`inherit_env`](Self::inherit_env) add more. It
     /// runs in its own process group, which ends with the connection.
     pub fn stdio(name: impl Into<String>, program: impl Into<String>) -> Self {
-        let spec = StdioSpec {
-            program: program.into(),
-            args: Vec::new(),
-            env: Vec::new(),
-            inherited: Vec::new(),
-            dir: None,
-        };
+        let spec = StdioSpec { program: program.into(), ..StdioSpec::default() };
         Self::new(name.into(), Target::Stdio(spec))
     }
 
@@ -392,8 +386,14 @@ impl McpServer {
         matches!(self.target, Target::Stdio(_))
     }
 
-    /// Checks that all options are those of this kind of server.
+    /// Checks that all options are those of this kind of server, and that no timeout is zero.
     pub(crate) fn check(&self) -> Result<(), crate::Error> {
+        let Self { connect_timeout, call_timeout, max_call_time, .. } = *self;
+        let times = [connect_timeout, call_timeout, max_call_time].map(|time| time.is_zero());
+        if let Some(at) = times.iter().position(|is_zero| *is_zero) {
+            let option = ["connect_timeout", "call_timeout", "max_call_time"][at];
+            return Err(crate::Error::config(Timeout::zero(option)).of(&self.name));
+        }
         let Some(option) = self.misplaced else { return Ok(()) };
         let kinds = if self.is_program() {
             "servers at a URL, and this one is a program"

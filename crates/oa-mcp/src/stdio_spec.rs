@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 /// The configuration of a program: its command line and its environment.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct StdioSpec {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,

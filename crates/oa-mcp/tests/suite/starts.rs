@@ -83,10 +83,14 @@ fn panicking_start_is_a_failure() {
 }
 
 #[tokio::test]
-async fn options_of_the_other_kind_are_refused() {
+async fn options_that_cannot_work_are_refused() {
     let local = McpServer::stdio("s", "no-such-program").bearer(ApiKey::new("secret").unwrap());
     let remote = McpServer::http("s", "http://127.0.0.1:9/mcp").env("TOKEN", "secret").arg("-v");
+    let none = || McpServer::stdio("s", "no-such-program");
     for (server, expected) in [
+        (none().connect_timeout(0), "s: connect_timeout must be above 0; use None for no limit"),
+        (none().call_timeout(0), "s: call_timeout must be above 0; use None for no limit"),
+        (none().max_call_time(0), "s: max_call_time must be above 0; use None for no limit"),
         (local, "s: `bearer` is an option of servers at a URL, and this one is a program"),
         (remote, "s: `env` is an option of programs, and this server is at a URL"),
     ] {
