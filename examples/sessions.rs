@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
-use open_agent::session::{JsonlStore, NewSession, SavedSession, SessionId, Timestamp};
+use open_agent::session::{JsonlStore, NewSession, SavedSession};
 use open_agent::{Client, FnTool, PermissionMode, json, tool};
 
 const FIRST: &str = "My name is Ada. Write down: the ferry leaves at 10:05.";
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words = arguments.words()?;
 
     let store = Arc::new(JsonlStore::open(&folder)?);
-    let session = NewSession::new(SessionId::new("notebook")?, Timestamp::now());
+    let session = NewSession::now("notebook")?;
     let mut saved = SavedSession::open_or_create(store, session).await?;
 
     let mut terminal = Terminal::new();

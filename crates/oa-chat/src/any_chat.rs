@@ -1,4 +1,3 @@
-use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
@@ -50,20 +49,18 @@ where
 }
 
 impl AnyChat {
-    /// Erases a service. An [`Endpoint`] stays one, see [`endpoint`](Self::endpoint).
+    /// Erases a service.
     pub fn new<S>(service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
         S::Error: Into<Box<dyn StdError + Send + Sync>>,
         S::Future: Send,
     {
-        match (&service as &dyn Any).downcast_ref::<Endpoint>() {
-            Some(endpoint) => endpoint.clone().into(),
-            None => Self(Inner::Other(Arc::new(service))),
-        }
+        Self(Inner::Other(Arc::new(service)))
     }
 
-    /// Returns the endpoint if this was created from one; `None` for any other service, which may have several.
+    /// Returns the endpoint if this was [created from one](Self::from); `None` for any other service, which may have
+    /// several.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.0 {

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use crate::error::Error;
 ///
 /// let id = SessionId::new("notes/2024 ☂")?;
 /// assert_eq!(id.as_str(), "notes/2024 ☂");
+/// assert_eq!("notes/2024 ☂".parse::<SessionId>()?, id);
 /// assert!(SessionId::new("").is_err());
 /// # Ok::<(), oa_session::Error>(())
 /// ```
@@ -51,6 +53,14 @@ impl SessionId {
 impl AsRef<str> for SessionId {
     fn as_ref(&self) -> &str {
         self.as_str()
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = Error;
+
+    fn from_str(id: &str) -> Result<Self, Error> {
+        Self::new(id)
     }
 }
 

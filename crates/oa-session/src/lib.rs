@@ -8,13 +8,13 @@
 //! # oa_session::contract::block_on(async {
 //! use std::sync::Arc;
 //!
-//! use oa_session::{JsonlStore, NewSession, SavedSession, SessionId, Timestamp};
+//! use oa_session::{JsonlStore, NewSession, SavedSession};
 //! use oa_types::Message;
 //!
 //! # let folder = tempfile::tempdir().expect("there is room");
 //! # let folder = folder.path();
 //! let store = Arc::new(JsonlStore::open(folder)?);
-//! let session = NewSession::new(SessionId::new("rain")?, Timestamp::now()).with_title("About rain");
+//! let session = NewSession::now("rain")?.with_title("About rain");
 //! let mut saved = SavedSession::open_or_create(store.clone(), session).await?;
 //!
 //! // With a client: Client::with_history(options, saved.session().messages.clone())
@@ -47,7 +47,8 @@
 //!
 //! No runtime: each store reads and writes files on its own thread, and its futures may be polled anywhere. No
 //! randomness: ids come from the caller. No clock in any store: times come from the caller too. Only
-//! [`Timestamp::now`], and [`SavedSession::save_now`] and similar methods that call it, read the system clock.
+//! [`Timestamp::now`], and the methods that call it, such as [`NewSession::now`] and [`SavedSession::save_now`], read the
+//! system clock.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -2,6 +2,7 @@ use oa_types::Message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::error::Error;
 use crate::id::SessionId;
 use crate::pending::Pending;
 use crate::revision::Revision;
@@ -99,6 +100,15 @@ pub struct NewSession {
 }
 
 impl NewSession {
+    /// Creates a session without metadata that begins now, by the system clock.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`SessionId::new`].
+    pub fn now(id: impl Into<String>) -> Result<Self, Error> {
+        Ok(Self::new(SessionId::new(id)?, Timestamp::now()))
+    }
+
     /// Creates a session without metadata.
     #[must_use]
     pub fn new(id: SessionId, at: Timestamp) -> Self {
