@@ -13,8 +13,8 @@ use http::{Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_chat::{
-    AnswerStream, AnyChat, ChatOptions, ChatRequest, EndpointBuilder, Error, Limits, OnBadChunk,
-    Provider, RetryConfig, ServerProfile, SystemRole, Thinking, Timeout, ToolMode,
+    AnswerStream, AnyChat, ChatOptions, ChatRequest, Endpoint, EndpointBuilder, Error, Limits,
+    OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole, Thinking, Timeout, ToolMode,
 };
 use oa_executor::ExecutorOptions;
 use oa_hooks::{Hooks, Permission};
@@ -423,9 +423,16 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Answers requests with your own chat service: an [`Endpoint`](oa_chat::Endpoint) with layers around it, or a
-    /// router. Server settings (address, provider, key, headers, transport) belong to the service; setting them here
-    /// is an error at [`build`](Self::build). The client retries around the service.
+    /// Sends requests to a prepared endpoint, which agents may share: its connections, its key, and what was learned
+    /// about the server. As with [`chat_service`](Self::chat_service), server settings belong to it.
+    pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
+        self.service = Some(endpoint.into());
+        self
+    }
+
+    /// Answers requests with your own chat service: an [`Endpoint`] with layers around it, or a router. Server settings
+    /// (address, provider, key, headers, transport) belong to the service; setting them here is an error at
+    /// [`build`](Self::build). The client retries around the service.
     pub fn chat_service<S>(mut self, service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,

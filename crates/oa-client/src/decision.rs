@@ -242,12 +242,8 @@ impl CallGate {
         &mut self,
     ) -> Result<Option<GateDecision>, oa_hooks::Error> {
         if let Some(hooks) = &self.hooks {
-            let event = PreToolUseEvent::new(
-                &*self.name,
-                self.prepared.input.clone(),
-                &*self.id,
-                self.history.clone(),
-            );
+            let (input, history) = (self.prepared.input.clone(), self.history.clone());
+            let event = PreToolUseEvent::new(&*self.name, input, &*self.id, history);
             match hooks.pre_tool_use(event, sleep).await? {
                 HookOutcome::Allow => {}
                 HookOutcome::Block { reason } => {
@@ -271,12 +267,8 @@ impl CallGate {
         let Some(permissions) = self.permissions.take() else {
             return self.decided(GateDecision::Allow);
         };
-        let request = PermissionRequest::new(
-            &*self.name,
-            self.prepared.input.clone(),
-            &*self.id,
-            self.history.clone(),
-        );
+        let (input, history) = (self.prepared.input.clone(), self.history.clone());
+        let request = PermissionRequest::new(&*self.name, input, &*self.id, history);
         // A tool whose category panics was denied before.
         let request = request.with_category(category(self.tool.as_ref()).unwrap_or_default());
         let decision = match permissions.decide(request, sleep).await {

@@ -159,13 +159,9 @@ impl Settings {
         &mut self,
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
     ) -> Result<()> {
-        let Some(endpoint) = self.endpoint() else {
-            return Err(Error::config(
-                "with_transport has no effect with chat_service: set the transport there",
-            ));
-        };
-        let endpoint = over(endpoint)?;
-        self.backend = self.backend.around(endpoint.into());
+        let why = "with_transport has no effect with chat_service: set the transport there";
+        let endpoint = self.endpoint().ok_or_else(|| Error::config(why))?;
+        self.backend = self.backend.around(over(endpoint)?.into());
         self.change_chat(|_| {})
     }
 }

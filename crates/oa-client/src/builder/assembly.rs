@@ -96,8 +96,8 @@ impl AgentOptionsBuilder {
     /// Takes the model of a server profile, unless another is set.
     fn adopt_profile(&mut self) -> Result<()> {
         let Some(profile) = &self.config.server_profile else { return Ok(()) };
-        if self.service.is_some() {
-            return Err(Error::config("profile has no effect with chat_service"));
+        if let Some(service) = &self.service {
+            return Err(Error::config(format!("profile has no effect with {}", option(service))));
         }
         let model = self.model.get_or_insert_with(|| profile.model.clone());
         let lacks_tools = profile.tools == Some(false) && !self.config.tools.is_empty();
@@ -234,12 +234,17 @@ impl AgentOptionsBuilder {
         };
         match self.endpoint.first_set() {
             Some(option) => {
-                let message = format!("{option} has no effect with chat_service: set it there");
-                Err(Error::config(message))
+                let by = self::option(&service);
+                Err(Error::config(format!("{option} has no effect with {by}: set it there")))
             }
             None => Ok(service),
         }
     }
+}
+
+/// Returns the name of the option that set the service.
+fn option(service: &AnyChat) -> &'static str {
+    if service.endpoint().is_some() { "endpoint" } else { "chat_service" }
 }
 
 fn no_tool(name: &str, from: &str) -> Error {

@@ -212,9 +212,13 @@ async fn quirks_set_choice_and_text_modes() {
         let endpoint = endpoint.transport(server).build().unwrap();
         let options = || AgentOptions::builder().model("any").chat_service(endpoint.clone());
         assert_eq!(client(options()).ask("Go.").await.unwrap().text, text);
-        let known = options().build().unwrap();
-        assert_eq!((known.base_url(), known.endpoint().is_some()), ("http://gpu/v1", true));
         let why = "quirks has no effect with chat_service: set it there";
+        assert_eq!(refused(options().quirks(quirks)), why);
+        // As an endpoint, it is known.
+        let options = || AgentOptions::builder().model("any").endpoint(endpoint.clone());
+        assert_eq!(client(options()).ask("Go.").await.unwrap().text, text);
+        assert_eq!(options().build().unwrap().base_url(), "http://gpu/v1");
+        let why = "quirks has no effect with endpoint: set it there";
         assert_eq!(refused(options().quirks(quirks)), why);
     }
 }
