@@ -385,7 +385,7 @@ impl Error {
     /// Returns `true` if the server rejected the request because of a member of this name.
     #[must_use]
     pub fn refuses(&self, member: &str) -> bool {
-        matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+        matches!(self.status(), Some(400 | 404 | 422)) && self.0.message.contains(member)
     }
 
     /// Returns `true` if the server says that it rejected what the model wrote, not the request (QUIRKS row 33).

@@ -47,6 +47,7 @@ pub(crate) async fn answer(
     let alternatives = Alternatives {
         tools: dialect.is_some(),
         format: options.format_fallback.is_some(),
+        tool_choice: options.tool_choice_fallback,
         held: dialect.is_some_and(|dialect| dialect.format.is_some()),
     };
     let mut negotiation = Negotiation::new(options.first_way(destination), alternatives);

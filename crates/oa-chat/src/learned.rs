@@ -17,6 +17,8 @@ pub(crate) struct Learned {
     refuses_usage: AtomicBool,
     /// Models that do not support tools, according to the server (QUIRKS row 81).
     pub(crate) without_tools: ByModel<()>,
+    /// Models that accept no tool choice (QUIRKS row 130).
+    pub(crate) without_choice: ByModel<()>,
     /// The way to request a format, for models for which a stricter one was rejected.
     pub(crate) format: ByModel<FormatRequest>,
     /// The demands on the form of requests for models.
@@ -54,6 +56,9 @@ impl Learned {
         }
         if lessons.refuses_tools {
             self.without_tools.note(model, ());
+        }
+        if lessons.refuses_choice {
+            self.without_choice.note(model, ());
         }
         if let Some(format) = lessons.format {
             self.format.note(model, format);

@@ -13,6 +13,8 @@ pub(crate) struct Way {
     pub(crate) usage: bool,
     /// True if tools are described in the prompt, and calls are read from the text.
     pub(crate) calls_are_text: bool,
+    /// True if the tool choice is sent.
+    pub(crate) tool_choice: bool,
     /// The way the response format is requested.
     pub(crate) format: FormatRequest,
     /// Changes that cost nothing.
@@ -23,7 +25,8 @@ pub(crate) struct Way {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The response format; the next weaker [`FormatRequest`] was sent.
+    /// The response format, or the tool choice that stands for it; the next weaker [`FormatRequest`] was sent, or no
+    /// choice.
     Format(String),
     /// Tools; calls are in text from now on.
     Tools(String),
@@ -36,15 +39,17 @@ pub(crate) struct Alternatives {
     pub(crate) tools: bool,
     /// There is a format fallback.
     pub(crate) format: bool,
+    /// The tool choice may be left out.
+    pub(crate) tool_choice: bool,
     /// Calls in text have a response format of their own, which the prompt explains.
     pub(crate) held: bool,
 }
 
 /// Decides how to change a request after a rejection, without I/O.
 ///
-/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most nine times: in
-/// full, without usage, with calls in text, with each weaker response format, and with each of the [`Demands`] met. The
-/// part named in the server's message comes first.
+/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most ten times: in
+/// full, without usage, without tool choice, with calls in text, with each weaker response format, and with each of the
+/// [`Demands`] met. The part named in the server's message comes first.
 ///
 /// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
 /// again. After an answer, [`learned`](Self::learned) returns the facts to remember about this server.
@@ -61,6 +66,7 @@ pub(crate) struct Negotiation {
 pub(crate) struct Lessons {
     pub(crate) refuses_usage: bool,
     pub(crate) refuses_tools: bool,
+    pub(crate) refuses_choice: bool,
     pub(crate) format: Option<FormatRequest>,
     pub(crate) demands: Option<Demands>,
     pub(crate) refusals: Vec<Refusal>,
@@ -70,12 +76,13 @@ impl Way {
     /// Returns the way for an unknown server.
     pub(crate) fn first(calls_are_text: bool) -> Self {
         let (format, demands) = Default::default();
-        Self { usage: true, calls_are_text, format, demands }
+        Self { usage: true, calls_are_text, tool_choice: true, format, demands }
     }
 
     /// True if the envelopes are the same: each holds its requests with and without usage.
     pub(crate) fn is_like(self, other: Self) -> bool {
         self.calls_are_text == other.calls_are_text
+            && self.tool_choice == other.tool_choice
             && self.format == other.format
             && self.demands.other_token_limit == other.demands.other_token_limit
     }
@@ -93,7 +100,7 @@ impl Negotiation {
 
     /// Takes an error; returns `true` if the request should be sent again in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
-        let Alternatives { tools, format, held } = self.alternatives;
+        let Alternatives { tools, format, tool_choice, held } = self.alternatives;
         // The message may quote the model, whose words reject nothing.
         if error.blames_output() {
             return false;
@@ -104,6 +111,12 @@ impl Negotiation {
             return true;
         }
         if error.status().is_some_and(|status| self.way.demands.add(status, &error.to_string())) {
+            return true;
+        }
+        // Before a lack of tools, which these words could mean as well (QUIRKS row 130).
+        if self.way.tool_choice && tool_choice && error.refuses("tool_choice") {
+            self.way.tool_choice = false;
+            self.refusals.push(Refusal::Format(error.to_string()));
             return true;
         }
         if !self.way.calls_are_text && tools && error.says_no_tools() {
@@ -131,6 +144,7 @@ impl Negotiation {
         Lessons {
             refuses_usage: way.usage != first.usage,
             refuses_tools: way.calls_are_text != first.calls_are_text,
+            refuses_choice: way.tool_choice != first.tool_choice,
             format: (way.format != first.format).then_some(way.format),
             demands: (way.demands != first.demands).then_some(way.demands),
             refusals: mem::take(&mut self.refusals),
@@ -156,7 +170,8 @@ mod tests {
         )
     }
 
-    const WORDS: [&str; 8] = [
+    const WORDS: [&str; 9] = [
+        "Thinking mode does not support this tool_choice",
         "unknown field stream_options",
         "registry.ollama.ai/library/gemma:2b does not support tools",
         "This response_format type is unavailable now",
@@ -169,17 +184,18 @@ mod tests {
 
     proptest! {
         /// Refusals in any order: each weakens or changes the request, none comes back, and an end is reached after at
-        /// most eight.
+        /// most nine.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec(0..WORDS.len(), 0..20),
             calls_are_text: bool,
             tools: bool,
             format: bool,
+            tool_choice: bool,
             held: bool,
         ) {
             let first = Way::first(calls_are_text);
-            let mut negotiation = Negotiation::new(first, Alternatives { tools, format, held });
+            let mut negotiation = Negotiation::new(first, Alternatives { tools, format, tool_choice, held });
             let mut asked_again = 0;
             for refusal in refusals {
                 let before = negotiation.way();
@@ -188,21 +204,24 @@ mod tests {
                 prop_assert_eq!(again, before != after);
                 prop_assert!(after.usage <= before.usage);
                 prop_assert!(after.calls_are_text >= before.calls_are_text);
+                prop_assert!(after.tool_choice <= before.tool_choice);
                 prop_assert!(after.format >= before.format);
                 let may_weaken = format || held && before.calls_are_text;
                 prop_assert!(may_weaken || after.format == before.format);
                 prop_assert!(tools || after.calls_are_text == before.calls_are_text);
                 asked_again += u32::from(again);
             }
-            prop_assert!(asked_again <= 8);
+            prop_assert!(asked_again <= 9);
             let way = negotiation.way();
             let lessons = negotiation.learned();
             prop_assert_eq!(lessons.refuses_usage, !way.usage);
             prop_assert_eq!(lessons.demands.unwrap_or_default(), way.demands);
             prop_assert_eq!(lessons.refuses_tools, way.calls_are_text && !calls_are_text);
             prop_assert_eq!(lessons.format.is_some(), way.format != FormatRequest::Schema);
-            let told = usize::from(lessons.refuses_tools) + usize::from(lessons.format.is_some());
-            prop_assert_eq!(lessons.refusals.len(), told);
+            prop_assert_eq!(lessons.refuses_choice, !way.tool_choice);
+            prop_assert!(tool_choice || way.tool_choice);
+            let told = [lessons.refuses_tools, lessons.refuses_choice, lessons.format.is_some()];
+            prop_assert_eq!(lessons.refusals.len(), told.into_iter().filter(|told| *told).count());
         }
     }
 }

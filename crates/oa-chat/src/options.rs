@@ -73,6 +73,8 @@ pub struct ChatOptions {
     pub recognize_calls: bool,
     /// The fallback for servers that reject the response format; without one, a rejection is an error.
     pub format_fallback: Option<FormatFallback>,
+    /// True to leave out the tool choice for models that reject it (QUIRKS row 130); otherwise a rejection is an error.
+    pub tool_choice_fallback: bool,
 }
 
 impl ChatOptions {

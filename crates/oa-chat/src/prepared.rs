@@ -89,6 +89,7 @@ impl PreparedOptions {
             way.format = first.max(learned.format.get(model).unwrap_or_default());
         }
         way.usage = learned.takes_usage();
+        way.tool_choice = !self.tool_choice_fallback || learned.without_choice.get(model).is_none();
         way.demands = learned.demands.get(model).unwrap_or_default();
         way
     }
@@ -220,6 +221,7 @@ impl Prepared {
             parameters.stop.extend(dialect.dialect.stop());
         }
         parameters.include_usage = traits.asks_for_usage;
+        parameters.tool_choice = parameters.tool_choice.filter(|_| way.tool_choice);
         parameters.token_limit = way.demands.token_limit(traits.token_limit);
         if self.options.prompt_progress && traits.reports_prompt_progress {
             parameters.extra_body.entry("return_progress").or_insert(true.into());

@@ -37,7 +37,8 @@ pub enum AgentEvent {
     CallDenied(Box<CallDenied>),
     /// The conversation was shortened before the next request, according to the agent's options.
     ContextShortened(ContextShortened),
-    /// The server rejected the response format, with this message. This and later requests fall back to a weaker one.
+    /// The server rejected the response format, or the tool choice of structured output, with this message. This and
+    /// later requests fall back to a weaker one.
     FormatRefused(String),
     /// An event of a sub-agent, between the start and the completion of the call that runs it. A sub-agent that fails or
     /// is stopped has no [`TurnEnd`](Self::TurnEnd) of its own: it ends with its call, or with the outer agent's turn.

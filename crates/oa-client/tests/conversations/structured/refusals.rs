@@ -194,6 +194,45 @@ async fn chosen_output_modes_do_not_fall_back() {
     assert!(server.requests()[1].json().get("tools").is_some());
 }
 
+/// The words of DeepSeek, Qwen on DashScope and OpenRouter (QUIRKS row 130).
+#[tokio::test]
+async fn rejected_tool_choices_are_left_out() {
+    for (status, words) in [
+        (400, "deepseek-reasoner does not support this tool_choice"),
+        (
+            400,
+            "The tool_choice parameter does not support being set to required or object in thinking mode",
+        ),
+        (404, "No endpoints found that support the provided 'tool_choice' value."),
+    ] {
+        let reply = Reply::by(move |request| match request.json().get("tool_choice") {
+            Some(_) => Reply::error(status, words),
+            None => Reply::new().call_with_id("1", "final_answer", OSLO),
+        });
+        let server = MemoryServer::new(Script::new().strict().otherwise(reply));
+        let options = auto(&server).tool(adder());
+        let mut client = client(options);
+        let mut stream = client.send_for::<Place>("Where?").stream();
+        let mut refusals = 0;
+        while let Some(event) = stream.next_event().await {
+            refusals +=
+                usize::from(matches!(event, AgentEvent::FormatRefused(why) if why.contains(words)));
+        }
+        assert_eq!((stream.finish().await.unwrap().value, refusals), (oslo(), 1));
+        assert_eq!(client.send_for::<Place>("And?").await.unwrap().value, oslo());
+        let choices: Vec<_> =
+            server.requests().iter().map(|request| request.json()["tool_choice"].clone()).collect();
+        assert_eq!(choices, [json!("required"), json!(null), json!(null)], "remembered");
+        assert!(server.requests().iter().all(|request| request.json()["tools"].is_array()));
+
+        // A choice of one's own is not left out.
+        let mut client = self::client(auto(&server).tool(adder()).tool_choice("required"));
+        assert_eq!(client.ask("Where?").await.unwrap_err().status(), Some(status));
+        let error = client.send_for::<Place>("Where?").await.unwrap_err();
+        assert_eq!((error.status(), server.requests().len()), (Some(status), 5));
+    }
+}
+
 #[tokio::test]
 async fn schema_errors_are_returned() {
     let words = "Invalid schema for response_format 'Place': 'additionalProperties' is required.";
