@@ -382,6 +382,13 @@ impl Error {
         self.0.model_output.as_deref()
     }
 
+    /// Returns the cause that a service, a transport or [`with_cause`](Self::with_cause) set, to downcast it. Its text is
+    /// part of the message, so [`source`](StdError::source) skips it.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.0.cause.as_deref()
+    }
+
     /// Returns `true` if the server rejected the request because of a member of this name.
     #[must_use]
     pub fn refuses(&self, member: &str) -> bool {

@@ -170,6 +170,15 @@ impl Registry {
     }
 }
 
+impl IntoIterator for Registry {
+    type Item = Arc<dyn Tool>;
+    type IntoIter = std::vec::IntoIter<Arc<dyn Tool>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Arc::unwrap_or_clone(self.0).tools.into_iter()
+    }
+}
+
 impl<'a> IntoIterator for &'a Registry {
     type Item = &'a Arc<dyn Tool>;
     type IntoIter = slice::Iter<'a, Arc<dyn Tool>>;

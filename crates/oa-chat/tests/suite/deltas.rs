@@ -65,6 +65,8 @@ async fn kind_of_foreign_error_depends_on_deltas() {
         let error = AnswerStream::from_deltas(stream::iter(deltas)).message().await.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, is_retryable), "{error}");
         assert!(error.to_string().ends_with("out of paper"), "{error}");
+        let cause = error.cause().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+        assert_eq!(cause.map(ToString::to_string).as_deref(), Some("out of paper"));
     }
 }
 

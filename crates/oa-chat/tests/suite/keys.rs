@@ -50,7 +50,7 @@ async fn failure(endpoint: Endpoint) -> Error {
 }
 
 fn assert_masked(error: &Error) {
-    let shown = format!("{error} {error:?} {error:#?} {:?}", error.source());
+    let shown = format!("{error} {error:?} {error:#?} {:?} {:?}", error.source(), error.cause());
     assert!(!shown.contains("0123456789"), "{shown}");
     assert!(shown.contains("****"), "{shown}");
 }

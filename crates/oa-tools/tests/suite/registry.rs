@@ -31,6 +31,8 @@ fn tools_keep_insertion_order() {
     assert_eq!(tools.iter().len(), 3);
     let again: Vec<&str> = (&tools).into_iter().map(Tool::name).collect();
     assert_eq!(again, names(&tools));
+    // Owned, it can be passed on as tools; a clone keeps its own.
+    assert_eq!(names(&Registry::from_tools(tools.clone()).unwrap()), names(&tools));
 }
 
 #[test]
