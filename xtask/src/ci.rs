@@ -1,14 +1,14 @@
 //! The whole gate: runs every step in order, even after failures.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{api, conformance, deny, features, fuzz, install, msrv, package, services, test, tidy};
+use crate::{api, conformance, deny, features, fuzz, install, msrv, package, services, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -52,16 +52,24 @@ enum Action {
     Check(Run),
     /// A command of this program, of the same name.
     Own(fn(&Workspace, &mut Tally) -> Result<Outcome>),
-    /// A command that prints test results.
-    Tests(Run),
+    /// A command that prints test results, at least one within each such period.
+    Tests(Run, Duration),
 }
+
+/// The longest time in which no test ends. On a slow machine, some have much to compile: the compiler's errors about
+/// `#[tool]` need the crates below it once more, and all doctests of a crate are compiled before the first one prints.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 fn steps() -> Vec<Step> {
     use Action::{Check, Own, Tests};
     use Pace::{Fast, Slow};
 
     let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
+    // Doctests are a separate step, and benches are not tests.
+    let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests";
     let doctest = "test --workspace --all-features --no-fail-fast --doc";
+    // With the features of the tests, so that both share the crates below.
+    let examples = "build --workspace --all-features --examples --profile test";
     let docs = Run::cargo("doc --workspace --all-features --no-deps");
 
     let step = |name, pace, action| Step { name, pace, action };
@@ -73,8 +81,9 @@ fn steps() -> Vec<Step> {
         // Before the tests, most of which need them.
         step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
-        step("test", Fast, Own(test::run)),
-        step("doctest", Fast, Tests(Run::cargo(doctest))),
+        step("examples", Fast, Check(Run::cargo(examples))),
+        step("test", Fast, Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), PATIENCE)),
+        step("doctest", Fast, Tests(Run::cargo(doctest), PATIENCE)),
         // As a newcomer runs it: in the dev profile, with default features.
         step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
         step("install", Slow, Own(install::run)),
@@ -98,7 +107,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
             continue;
         }
         let repeat = match &action {
-            Action::Check(run) | Action::Tests(run) => run.to_string(),
+            Action::Check(run) | Action::Tests(run, _) => run.to_string(),
             Action::Own(_) => format!("cargo xtask {name}"),
         };
         println!("\n=== {name}: {repeat}");
@@ -106,7 +115,9 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
         let result = match action {
             Action::Check(run) => run.status().map(|()| Outcome::Ok),
             Action::Own(run) => run(&workspace, &mut tally),
-            Action::Tests(run) => run.tests_twice(test::PATIENCE, &mut tally).map(|()| Outcome::Ok),
+            Action::Tests(run, patience) => {
+                run.tests_twice(patience, &mut tally).map(|()| Outcome::Ok)
+            }
         };
         let report = Report {
             name,

@@ -1,9 +1,9 @@
 //! A program to run. It displays as the shell command that repeats it.
 
 use std::fmt;
-use std::io::{self, PipeReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::tally::Tally;
@@ -56,7 +56,7 @@ impl Run {
         self.check(status)
     }
 
-    /// Runs the program, passes both its output streams on as they arrive, and counts the tests in them.
+    /// Runs the program, passes its output on as it arrives, and counts the tests in it.
     ///
     /// A run that fails without naming a failed test (it did not compile, or the test process died)
     /// counts as one failed test, so that the sum never looks green. So does a run in which no test ends within
@@ -68,16 +68,10 @@ impl Run {
     /// Like [`tests`](Self::tests), but if a few tests fail among many, they run once more, alone: on a busy machine a
     /// test of real processes can lose a race with the clock. Those that pass then are reported as flaky.
     pub(crate) fn tests_twice(&self, patience: Duration, tally: &mut Tally) -> Result<()> {
-        self.tests_twice_to(patience, &mut io::stdout().lock(), tally)
+        self.twice_to(patience, &mut io::stdout().lock(), tally)
     }
 
-    /// [`tests_twice`](Self::tests_twice), which writes to `out`.
-    pub(crate) fn tests_twice_to(
-        &self,
-        patience: Duration,
-        out: &mut impl Write,
-        all: &mut Tally,
-    ) -> Result<()> {
+    fn twice_to(&self, patience: Duration, out: &mut impl Write, all: &mut Tally) -> Result<()> {
         let mut tally = Tally::default();
         let mut result = self.tests_to(patience, out, &mut tally);
         // Only if every binary has printed its result: after a crash, nobody knows what else would have
@@ -101,8 +95,12 @@ impl Run {
 
     fn tests_to(&self, patience: Duration, out: &mut impl Write, tally: &mut Tally) -> Result<()> {
         let failed_before = tally.failed;
-        let (mut child, output) = self.piped().map_err(|error| self.not_started(&error))?;
-        let watched = watchdog::watch(&mut child, output, patience, out, tally);
+        let mut child = self
+            .command()
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let watched = watchdog::watch(&mut child, patience, out, tally);
         let status = child.wait().map_err(|error| format!("waiting for `{self}`: {error}"))?;
         let hangs = watched.map_err(|error| format!("reading from `{self}`: {error}"))?;
         tally.failed += hangs.len() as u64;
@@ -111,15 +109,6 @@ impl Run {
             tally.failed += 1;
         }
         result
-    }
-
-    /// Starts the program with standard output and standard error in one pipe, so that cargo's lines about its binaries
-    /// stay between their results.
-    fn piped(&self) -> io::Result<(Child, PipeReader)> {
-        let (reader, writer) = io::pipe()?;
-        // The command holds writers until it is dropped, and the pipe ends with the last writer.
-        let child = self.command().stdout(writer.try_clone()?).stderr(writer).spawn()?;
-        Ok((child, reader))
     }
 
     /// Runs silently and returns standard output.
@@ -226,7 +215,7 @@ mod tests {
         let run = |script: String| {
             let mut tally = Tally::default();
             let run = Run::new("sh").arg("-c").arg(script).arg("sh");
-            let result = run.tests_twice_to(PATIENCE, &mut Vec::new(), &mut tally);
+            let result = run.twice_to(PATIENCE, &mut Vec::new(), &mut tally);
             (result.is_ok(), tally)
         };
 

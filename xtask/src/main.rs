@@ -20,7 +20,6 @@ mod server;
 mod services;
 mod step;
 mod tally;
-mod test;
 mod tidy;
 mod venv;
 mod watchdog;
@@ -65,7 +64,6 @@ cargo xtask COMMAND
                             start        starts them, and prints how programs find them
                             stop         stops these
                             run COMMAND  runs a command while they run
-  test                    all tests except doctests, in two processes at a time
   tidy                    layers, names, docs and manifests
   help                    this page
 ";
@@ -119,7 +117,6 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         }
         ["services"] => services::run,
         ["services", args @ ..] => return services::dispatch(args),
-        ["test"] => test::run,
         ["tidy"] => tidy::run,
         _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
     };

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::process::Child;
+use std::process::{Child, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,16 +19,18 @@ const BUILD: Duration = Duration::from_secs(60 * 60);
 /// The longest time that a program may take to end after what hung in it was killed.
 const FAREWELL: Duration = Duration::from_secs(60);
 
-/// Passes on the output of a program and counts the tests in it, to its end. Returns a sentence for each time it hung.
+/// Passes on what a program prints and counts the tests in it, to its end. Returns a sentence for each time it hung.
 pub(crate) fn watch(
     child: &mut Child,
-    output: impl Read + Send + 'static,
     patience: Duration,
     out: &mut impl Write,
     tally: &mut Tally,
 ) -> io::Result<Vec<String>> {
     let mut hangs = Vec::new();
-    let pieces = read(output);
+    let Some(stdout) = child.stdout.take() else {
+        return Ok(hangs);
+    };
+    let pieces = read(stdout);
     let mut progress = Progress::default();
     let (mut since, mut limit) = (Instant::now(), BUILD);
     loop {
@@ -62,12 +64,12 @@ pub(crate) fn watch(
 }
 
 /// Reads in a separate thread, which ends when the program and all other writers have closed the output.
-fn read(mut output: impl Read + Send + 'static) -> Receiver<io::Result<Vec<u8>>> {
+fn read(mut stdout: ChildStdout) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut buffer = [0; 1 << 13];
         loop {
-            let piece = match output.read(&mut buffer) {
+            let piece = match stdout.read(&mut buffer) {
                 Ok(0) => return,
                 Ok(length) => Ok(buffer[..length].to_vec()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -191,10 +193,8 @@ mod tests {
                       echo; echo 'test result: ok. 5 passed; 0 failed'; exit 7";
         let mut command = Run::new("sh").arg("-c").arg(script).command();
         let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        let stdout = child.stdout.take().unwrap();
         let (mut out, mut tally) = (Vec::new(), Tally::default());
-        let patience = Duration::from_millis(300);
-        let hangs = watch(&mut child, stdout, patience, &mut out, &mut tally).unwrap();
+        let hangs = watch(&mut child, Duration::from_millis(300), &mut out, &mut tally).unwrap();
         assert_eq!(hangs, ["no test ended within 0 s: killed sh; still running: b::c, d"]);
         assert_eq!(
             child.wait().unwrap().code(),

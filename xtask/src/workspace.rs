@@ -28,8 +28,6 @@ pub(crate) struct Package {
     pub(crate) version: String,
     /// Names of its binaries.
     pub(crate) bins: Vec<String>,
-    /// Names of the test targets under its `tests/`.
-    pub(crate) tests: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -96,11 +94,7 @@ impl Package {
             let strings = |v: &Value| list(v).iter().map(text).collect();
             features.iter().map(|(name, enables)| (name.clone(), strings(enables))).collect()
         });
-        let targets = |kind: &str| {
-            let all = list(&value["targets"]).iter();
-            let of_kind = all.filter(|target| list(&target["kind"]).iter().any(|k| k == kind));
-            of_kind.map(|target| text(&target["name"])).collect()
-        };
+        let is_bin = |target: &&Value| list(&target["kind"]).iter().any(|kind| kind == "bin");
         Self {
             name: text(&value["name"]),
             dir: manifest.parent().map(Path::to_owned).unwrap_or_default(),
@@ -110,8 +104,11 @@ impl Package {
             published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             rust_version: value["rust_version"].as_str().map(str::to_owned),
             version: text(&value["version"]),
-            bins: targets("bin"),
-            tests: targets("test"),
+            bins: list(&value["targets"])
+                .iter()
+                .filter(is_bin)
+                .map(|target| text(&target["name"]))
+                .collect(),
         }
     }
 }
