@@ -436,6 +436,7 @@ fn changed_batch_input_keeps_the_output() {
     assert!(!home.path().join("out.jsonl.part").exists());
     // More prompts at the end are only added.
     write("\"one\"\n\"two\"\n\"three\"\n");
-    assert!(run().status.success());
+    let output = run();
+    assert!(output.status.success(), "{output:?}");
     assert!(read().starts_with(&before));
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pty_process::Size;
@@ -20,6 +20,8 @@ pub(crate) struct Terminal {
     /// The mode of the terminal before the program was in it.
     pub(crate) first_mode: String,
     child: Child,
+    /// Ends with the last program in the terminal.
+    reader: JoinHandle<()>,
 }
 
 /// The pictures of something that runs.
@@ -67,8 +69,8 @@ impl Terminal {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 2_000)));
         let written = Arc::new(Mutex::new(Vec::new()));
         let (reads, shows, keeps) = (Arc::clone(&pty), Arc::clone(&screen), Arc::clone(&written));
-        thread::spawn(move || read(&reads, &shows, &keeps));
-        Self { pty, screen, written, first_mode, child }
+        let reader = thread::spawn(move || read(&reads, &shows, &keeps));
+        Self { pty, screen, written, first_mode, child, reader }
     }
 
     /// Types bytes.
@@ -150,6 +152,11 @@ impl Terminal {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("the program is ours") {
+                // The last of what it wrote may still be on its way.
+                let ended = Instant::now();
+                while !self.reader.is_finished() && ended.elapsed() < Duration::from_secs(2) {
+                    thread::sleep(Duration::from_millis(1));
+                }
                 return status;
             }
             assert!(began.elapsed() < LONGEST, "the program goes on:\n{}", self.text());

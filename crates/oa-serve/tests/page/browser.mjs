@@ -1,7 +1,7 @@
 // Runs the scenarios at one width (`PAGE_WIDTH`), and prints their names and times. `PAGE_ONLY` selects scenarios by a part
 // of the name.
 
-import { Window, launch, reset } from "./driver.mjs";
+import { Window, close, launch, reset } from "./driver.mjs";
 import * as answers from "./answers.mjs";
 import * as calls from "./calls.mjs";
 import * as connection from "./connection.mjs";
@@ -23,6 +23,8 @@ for (const [name, run, options = {}] of scenarios) {
   const from = performance.now();
   let window = null;
   try {
+    // What one scenario has opened lets no answer of the next one pass.
+    await close();
     window = await Window.open(browser, width, options);
     await run(window, browser);
     window.checkErrors(options.allowed);

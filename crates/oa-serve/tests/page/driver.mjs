@@ -20,6 +20,8 @@ const control = async (path) => {
 };
 /** Lets one answer or tool that waits go on. */
 export const open = () => control("open");
+/** Forgets what was opened and not passed. */
+export const close = () => control("reset");
 export const cut = () => control("cut");
 export const mend = () => control("mend");
 
@@ -31,7 +33,7 @@ export async function reset() {
     await api("POST", `conversations/${id}/stop`);
     await api("DELETE", `conversations/${id}`);
   }
-  await control("reset");
+  await close();
 }
 
 export const image = async () => (await (await control("image")).json()).url;
