@@ -71,7 +71,9 @@ impl Turn {
             && matches!(self.phase, Phase::Calling { .. });
         // The model does not read results that are inserted into its text, so a repetition means nothing.
         let is_text = self.inlines_results() && asked.went_well();
-        let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
+        // The attempts of structured output have a limit of their own, and the model cannot go on without its tool.
+        let is_exempt = is_text || self.is_output_tool(name);
+        let (Some(limit), true) = (self.options.repeat_guard, ran && !is_exempt) else {
             return content;
         };
         // Two screenshots with the same words are not the same result.

@@ -1,6 +1,6 @@
 //! Calls that cannot be answered.
 
-use oa_types::{FinishReason, Message};
+use oa_types::{FinishReason, Message, MessageRole};
 
 use super::Turn;
 
@@ -22,5 +22,12 @@ impl Turn {
             let rounds = &mut self.progress.budget.rounds;
             *rounds = rounds.saturating_add(1);
         }
+    }
+
+    /// Returns true if the model was told so about the answer that has just been taken, before which history had this
+    /// length.
+    pub(super) fn has_told_lost_call(&self, begin: usize) -> bool {
+        let said = self.history().get(begin..).and_then(<[Message]>::last);
+        said.is_some_and(|said| said.role == MessageRole::User)
     }
 }

@@ -9,8 +9,8 @@ use crate::error::Error;
 
 impl Turn {
     /// Begins structured output: from now until [`end_output`](Self::end_output), invalid answers are noted. An answer
-    /// is invalid if its outcome has a [correction](crate::AskOutcome::Answered), or if it is a malformed call of the
-    /// output tool.
+    /// is invalid if its outcome has a [correction](crate::AskOutcome::Answered), if it is a malformed call of the
+    /// output tool, or if the model is asked again because its call cannot be answered.
     ///
     /// `tool` is the name of the output tool, if the model gives its final answer by a call. Results of its calls are
     /// not reviewed: no [`Action::Review`](crate::Action::Review) is returned for them.

@@ -144,9 +144,10 @@ impl Turn {
                 // Read before `answer` takes the blocks.
                 let is_malformed = self.is_malformed_output(&answer.blocks);
                 self.answer(answer);
-                // If a limit is reached, there is no correction, and the answer remains the last message.
-                let is_corrected =
-                    correction.is_some_and(|words| self.correct_within_limits(words));
+                // A lost call has its own correction by now. If a limit is reached, there is no correction, and the
+                // answer remains the last message.
+                let is_corrected = self.has_told_lost_call(begin)
+                    || correction.is_some_and(|words| self.correct_within_limits(words));
                 if is_malformed || is_corrected {
                     self.note_invalid(begin);
                 }

@@ -237,6 +237,44 @@ fn invalid_output_leaves_history() {
     turn.end_output().unwrap();
 }
 
+/// A lost call has a correction of its own, which leaves history with the others.
+#[test]
+fn lost_calls_leave_output_history() {
+    let answered = |answer: Answer, correction: Option<&str>| {
+        let correction = correction.map(str::to_owned);
+        StepOutcome::Ask(AskOutcome::Answered { answer, correction })
+    };
+    // Without a correction, the validator has no attempt left.
+    for correction in [Some("There is no object."), None] {
+        let mut turn = auto();
+        turn.begin_output(Some("give".to_owned()));
+        let mut lost = Answer::new(vec![text("It is"), malformed("1", None)]);
+        lost.finish_reason = FinishReason::ToolCalls;
+        turn.take(answered(lost, correction)).unwrap();
+        assert_eq!((perform(&mut turn), turn.rounds()), (Action::Request { tools: true }, 1));
+        assert!(told(&turn)[2].starts_with("user: Your tool call could not be used"));
+        turn.take(answered(Answer::new(vec![text("{}")]), None)).unwrap();
+        assert_eq!(perform(&mut turn), end(FinishReason::Unspecified));
+        turn.end_output().unwrap();
+        assert_eq!(told(&turn), ["user: Go.", "assistant: {}"]);
+    }
+}
+
+/// The caller limits the attempts, and "continue without it" would be no advice.
+#[test]
+fn repeat_guard_ignores_the_output_tool() {
+    let mut options = Options::auto();
+    (options.max_rounds, options.repeat_guard) = (9, Some(2));
+    let mut turn = begun(options);
+    turn.begin_output(Some("give".to_owned()));
+    for id in ["1", "2", "3", "4"] {
+        answer(&mut turn, vec![malformed(id, Some("give"))]);
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    }
+    let told = told(&turn);
+    assert!(told.iter().all(|text| !text.contains("continue without it")), "{told:?}");
+}
+
 /// The limit on rounds is named first, but a used-up budget forbids the request as well.
 #[test]
 fn used_up_budgets_allow_no_last_answer() {
