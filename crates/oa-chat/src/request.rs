@@ -154,8 +154,11 @@ impl ChatRequest {
             };
             if is_offered {
                 let choice = choice.clone();
-                request =
-                    request.with_options(|options| options.parameters.tool_choice = Some(choice));
+                request = request.with_options(|options| {
+                    // The caller's own choice, unlike that of structured output, is never left out.
+                    options.tool_choice_fallback = false;
+                    options.parameters.tool_choice = Some(choice);
+                });
             }
         }
         if let Some(instructions) = instructions {

@@ -122,7 +122,7 @@ impl Trace {
                 warn!(estimated, reported, "the server seems to have cut the prompt");
             }
             AgentEvent::FormatRefused(_) => {
-                warn!("the server rejected the response format: using a weaker one");
+                warn!("the server rejected the format or the tool choice: using a weaker one");
             }
             AgentEvent::ToolsRefused(_) => {
                 warn!("the model does not support tools: calls are made in text");

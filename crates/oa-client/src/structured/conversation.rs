@@ -67,12 +67,12 @@ impl Settings {
             return Err(Error::config(message));
         }
         let mut parameters = settings.chat.parameters.clone();
-        let is_own_choice = output.tool().is_some() && parameters.tool_choice.is_none();
+        let is_free = self.chat.tool_choice_fallback || parameters.tool_choice.is_none();
         output.offer(&settings.config.tools, &mut parameters).map_err(error::output)?;
         settings.change_chat(|chat| {
             chat.parameters = parameters;
             chat.format_fallback = output.fallback();
-            chat.tool_choice_fallback = is_own_choice;
+            chat.tool_choice_fallback = is_free && output.tool().is_some();
         })?;
         Ok(settings)
     }

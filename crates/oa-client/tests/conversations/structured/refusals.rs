@@ -5,6 +5,7 @@ use oa_client::{
     AgentEvent, AgentOptions, Client, ErrorKind, OutputMode, ResponseFormat, query_for,
 };
 use oa_testkit::{MemoryServer, Reply, Request, Script};
+use oa_types::wire::ToolChoice;
 use serde_json::{Value, json};
 
 use super::{OSLO, Place, oslo};
@@ -233,6 +234,34 @@ async fn rejected_tool_choices_are_left_out() {
     }
 }
 
+/// The choice of structured output is left out for a model that is known to reject it; that of a step is sent.
+#[tokio::test]
+async fn tool_choices_of_steps_are_not_left_out() {
+    let reply = Reply::by(|request| {
+        if request.json()["tool_choice"] == "required" {
+            return Reply::error(400, "deepseek-reasoner does not support this tool_choice");
+        }
+        let is_called = request.messages().last().is_some_and(|last| last["role"] == "tool");
+        match request.json().get("tool_choice") {
+            Some(_) if !is_called => Reply::new().call_with_id("1", "add", json!({"a": 1, "b": 2})),
+            _ => Reply::new().call_with_id("2", "final_answer", OSLO),
+        }
+    });
+    let server = MemoryServer::new(Script::new().strict().otherwise(reply));
+    let options = auto(&server).tool(adder()).before_step(|step| async move {
+        if step.history().len() == 3 {
+            step.tool_choice(ToolChoice::Auto);
+        }
+    });
+    let mut client = client(options);
+    for _ in 0..2 {
+        assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
+    }
+    let choices: Vec<_> =
+        server.requests().iter().map(|request| request.json()["tool_choice"].clone()).collect();
+    assert_eq!(choices, [json!("required"), json!(null), json!("auto"), json!(null)]);
+}
+
 #[tokio::test]
 async fn schema_errors_are_returned() {
     let words = "Invalid schema for response_format 'Place': 'additionalProperties' is required.";
@@ -272,5 +301,5 @@ async fn fallbacks_are_logged_once() {
     for _ in 0..2 {
         client.send_for::<Place>("Where?").await.unwrap();
     }
-    insta::assert_snapshot!(lines.take_lines().join("\n"), @"WARN message=the server rejected the response format: using a weaker one");
+    insta::assert_snapshot!(lines.take_lines().join("\n"), @"WARN message=the server rejected the format or the tool choice: using a weaker one");
 }
