@@ -421,7 +421,7 @@ impl Client {
 
     /// Shares a value with tools, from the next call on, in place of one of the same type.
     pub fn set_state<T: Send + Sync + 'static>(&mut self, value: T) {
-        self.adopt_options(self.options.with_state(value));
+        self.adopt_options(AgentOptions(Arc::clone(&self.driver.settings)).with_state(value));
     }
 
     /// Replaces the tools, from the next request on. Those of a

@@ -195,7 +195,7 @@ impl Settings {
         settings.config.outer = None;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {
-            chat.system_prompt = None;
+            (chat.system_prompt, chat.format_fallback) = (None, None);
             chat.parameters.response_format = None;
             chat.parameters.stop.clear();
         })?;

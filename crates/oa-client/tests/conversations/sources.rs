@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_client::{Client, ErrorKind, ResponseFormat, query_for_format};
-use oa_testkit::{MemoryServer, Reply, Request};
+use oa_hooks::Permission;
+use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, Tool, ToolSource, tool};
+use oa_types::{ContentBlock, FinishReason};
 use serde_json::{Value, json};
 
 use suite::talk::{auto, client, manual, strict, talk, told};
@@ -92,6 +94,53 @@ async fn output_tool_survives_a_change_between_rounds() {
     let mut client = client(auto(&server).tool_source(Shelf::of(&["grow"])));
     assert_eq!(client.send_for_format("How many?", count()).await.unwrap().value["n"], 3);
     assert_eq!(names(&server.requests()[1]), ["grow", "more", "final_answer"]);
+}
+
+/// The tool choice of structured output, which this model rejects, is not taken for one of the options (QUIRKS row 130).
+#[tokio::test]
+async fn a_changed_source_keeps_the_fallback() {
+    let reply = Reply::by(|request| {
+        if request.json().get("tool_choice").is_some() {
+            return Reply::error(400, "deepseek-reasoner does not support this tool_choice");
+        }
+        match request.messages().last() {
+            Some(last) if last["role"] == "tool" => answer(),
+            _ => Reply::new().call("grow", json!({})),
+        }
+    });
+    let server = MemoryServer::new(Script::new().strict().otherwise(reply));
+    let mut client = client(auto(&server).tool_source(Shelf::of(&["grow"])));
+    assert_eq!(client.send_for_format("How many?", count()).await.unwrap().value["n"], 3);
+    assert_eq!(server.requests().len(), 3, "one of them was rejected");
+    assert_eq!(names(&server.requests()[2]), ["grow", "more", "final_answer"]);
+}
+
+/// A tool that came during structured output is there once its call is approved.
+#[tokio::test]
+async fn shared_state_keeps_the_sources_tools() {
+    let server = strict([
+        Reply::new().call("grow", json!({})),
+        Reply::new().call("more", json!({"at": "lake"})),
+        Reply::text("Bye."),
+    ]);
+    let options = auto(&server).tool_source(Shelf::of(&["grow"]));
+    let options = options.can_use_tool(|request| async move {
+        if request.tool_name == "more" { Permission::Later } else { Permission::Allow }
+    });
+    let mut client = client(options);
+    client.send_for_format("How many?", count()).await.unwrap_err();
+    assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
+    client.set_state(7_u8);
+    let waiting = client.pending_approvals();
+    client.approve(&waiting[0].id).unwrap();
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    let mut blocks = client.history().iter().flat_map(|message| &message.content);
+    let ran = blocks.any(|block| match block {
+        ContentBlock::ToolResult(result) => result.content["at"] == "lake",
+        _ => false,
+    });
+    assert!(ran, "{:?}", client.history());
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
+use oa_client::{
+    AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, OutputMode, ResponseFormat,
+};
 use oa_context::{ContextPolicy, ContextShortened, Overflow, estimate_text};
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use oa_tools::{Cancel, tool};
@@ -308,6 +310,25 @@ async fn interrupted_summaries_count_their_usage() {
     });
     assert_eq!(done.unwrap(), FinishReason::Interrupted);
     assert_eq!(turn.spent().tokens, asked + 907);
+}
+
+/// The format of structured output is that of the answer. A summary is text.
+#[tokio::test]
+async fn summaries_are_not_structured() {
+    let server = server(40, 4_096, bees());
+    let policy = ContextPolicy::new(4_096).with_overflow(Overflow::Summarize);
+    let mut client = client(agent(&server).context(policy));
+    let format = ResponseFormat::new("pages", json!({"type": "object", "properties": {}}));
+    let sent = client.send_for_format(PROMPT, format).mode(OutputMode::Prompt);
+    assert_eq!(sent.await.unwrap_err().kind(), ErrorKind::Output);
+    let requests = server.requests();
+    let asks = |request: &&Request| {
+        let last = request.messages().last().and_then(|last| last["content"].as_str());
+        last.is_some_and(|text| text.starts_with("Summarize"))
+    };
+    let asked: Vec<&Request> = requests.iter().filter(asks).collect();
+    assert!(!asked.is_empty());
+    assert!(asked.into_iter().all(is_summary), "without a system prompt");
 }
 
 /// The server's error reports its context size, which is a quarter of the policy's.
