@@ -32,8 +32,8 @@ pub struct Options {
     pub max_cost: Option<Cost>,
     /// The number of consecutive identical calls with identical results after which the model is warned. One more ends
     /// the turn. Calls are compared by the input that they run with. Each call is counted separately, whatever else
-    /// the answer contains; an answer without the call resets its count. Calls of the output tool are not counted. 3 by default; `None`
-    /// disables the guard.
+    /// the answer contains; an answer without the call resets its count. Calls of the output tool are not counted. 3 by
+    /// default; `None` disables the guard.
     pub repeat_guard: Option<u32>,
     /// True if one last request without tools is sent after a limit is reached, unless the tokens or the cost are used
     /// up. False by default.
