@@ -18,8 +18,10 @@ const FINISHES = {
 
 /** The notice about the end of a turn, or null if it ended normally. */
 export function noticeOfFinish(reason) {
-  const known = FINISHES[reason];
-  return known ? { kind: "notice", level: known[0], text: known[1] } : null;
+  // A server may send any word, also one that every object has.
+  if (!Object.hasOwn(FINISHES, reason)) return null;
+  const [level, text] = FINISHES[reason];
+  return { kind: "notice", level, text };
 }
 
 function shortened({ before, after, how }) {

@@ -30,7 +30,8 @@ const LONGEST_LINE = 1000;
 export function highlight(line, language, state = null) {
   const name = language.toLowerCase();
   if (PLAIN.has(name) || line.length > LONGEST_LINE) return { tokens: [["", line]], state };
-  const comments = COMMENTS[name] ?? C_LIKE;
+  // The model may write any name, also one that every object has.
+  const comments = Object.hasOwn(COMMENTS, name) ? COMMENTS[name] : C_LIKE;
   const tokens = [];
   const add = (kind, text) => {
     if (text === "") return;

@@ -301,6 +301,15 @@ test("a call of another answer with the same id is another call", () => {
   }
 });
 
+test("a server may end a turn with any word", () => {
+  for (const data of ["constructor", "__proto__", "toString", "eos"]) {
+    const { entries } = reduce(empty("x"), { event: "agent", data: { type: "turn_end", data } }).thread;
+    assert.deepEqual(entries, [], data);
+  }
+  const { entries } = reduce(empty("x"), { event: "agent", data: { type: "turn_end", data: "refusal" } }).thread;
+  assert.equal(entries[0].text, "The model refused to answer.");
+});
+
 test("a steered message is removed once", () => {
   const steer = (state, event, text) => reduce(state, { event, data: { text } });
   let state = ["a", "b", "a"].reduce((to, text) => steer(to, "steer", text), empty("c"));

@@ -214,6 +214,12 @@ test("colors change no text", () => {
   assert.deepEqual(highlight("let a = 1; // x", "rust").tokens.map(([kind]) => kind), ["word", "", "number", "", "comment"]);
 });
 
+test("a language may have any name", () => {
+  for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
+    assert.deepEqual(highlight("let", name).tokens, [["word", "let"]], name);
+  }
+});
+
 test("server-sent events in any pieces", () => {
   const source = ": hi\n\nid: 1-2\nevent: agent\ndata: {\"a\":\ndata: 1}\n\r\ndata:x\r\rid\ndata: é\n\nevent: lost\ndata: unfinished";
   const expected = [
