@@ -3,7 +3,7 @@
 use oa_client::Client;
 use oa_event_log::CallAnswer;
 use oa_tools::{FnTool, tool};
-use oa_types::{Message, TextBlock, ToolResultBlock};
+use oa_types::{Message, TextBlock, ToolResultBlock, flattened};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
@@ -149,7 +149,7 @@ impl Answers {
         });
         let results = waiting.filter_map(|call| {
             let result = self.results.iter().find(|result| result.call_id == call.id)?;
-            let mut block = ToolResultBlock::new(call.id, result.content.clone());
+            let mut block = ToolResultBlock::new(call.id, flattened(result.content.clone()));
             block.is_error = result.is_error;
             Some(Message::tool(block))
         });

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use oa_tools::FnTool;
 use oa_types::{
     ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock,
+    flattened,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::body;
+use crate::body::{self, Arguments};
 use crate::error::Refusal;
 use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -90,8 +91,9 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
     }
     let answered = body.messages.iter().filter_map(|message| message.tool_call_id.as_deref());
     let answered: HashSet<_> = answered.collect();
+    let mut arguments = Arguments::default();
     for message in &body.messages {
-        push(message, &answered, limits, &mut turn)?;
+        push(message, &answered, limits, &mut arguments, &mut turn)?;
     }
     // The prompt is the last message of the history, if that is the user's. Instructions may follow it.
     let is_said = |message: &Message| message.role != MessageRole::System;
@@ -135,6 +137,7 @@ fn push(
     message: &FrontMessage,
     answered: &HashSet<&str>,
     limits: &ServeLimits,
+    arguments: &mut Arguments,
     turn: &mut FrontTurn,
 ) -> Result<(), Refusal> {
     let calls = message.tool_calls.as_deref().unwrap_or_default();
@@ -161,17 +164,20 @@ fn push(
         }
         "assistant" => {
             let mut blocks = content(&message.content);
-            blocks.extend(calls.iter().filter_map(|call| {
-                let (id, function) = (call["id"].as_str()?, &call["function"]);
-                let arguments = function["arguments"].as_str().unwrap_or_default();
-                // The arguments of a truncated call are not an object. Without a result, the answer was stopped in
-                // the middle of the call, which is nowhere else.
-                let input = serde_json::from_str(arguments).ok();
+            for call in calls {
+                let function = &call["function"];
+                let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str())
+                else {
+                    continue;
+                };
+                let input = arguments.read(function["arguments"].as_str().unwrap_or_default())?;
+                // Truncated arguments without a result: the answer was stopped in the middle of the call, which is
+                // nowhere else.
                 let is_over = answered.contains(id);
-                let input =
-                    input.filter(Value::is_object).or_else(|| is_over.then(|| json!({})))?;
-                Some(ToolUseBlock::new(id, function["name"].as_str()?, input).into())
-            }));
+                if let Some(input) = input.or_else(|| is_over.then(|| json!({}))) {
+                    blocks.push(ToolUseBlock::new(id, name, input).into());
+                }
+            }
             if !blocks.is_empty() {
                 turn.answers = Answers::default();
                 turn.history.push(Message::assistant(blocks));
@@ -186,7 +192,7 @@ fn push(
                 content => content.clone(),
             };
             let is_error = !message.error.is_null();
-            let mut block = ToolResultBlock::new(&*call_id, content.clone());
+            let mut block = ToolResultBlock::new(&*call_id, flattened(content.clone()));
             block.is_error = is_error;
             turn.history.push(Message::tool(block));
             turn.answers.results.push(ClientResult { call_id, content, is_error });

@@ -2,6 +2,7 @@
 
 use oa_types::{
     ContentBlock, ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
+    flattened,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -174,7 +175,8 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
                 continue;
             }
             // The arguments of a truncated call are not an object.
-            let input = if part["input"].is_object() { part["input"].clone() } else { json!({}) };
+            let input =
+                if body::is_input(&part["input"]) { part["input"].clone() } else { json!({}) };
             content.push(ToolUseBlock::new(call_id, name, input).into());
             let result = match state {
                 // A preliminary output is progress of a call that has no result yet.
@@ -189,7 +191,7 @@ fn push_step(parts: &[Value], history: &mut Vec<Message>) {
                 _ => None,
             };
             if let Some((content, is_error)) = result {
-                let mut block = ToolResultBlock::new(call_id, content);
+                let mut block = ToolResultBlock::new(call_id, flattened(content));
                 block.is_error = is_error;
                 block.name = Some(name.into());
                 results.push(Message::tool(block));

@@ -9,7 +9,7 @@ use oa_types::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::body;
+use crate::body::{self, Arguments};
 use crate::error::Refusal;
 use crate::front::{ClientResult, FrontTurn, client_tool, unseen};
 use crate::limits::ServeLimits;
@@ -74,9 +74,9 @@ pub(crate) fn read(
         let message = format!("a request can have at most {} tools", limits.tools);
         return Err(Refusal::too_large(message).of("tools"));
     }
-    let mut history = Vec::new();
+    let (mut history, mut arguments) = (Vec::new(), Arguments::default());
     for message in body.messages {
-        history.extend(read_message(message, limits)?);
+        history.extend(read_message(message, limits, &mut arguments)?);
     }
     let asked = hasher.hash_one(text_of(&history));
     let mut turn = FrontTurn::default();
@@ -135,7 +135,11 @@ fn read_tool(tool: &Value) -> Result<FnTool, Refusal> {
     client_tool(&tool["function"]).ok_or_else(|| Refusal::bad_request(message))
 }
 
-fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Message>, Refusal> {
+fn read_message(
+    message: WireMessage,
+    limits: &ServeLimits,
+    arguments: &mut Arguments,
+) -> Result<Option<Message>, Refusal> {
     let calls = message.tool_calls.unwrap_or_default();
     if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
         || calls.len() > limits.parts
@@ -158,7 +162,9 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
             if !text.is_empty() {
                 content.push(TextBlock::new(text).into());
             }
-            content.extend(calls.iter().filter_map(call).map(ContentBlock::from));
+            for read in &calls {
+                content.extend(call(read, arguments)?.map(ContentBlock::from));
+            }
             (!content.is_empty()).then(|| Message::assistant(content))
         }
         "tool" | "function" => {
@@ -171,13 +177,13 @@ fn read_message(message: WireMessage, limits: &ServeLimits) -> Result<Option<Mes
     })
 }
 
-fn call(call: &Value) -> Option<ToolUseBlock> {
+fn call(call: &Value, arguments: &mut Arguments) -> Result<Option<ToolUseBlock>, Refusal> {
     let function = &call["function"];
-    let arguments = function["arguments"].as_str().unwrap_or_default();
-    // The arguments of a truncated call are not an object.
-    let input = serde_json::from_str(arguments).ok().filter(Value::is_object);
-    let input = input.unwrap_or_else(|| json!({}));
-    Some(ToolUseBlock::new(call["id"].as_str()?, function["name"].as_str()?, input))
+    let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
+        return Ok(None);
+    };
+    let input = arguments.read(function["arguments"].as_str().unwrap_or_default())?;
+    Ok(Some(ToolUseBlock::new(id, name, input.unwrap_or_else(|| json!({})))))
 }
 
 fn text(content: &Value) -> String {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
 use oa_serve::{AgentServer, ServeLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -163,6 +164,21 @@ async fn bodies_are_json_and_bounded() {
     for path in ["/api/chat", "/ag-ui", "/v1/chat/completions"] {
         let (status, _) = app.post(path, json!({"id": "x".repeat(200)})).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
+}
+
+/// A short value takes far more memory than its text.
+#[tokio::test]
+async fn values_of_bodies_are_bounded() {
+    let app = App::new(|server| server);
+    let prompt = format!("{}/prompt", app.create().await);
+    for path in [&*prompt, "/api/chat", "/ag-ui", "/v1/chat/completions"] {
+        let call = request(Method::POST, path, &[JSON]);
+        let zeros = format!("{{\"text\": [{}0]}}", "0,".repeat(250_000));
+        let answer = app.request(call.map(|_| Body::from(zeros))).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{path}");
+        let body = answer.into_body().collect().await.expect("the body ends").to_bytes();
+        assert!(String::from_utf8_lossy(&body).contains("more than 250000 values"), "{path}");
     }
 }
 

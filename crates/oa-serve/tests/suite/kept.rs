@@ -370,6 +370,37 @@ async fn result_in_front_end_history_is_accepted() {
     assert!(words.contains("teal"), "{run:?}");
 }
 
+/// A store takes values of a hundred levels, and a body may have a few more.
+#[tokio::test]
+async fn deeply_nested_histories_are_stored() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
+    let deep = (0..110).fold(json!("end"), |inner, _| json!([inner]));
+    let part = json!({
+        "type": "tool-pick_color", "toolCallId": "c", "state": "output-available", "input": {"palette": deep},
+        "output": deep,
+    });
+    let answer = json!({"id": "a", "role": "assistant", "parts": [{"type": "step-start"}, part]});
+    let chat = json!({"id": "c1", "messages": [user("[pick]"), answer, user("more")]});
+    app.frames("/api/chat", &chat).await;
+    assert_eq!(stored(&*store, "chat-c1").await.len(), 5);
+
+    let arguments = json!({"palette": deep}).to_string();
+    let function = json!({"name": "pick_color", "arguments": arguments});
+    let messages = json!([
+        {"id": "u", "role": "user", "content": "[pick]"},
+        {"id": "a", "role": "assistant", "toolCalls": [{"id": "c", "type": "function", "function": function}]},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": {"color": deep}},
+        {"id": "v", "role": "user", "content": "more"},
+    ]);
+    app.frames("/ag-ui", &json!({"threadId": "t1", "runId": "r", "messages": messages})).await;
+    let thread = stored(&*store, "thread-t1").await;
+    assert_eq!(thread.len(), 5);
+    let result = thread[2].content[0].to_owned();
+    let oa_types::ContentBlock::ToolResult(result) = result else { panic!("a result: {result:?}") };
+    assert!(result.content.as_str().is_some_and(|text| text.contains("end")), "as a text");
+}
+
 #[tokio::test]
 async fn parts_unknown_to_front_ends_are_kept() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
