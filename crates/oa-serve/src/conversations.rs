@@ -32,7 +32,7 @@ pub struct Conversations(Arc<Shared>);
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Key {
     /// A conversation of an OpenAI client that waits for results of the client's tools: the hash of the messages before
-    /// the answer, and the ids of the calls.
+    /// the answer, and the client's ids of the calls.
     Completion(u64, Vec<String>),
     /// A stored conversation.
     Stored(SessionId),

@@ -18,7 +18,7 @@ use crate::error::Refusal;
 use crate::front::FrontTurn;
 use crate::front_session::{BeginFront, Front, FrontMark, FrontProtocol, session_id};
 use crate::history::{Joined, closed, join};
-use crate::openai::Sampling;
+use crate::openai::{CallIds, Sampling};
 use crate::run::{Policy, Start, drive};
 use crate::seat::Seat;
 
@@ -210,25 +210,32 @@ impl Conversations {
 
     /// Begins a run for a completion. `asked` is the hash of the request's messages, and `answered` that of the
     /// messages before the calls that it answers. If the agent still waits for these answers, it continues with the
-    /// results of its own tools, which the client does not have.
+    /// results of its own tools, which the client does not have. The client knows its calls by `calls`.
     pub(crate) async fn run_completion(
         &self,
         asked: u64,
         answered: Option<(u64, Vec<String>)>,
-        request: FrontRequest,
+        calls: CallIds,
+        mut request: FrontRequest,
     ) -> Result<FrontRun, Refusal> {
         // Removes it, so that the same results continue a turn only once. A repeated request works from the
         // client's history.
         let key = answered.map(|(asked, ids)| Key::Completion(asked, ids));
         let waiting = key.and_then(|key| Some((self.take(&key)?, key)));
         let (conversation, key) = match waiting {
-            Some((conversation, key)) => (conversation, Some(key)),
+            Some((conversation, key)) => {
+                for result in &mut request.turn.answers.results {
+                    result.call_id = CallIds::known(&result.call_id).to_owned();
+                }
+                (conversation, Some(key))
+            }
             None => (self.new_front()?, None),
         };
         let (conversations, waits) = (self.clone(), Arc::downgrade(&conversation));
         // Called before the end is published, so that the key is known when the client sends the results.
         let ending = move |end: &RunEvent| {
-            let mut ids: Vec<_> = end.waiting.iter().map(|call| call.call_id.clone()).collect();
+            let mut ids: Vec<_> =
+                end.waiting.iter().map(|call| calls.shown(&call.call_id)).collect();
             ids.sort();
             if let (false, Some(waits)) = (ids.is_empty(), waits.upgrade()) {
                 // A failure is ignored: the next request then works from the client's history alone.

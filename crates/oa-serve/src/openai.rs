@@ -5,5 +5,6 @@ pub(crate) mod request;
 mod routes;
 mod sampling;
 
+pub(crate) use self::encoder::CallIds;
 pub(crate) use self::routes::routes;
 pub(crate) use self::sampling::Sampling;

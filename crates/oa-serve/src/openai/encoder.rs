@@ -10,6 +10,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::conversation::View;
+use crate::conversations::unguessable_id;
 use crate::encoder::data;
 use crate::run_stream::{Kind, RunWriter};
 
@@ -20,6 +21,33 @@ pub(crate) struct Head {
     pub(crate) model: String,
     /// The time in seconds since 1970.
     pub(crate) created: u64,
+    pub(crate) calls: CallIds,
+}
+
+/// The ids that a client gets for its calls, distinct among all completions.
+///
+/// A client has no name for its conversation: its results are told apart by the ids of their calls. Some model servers
+/// number the calls of each answer anew, and then the same prompt, sent twice, would have the same ids.
+#[derive(Clone, Debug)]
+pub(crate) struct CallIds(String);
+
+impl CallIds {
+    pub(crate) fn new() -> Self {
+        let mut suffix = unguessable_id();
+        // Model servers accept ids of 64 characters, and the longest ones of their own have 46.
+        suffix.truncate(16);
+        Self(suffix)
+    }
+
+    /// Returns the id of a call for the client.
+    pub(crate) fn shown(&self, call_id: &str) -> String {
+        format!("{call_id}-{}", self.0)
+    }
+
+    /// Returns the id of a call in the conversation for one that the client got.
+    pub(crate) fn known(shown: &str) -> &str {
+        shown.rsplit_once('-').map_or(shown, |(call_id, _)| call_id)
+    }
 }
 
 /// The error of a completion that was stopped while its client waited for it, such as by the server's shutdown.
@@ -139,7 +167,7 @@ impl RunWriter for Chunks {
         }
         self.release(out);
         // Whole calls at the end, because only the end of the run says which of them the client must answer.
-        let calls: Vec<_> = client_calls(&run.waiting)
+        let calls: Vec<_> = client_calls(&run.waiting, &self.head.calls)
             .enumerate()
             .map(|(index, mut call)| {
                 call["index"] = index.into();
@@ -249,7 +277,7 @@ impl Whole {
     }
 
     fn completion(&mut self, run: &RunEvent) -> Value {
-        let calls: Vec<_> = client_calls(&run.waiting).collect();
+        let calls: Vec<_> = client_calls(&run.waiting, &self.head.calls).collect();
         let reason = run.finish_reason.clone().unwrap_or_default();
         let finish_reason = finish_reason(&reason, !calls.is_empty());
         let content = mem::take(&mut self.content);
@@ -280,11 +308,11 @@ pub(crate) fn error(message: &str, kind: &str, param: Option<&str>, code: Option
 }
 
 /// Returns the calls that the client must answer.
-fn client_calls(waiting: &[WaitingCall]) -> impl Iterator<Item = Value> {
+fn client_calls(waiting: &[WaitingCall], ids: &CallIds) -> impl Iterator<Item = Value> {
     let calls = waiting.iter().filter(|call| call.kind == WaitingKind::Result);
     calls.map(|call| {
         let function = json!({"name": call.name, "arguments": call.input.to_string()});
-        json!({"id": call.call_id, "type": "function", "function": function})
+        json!({"id": ids.shown(&call.call_id), "type": "function", "function": function})
     })
 }
 

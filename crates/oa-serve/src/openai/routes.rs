@@ -15,7 +15,7 @@ use crate::conversations::{now, unguessable_id};
 use crate::error::Refusal;
 use crate::fronts::{FrontRequest, FrontRun};
 use crate::guard::SHOULD_RETRY;
-use crate::openai::encoder::{Chunks, Failure, Head, Whole, error};
+use crate::openai::encoder::{CallIds, Chunks, Failure, Head, Whole, error};
 use crate::openai::request;
 use crate::run::Policy;
 use crate::run_stream::RunStream;
@@ -48,7 +48,10 @@ impl IntoResponse for CompletionError {
         let (status, body, may_be_retried) = match self {
             Self::Failed(failure) => {
                 let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
-                // A 4xx from the model's server is not this client's fault. It may retry after 429 and 5xx.
+                // A 4xx from the model's server is not this client's fault, and repeating the request does not help.
+                let is_final = status.is_some_and(|status| {
+                    status.is_client_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429)
+                });
                 let status = status
                     .filter(|status| {
                         *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
@@ -57,7 +60,7 @@ impl IntoResponse for CompletionError {
                 (
                     status,
                     error(&failure.message, "server_error", None, None),
-                    failure.may_be_retried,
+                    failure.may_be_retried && !is_final,
                 )
             }
             Self::Refused(refusal) => {
@@ -139,10 +142,12 @@ async fn complete(State(served): State<Served>, body: Bytes) -> Result<Response,
         continues: None,
         policy,
     };
-    let run = conversations.run_completion(completion.asked, completion.answered, request).await?;
+    let calls = CallIds::new();
+    let (asked, answered) = (completion.asked, completion.answered);
+    let run = conversations.run_completion(asked, answered, calls.clone(), request).await?;
     // Not the number of the run, which is a time: two completions may begin in the same millisecond.
     let id = format!("chatcmpl-{}", unguessable_id());
-    let head = Head { id, model: completion.model, created: now() / 1_000 };
+    let head = Head { id, model: completion.model, created: now() / 1_000, calls };
     if completion.is_stream {
         let encoder = RunStream::new(Chunks::new(head, completion.includes_usage, reviews_answers));
         return Ok(event_stream(&served, run.viewer, encoder));

@@ -1,7 +1,7 @@
 //! Completions: parameters that act or are rejected, and the model for housekeeping.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -223,6 +223,60 @@ async fn refused_answers_can_be_repeated() {
     assert_eq!(status, StatusCode::OK, "{answer}");
     let sent = answer["choices"][0]["message"]["content"].as_str().expect("it has text");
     assert!(sent.contains("noted down") && sent.contains("blue"), "{sent}");
+}
+
+/// The libraries of OpenAI repeat a request after 5xx.
+#[tokio::test]
+async fn only_passing_failures_are_retried() {
+    for (status, told, retry) in [(400, 502, Some("false")), (429, 429, None), (503, 503, None)] {
+        let server = MemoryServer::new([Reply::error(status, "no such luck")]);
+        let agent = AgentOptions::builder().model("any").transport(server);
+        let app = App::of(agent.retry(oa_chat::RetryConfig::none()), |server| server);
+        let post = Request::post("/v1/chat/completions").header("content-type", "application/json");
+        let body = Body::from(asking("Hello.", json!({})).to_string());
+        let response = app.request(post.body(body).expect("it is valid")).await;
+        assert_eq!(response.status().as_u16(), told);
+        let header = response.headers().get("x-should-retry");
+        assert_eq!(header.map(|retry| retry.to_str().expect("it is text")), retry, "{status}");
+    }
+}
+
+/// Some model servers give the calls of each first answer the same ids.
+#[tokio::test]
+async fn equal_prompts_are_told_apart() {
+    let notes = Arc::new(AtomicUsize::new(0));
+    let note = tool("note", "Notes").build(move |_| {
+        let number = notes.fetch_add(1, Ordering::Relaxed);
+        async move { Ok(json!(format!("note {number}"))) }
+    });
+    let calls = |text: &str| {
+        let reply = Reply::text(text).call_with_id("call_0", "note", json!({}));
+        reply.call_with_id("call_1", "pick", json!({"of": text}))
+    };
+    let echo = || Reply::by(|asked| Reply::text(String::from_utf8_lossy(asked.body())));
+    let server = MemoryServer::new([calls("One."), calls("Two."), echo(), echo()]);
+    let agent =
+        AgentOptions::builder().model("any").transport(server).tool(note).auto_execute_tools(true);
+    let app = App::of(agent, |server| server);
+    let tools = json!([{"type": "function", "function": {"name": "pick", "parameters": {"type": "object"}}}]);
+    let asked = asking("Go.", json!({"tools": tools}));
+    let mut messages = Vec::new();
+    for _ in 0..2 {
+        let (_, answer) = app.post("/v1/chat/completions", asked.clone()).await;
+        messages.push(answer["choices"][0]["message"].clone());
+    }
+    for (message, own, other) in
+        [(&messages[1], ["Two.", "note 1"], "note 0"), (&messages[0], ["One.", "note 0"], "note 1")]
+    {
+        let id = &message["tool_calls"][0]["id"];
+        let result = json!({"role": "tool", "tool_call_id": id, "content": "blue"});
+        let mut next = asked.clone();
+        next["messages"] = json!([asked["messages"][0], message, result]);
+        let (_, answer) = app.post("/v1/chat/completions", next).await;
+        let sent = answer["choices"][0]["message"]["content"].as_str().expect("it has text");
+        assert!(own.iter().all(|own| sent.contains(own)) && sent.contains("blue"), "{sent}");
+        assert!(!sent.contains(other), "{sent}");
+    }
 }
 
 /// The counts of a model server are only shown.

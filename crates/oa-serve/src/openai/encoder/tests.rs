@@ -8,7 +8,8 @@ use crate::run_stream::RunStream;
 use crate::tests::sample_turn::{encode, everything, lines, turn};
 
 fn head() -> Head {
-    Head { id: "chatcmpl-7".to_owned(), model: "agent".to_owned(), created: 1 }
+    let calls = CallIds("7".to_owned());
+    Head { id: "chatcmpl-7".to_owned(), model: "agent".to_owned(), created: 1, calls }
 }
 
 /// Returns the text of a turn, with its answers apart, as it is streamed: what was sent cannot be taken back.
