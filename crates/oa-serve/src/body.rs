@@ -15,8 +15,47 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
     if values(body) > MOST_VALUES {
         return Err(serde_json::Error::custom(format_args!("more than {MOST_VALUES} values")));
     }
-    let members: Map<String, Value> = serde_json::from_slice(body)?;
+    let members: Map<String, Value> = parse(body)?;
     serde_json::from_value(Value::Object(members))
+}
+
+/// Parses JSON. Half a surrogate pair is read as U+FFFD: JavaScript and Python write it for a text that was cut within a
+/// character, and a front end sends its history with each request.
+fn parse<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(json).or_else(|error| {
+        let whole = without_halves(json);
+        if whole == json { Err(error) } else { serde_json::from_slice(&whole) }
+    })
+}
+
+/// Replaces the escapes of surrogates that have no partner.
+fn without_halves(json: &[u8]) -> Vec<u8> {
+    let (mut whole, mut rest) = (Vec::with_capacity(json.len()), json);
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.extend_from_slice(before);
+        let (length, is_half) = match unit(escape) {
+            Some(0xd800..=0xdbff) => match unit(&escape[6..]) {
+                Some(0xdc00..=0xdfff) => (12, false),
+                _ => (6, true),
+            },
+            Some(0xdc00..=0xdfff) => (6, true),
+            Some(_) => (6, false),
+            // The second byte may be a backslash, too.
+            None => (escape.len().min(2), false),
+        };
+        let (escape, after) = escape.split_at(length);
+        whole.extend_from_slice(if is_half { b"\\ufffd" } else { escape });
+        rest = after;
+    }
+    whole.extend_from_slice(rest);
+    whole
+}
+
+/// Returns the code unit of an escape such as `\ud83d` at the start.
+fn unit(json: &[u8]) -> Option<u16> {
+    let digits = json.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Reads the arguments of calls, which are texts in a body.
@@ -34,7 +73,7 @@ impl Arguments {
                 format!("the arguments of all calls can have at most {MOST_VALUES} values");
             return Err(Refusal::too_large(message));
         }
-        Ok(serde_json::from_str(json).ok().filter(is_input))
+        Ok(parse(json.as_bytes()).ok().filter(is_input))
     }
 }
 
@@ -72,6 +111,30 @@ mod tests {
             [("1", 1), (r#"["a,\",[b\\",{"c,":[2]}]"#, 5), ("[]", 2), (r#"{"a":1,"b":{}}"#, 4)]
         {
             assert_eq!(values(json.as_bytes()), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn halves_of_pairs_are_replaced() {
+        let read = |json: &str| read::<Map<String, Value>>(json.as_bytes());
+        for (json, expected) in [
+            (r#"{"a":"cut \ud83d"}"#, "cut \u{fffd}"),
+            (r#"{"a":"\ude00 \ud83d\ud83d\ude00\ud83dx"}"#, "\u{fffd} \u{fffd}\u{1f600}\u{fffd}x"),
+            (r#"{"a":"\\ud83d\n\ud83d\\"}"#, "\\ud83d\n\u{fffd}\\"),
+        ] {
+            assert_eq!(read(json).expect(json)["a"], expected, "{json}");
+        }
+        for json in [r#"{"a":"\ud83d"#, r#"{"a":"\ud8"}"#, r#"{"a":"\"#, r"{\ud83d}", r"\"] {
+            assert!(read(json).is_err(), "{json}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn text_as_javascript_writes_it_is_read(units in proptest::collection::vec(proptest::prelude::any::<u16>(), 0..8)) {
+            let escapes: String = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+            let read: Map<String, Value> = read(format!(r#"{{"a":"{escapes}"}}"#).as_bytes()).expect("it is text");
+            proptest::prop_assert_eq!(&read["a"], &Value::from(String::from_utf16_lossy(&units)));
         }
     }
 
