@@ -4,17 +4,21 @@
 //! was dropped. Runs are numbered by their start time and events across runs, so an [`EventId`] names an event for good:
 //! a reader that comes back continues [after](EventLog::after) the last one that it has seen.
 //!
+//! [`SubAgents`] collects what the sub-agents of a run have done, which the messages of the conversation do not have.
+//!
 //! # When to use this crate directly
 //!
 //! To show an agent's conversations over your own transport. `oa-serve` shows them over HTTP.
 
 mod event;
 mod log;
+mod sub_agents;
 
 pub use event::{
     CallAnswer, ConversationEvent, EventId, RunEvent, RunState, WaitingCall, WaitingKind,
 };
 pub use log::{EventLog, Next};
+pub use sub_agents::{SubAgent, SubAgents};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -17,7 +17,7 @@ use crate::error::Refusal;
 use crate::front_session::{BeginFront, Front};
 use crate::limits::ServeLimits;
 use crate::seat::Seat;
-use crate::sub_agents::{SubAgent, SubAgents};
+use oa_event_log::{SubAgent, SubAgents};
 
 /// A conversation in memory.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::sub_agents::SubAgent;
+use oa_event_log::SubAgent;
 
 /// The member of a session's metadata that holds a [`FrontMark`].
 const FRONT: &str = "front";

@@ -48,7 +48,6 @@ mod review;
 mod run;
 mod run_stream;
 mod seat;
-mod sub_agents;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::View;
 use crate::encoder::{CallResult, Encoder, activity, notice, state_change};
-use crate::sub_agents::{SubAgent, SubAgents};
+use oa_event_log::{SubAgent, SubAgents};
 
 /// A kind of text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -12,7 +12,7 @@ use crate::front_session::{
     run_members, stored_agents,
 };
 use crate::front_state::FrontState;
-use crate::sub_agents::SubAgent;
+use oa_event_log::SubAgent;
 
 /// The maximum size in bytes of the answers stored while other calls wait.
 const MOST_EARLY: usize = 16 << 10;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::encoder::{CallResult, approval_id, data};
 use crate::front_state::merge;
 use crate::run_stream::{Kind, RunWriter};
-use crate::sub_agents::SubAgent;
+use oa_event_log::SubAgent;
 
 /// The AG-UI encoding of a run.
 ///

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::ai_sdk::keys::without_forbidden_keys;
 use crate::encoder::{CallResult, approval_id, data};
 use crate::run_stream::{Kind, RunWriter};
-use crate::sub_agents::SubAgent;
+use oa_event_log::SubAgent;
 
 /// A run as one assistant message of a `useChat` front end.
 #[derive(Debug)]

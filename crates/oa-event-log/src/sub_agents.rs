@@ -19,7 +19,7 @@ const MOST_STORED: usize = 24 << 10;
 
 /// The progress of a sub-agent.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(crate) struct SubAgent {
+pub struct SubAgent {
     /// The call that runs the sub-agent.
     call_id: String,
     /// The calls above it, from the outermost on, if its parent is a sub-agent too. Ids of calls are distinct only
@@ -59,7 +59,7 @@ enum SubCallState {
 
 /// The sub-agents of a run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SubAgents {
+pub struct SubAgents {
     /// Sub-agents by their [ids](SubAgent::id).
     agents: BTreeMap<String, SubAgent>,
     /// The same ids, in the order in which they began.
@@ -69,7 +69,7 @@ pub(crate) struct SubAgents {
 impl SubAgents {
     /// Applies an event. Returns the sub-agent if the event is a step: the start or end of an answer or a call, but not
     /// a piece of text.
-    pub(crate) fn follow(&mut self, nested: &NestedEvent) -> Option<&SubAgent> {
+    pub fn follow(&mut self, nested: &NestedEvent) -> Option<&SubAgent> {
         // An event of call `c2` within the agent of call `c1` is nested twice: `c1`, `c2`, and the event itself.
         let (mut above, mut nested) = (Vec::new(), nested);
         while let AgentEvent::Nested(inner) = &nested.event {
@@ -95,7 +95,8 @@ impl SubAgents {
 
     /// Returns an event as sent live to front ends. `None` for events that are not sent: logs may hold secrets, and the
     /// content of an answer's message has already been sent.
-    pub(crate) fn shown(nested: &NestedEvent) -> Option<Value> {
+    #[must_use]
+    pub fn shown(nested: &NestedEvent) -> Option<Value> {
         let mut path = vec![&*nested.call_id];
         let (mut agent, mut event) = (&nested.agent, &nested.event);
         while let AgentEvent::Nested(inner) = event {
@@ -114,13 +115,16 @@ impl SubAgents {
         (!is_hidden).then_some(value)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns true if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
     /// Returns the sub-agents to store with a conversation: the earlier ones and those of this run, without the oldest
     /// if they exceed the limit.
-    pub(crate) fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
+    #[must_use]
+    pub fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
         // Since the first checkpoint of a run, `before` also has the agents of this run, in an earlier state.
         let is_older = |agent: &&SubAgent| !self.agents.contains_key(&agent.id());
         let older = before.iter().filter(is_older);
@@ -138,7 +142,8 @@ impl SubAgents {
 
 impl SubAgent {
     /// Returns an id that is distinct within the run: the ids of the calls down to it.
-    pub(crate) fn id(&self) -> String {
+    #[must_use]
+    pub fn id(&self) -> String {
         let path = self.above.iter().chain([&self.call_id]);
         // Escaped, because a model may write a slash into an id.
         let path: Vec<_> = path.map(|id| id.replace('~', "~0").replace('/', "~1")).collect();
@@ -204,7 +209,8 @@ impl SubAgent {
     }
 
     /// Returns the sub-agent's JSON for front ends.
-    pub(crate) fn for_front_ends(&self) -> Value {
+    #[must_use]
+    pub fn for_front_ends(&self) -> Value {
         let parts = self.parts.iter().map(|part| match part {
             SubPart::Text { text } => json!({"type": "text", "text": text}),
             SubPart::Call { call_id, name, state, input, result } => {
