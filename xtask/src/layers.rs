@@ -171,8 +171,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-mcp-data",
         place: Place::Layer(2),
-        ours: &["oa-redact", "oa-tools", "oa-types"],
-        external: Some(&["serde", "serde_json", "sha2"]),
+        ours: &["oa-json", "oa-redact", "oa-tools", "oa-types"],
+        external: Some(&["serde", "serde_core", "serde_json", "sha2"]),
         limits: &[],
     },
     Row {
@@ -364,6 +364,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-events",
             "oa-executor",
             "oa-hooks",
+            "oa-json",
             "oa-session",
             "oa-sse",
             "oa-tools",

@@ -31,7 +31,7 @@ impl<T: Sealed, E: Into<HookError>> Sealed for Result<T, E> {
     }
 }
 
-/// The output of `async { todo!() }`, the type `!`, which stable Rust lets nobody name directly.
+/// The type `!`, the output of a future that always panics. Stable Rust has no direct name for it.
 type Never = <fn() -> ! as Returns>::Output;
 
 trait Returns {

@@ -250,6 +250,37 @@ pub fn unescape_lossy(raw: &str, text: &mut String) {
     text.push_str(rest);
 }
 
+/// Replaces the escapes of lone surrogates in a JSON text by U+FFFD; everything else stays. JavaScript and Python write
+/// them for a text that was cut within a character, and serde_json refuses them.
+///
+/// ```
+/// let json = oa_json::replace_lone_surrogates(r#"["cut: \ud83d", "\ud83d\ude42"]"#);
+/// assert_eq!(json, "[\"cut: \u{fffd}\", \"\\ud83d\\ude42\"]");
+/// ```
+#[must_use]
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    let (mut replaced, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(next) = json.get(at..).and_then(|rest| backslash(rest.as_bytes())) {
+        at += next;
+        match Escape::read_last(&json[at..]) {
+            Ok(Escape { character: None, length }) => {
+                replaced.push_str(&json[copied..at]);
+                replaced.push(char::REPLACEMENT_CHARACTER);
+                at += length;
+                copied = at;
+            }
+            Ok(escape) => at += escape.length,
+            // Not JSON, which the reader of the text will say.
+            Err(_) => at += 1,
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    replaced.push_str(&json[copied..]);
+    Cow::Owned(replaced)
+}
+
 /// Finds the first backslash, eight bytes at a time. Most strings with escapes are so short that calling `memchr` takes
 /// longer.
 #[inline]

@@ -11,7 +11,9 @@
 //! | almost valid and truncated | [`repair`](repair()) | closes open values, drops members without a value |
 //!
 //! [`Escape`] decodes escapes and surrogate pairs for all of them, and [`held`] bounds the memory that a value takes.
-//! [`ValueEnd`], [`value_length`], [`string_length`] and [`number_length`] find where a value ends, without reading it.
+//! [`ValueEnd`], [`value_length`], [`string_length`] and [`number_length`] find where a value ends, without reading it,
+//! and [`count_values`] bounds how many there are. [`replace_lone_surrogates`] makes text that was cut within a character
+//! readable for serde_json.
 //!
 //! ```
 //! use oa_json::PartialReader;
@@ -58,10 +60,13 @@ mod syntax;
 mod thinking;
 mod trim;
 mod value;
+mod value_count;
 mod value_end;
 
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::escape::{Escape, EscapeError, Halves, unescape, unescape_lossy};
+pub use crate::escape::{
+    Escape, EscapeError, Halves, replace_lone_surrogates, unescape, unescape_lossy,
+};
 pub use crate::find::{ObjectFinder, find_object};
 pub use crate::json_str::JsonStr;
 pub use crate::lenient::{LenientReader, LenientValue, read_lenient};
@@ -72,6 +77,7 @@ pub use crate::scalar::{Escapes, number_length, string_length};
 pub use crate::thinking::ThinkingTags;
 pub use crate::trim::Trim;
 pub use crate::value::{literal, read_strict};
+pub use crate::value_count::count_values;
 pub use crate::value_end::{ValueEnd, value_length};
 
 /// Compiles the README's example.

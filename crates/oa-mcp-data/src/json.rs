@@ -1,3 +1,4 @@
+use oa_json::{count_values, replace_lone_surrogates};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Number, Value};
@@ -51,7 +52,7 @@ enum Id {
 pub fn read_json(bytes: &[u8], most_values: usize) -> Result<Value, Unreadable> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // Counted before parsing, because a value takes much more memory than its text: `[0,0,0,..]`.
-    if values(bytes) > most_values {
+    if count_values(bytes) > most_values {
         let cause = format!("the message has more than {most_values} values");
         return Err(Unreadable { is_too_large: true, ..unreadable(bytes, cause) });
     }
@@ -63,7 +64,8 @@ pub fn read_json(bytes: &[u8], most_values: usize) -> Result<Value, Unreadable> 
     if !bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_start().starts_with(b"[") {
         return Err(unreadable(b"", error.to_string()));
     }
-    let text = without_lone_surrogates(&String::from_utf8_lossy(bytes));
+    let text = String::from_utf8_lossy(bytes);
+    let text = replace_lone_surrogates(&text);
     serde_json::from_str(&text).map_err(|error| unreadable(text.as_bytes(), error.to_string()))
 }
 
@@ -74,58 +76,6 @@ fn unreadable(bytes: &[u8], cause: String) -> Unreadable {
         Id::Text(text) => Value::String(text),
     });
     Unreadable { id, has_method: head.method.is_some(), is_too_large: false, cause }
-}
-
-/// Replaces the escapes of surrogates that have no partner.
-fn without_lone_surrogates(text: &str) -> String {
-    let mut replaced = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        replaced.push_str(before);
-        let length = match unit(escape) {
-            Some(0xd800..=0xdbff) => match escape.get(6..).and_then(unit) {
-                Some(0xdc00..=0xdfff) => 12,
-                _ => 0,
-            },
-            Some(0xdc00..=0xdfff) => 0,
-            Some(_) => 6,
-            // Two characters, the second of which may be a backslash.
-            None => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        if length == 0 {
-            replaced.push('\u{fffd}');
-        } else {
-            replaced.push_str(&escape[..length]);
-        }
-        rest = &escape[if length == 0 { 6 } else { length }..];
-    }
-    replaced.push_str(rest);
-    replaced
-}
-
-/// Returns the code unit of an escape such as `\ud83d`.
-fn unit(escape: &str) -> Option<u16> {
-    let digits = escape.strip_prefix("\\u")?.get(..4)?;
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
-}
-
-/// Returns an upper bound of the number of JSON values in a text, without parsing it.
-pub(crate) fn values(bytes: &[u8]) -> usize {
-    // Each value or name except the first follows one of the four separators. Invalid JSON may be miscounted,
-    // but is refused anyway.
-    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
-    for byte in bytes {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b',' | b':' | b'[' | b'{' if !is_text => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 #[cfg(test)]
@@ -169,7 +119,7 @@ mod tests {
         #[test]
         fn valid_escapes_stay(text in any::<String>()) {
             let json = json!([text]).to_string();
-            prop_assert_eq!(without_lone_surrogates(&json), json);
+            prop_assert_eq!(replace_lone_surrogates(&json), json.as_str());
         }
 
         #[test]

@@ -1,18 +1,21 @@
 //! Bodies of requests.
 
+use std::borrow::Cow;
+
+use oa_json::{count_values, replace_lone_surrogates};
 use oa_types::{MAX_NESTING, is_nested_within};
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 
-/// The maximum number of values in a body, and in all the arguments of calls in it. In memory, a value takes much more
+/// The maximum number of values and names in a body, and in all the arguments of calls in it. In memory, a value takes much more
 /// than its text: `[{"":0},{"":0},..]` takes eighty times its length.
 const MOST_VALUES: usize = 250_000;
 
 /// Reads a JSON object. On its own, what serde derives would also read an array of the values of the members.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
-    if values(body) > MOST_VALUES {
+    if count_values(body) > MOST_VALUES {
         return Err(serde_json::Error::custom(format_args!("more than {MOST_VALUES} values")));
     }
     let members: Map<String, Value> = parse(body)?;
@@ -23,39 +26,11 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
 /// character, and a front end sends its history with each request.
 fn parse<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(json).or_else(|error| {
-        let whole = without_halves(json);
-        if whole == json { Err(error) } else { serde_json::from_slice(&whole) }
+        match std::str::from_utf8(json).map(replace_lone_surrogates) {
+            Ok(Cow::Owned(whole)) => serde_json::from_str(&whole),
+            _ => Err(error),
+        }
     })
-}
-
-/// Replaces the escapes of surrogates that have no partner.
-fn without_halves(json: &[u8]) -> Vec<u8> {
-    let (mut whole, mut rest) = (Vec::with_capacity(json.len()), json);
-    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
-        let (before, escape) = rest.split_at(at);
-        whole.extend_from_slice(before);
-        let (length, is_half) = match unit(escape) {
-            Some(0xd800..=0xdbff) => match unit(&escape[6..]) {
-                Some(0xdc00..=0xdfff) => (12, false),
-                _ => (6, true),
-            },
-            Some(0xdc00..=0xdfff) => (6, true),
-            Some(_) => (6, false),
-            // The second byte may be a backslash, too.
-            None => (escape.len().min(2), false),
-        };
-        let (escape, after) = escape.split_at(length);
-        whole.extend_from_slice(if is_half { b"\\ufffd" } else { escape });
-        rest = after;
-    }
-    whole.extend_from_slice(rest);
-    whole
-}
-
-/// Returns the code unit of an escape such as `\ud83d` at the start.
-fn unit(json: &[u8]) -> Option<u16> {
-    let digits = json.strip_prefix(b"\\u")?.get(..4)?;
-    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Reads the arguments of calls, which are texts in a body.
@@ -67,7 +42,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Returns the arguments of a call; `None` if they are not [an input](is_input), such as those of a truncated call.
     pub(crate) fn read(&mut self, json: &str) -> Result<Option<Value>, Refusal> {
-        self.values += values(json.as_bytes());
+        self.values += count_values(json.as_bytes());
         if self.values > MOST_VALUES {
             let message =
                 format!("the arguments of all calls can have at most {MOST_VALUES} values");
@@ -82,37 +57,11 @@ pub(crate) fn is_input(value: &Value) -> bool {
     value.is_object() && is_nested_within(value, MAX_NESTING)
 }
 
-/// Returns an upper bound of the number of values in a JSON text, without parsing it.
-fn values(json: &[u8]) -> usize {
-    // Each value but the first follows one of three characters, if names are left out. Text that is not JSON may be
-    // miscounted, but is refused anyway.
-    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
-    for byte in json {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b',' | b'[' | b'{' if !is_text => count += 1,
-            _ => {}
-        }
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn values_are_counted_outside_of_texts() {
-        for (json, expected) in
-            [("1", 1), (r#"["a,\",[b\\",{"c,":[2]}]"#, 5), ("[]", 2), (r#"{"a":1,"b":{}}"#, 4)]
-        {
-            assert_eq!(values(json.as_bytes()), expected, "{json}");
-        }
-    }
 
     #[test]
     fn halves_of_pairs_are_replaced() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServeLimits {
-    /// Maximum size of a request body in bytes; 4 MiB by default. In addition, a body can have 250,000 JSON values, which
-    /// take far more memory than their text.
+    /// Maximum size of a request body in bytes; 4 MiB by default. In addition, a body can have 250,000 JSON values and
+    /// names, which take far more memory than their text.
     pub body_bytes: usize,
     /// Maximum number of concurrent connections of [`AgentServer::serve`](crate::AgentServer::serve), including open
     /// event streams; 1,024 by default. Further connections wait.

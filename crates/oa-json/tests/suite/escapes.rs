@@ -78,3 +78,27 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error("\u{7}"), r"a string contains `\u{7}`, which must be escaped");
     assert_eq!(error("\\"), "a string ends with a backslash");
 }
+
+#[test]
+fn values_and_names_are_counted_outside_text() {
+    for (json, expected) in
+        [("1", 1), (r#"["a,\",[b\\",{"c,":[2]}]"#, 6), ("[]", 2), (r#"{"a":1,"b":{}}"#, 6)]
+    {
+        assert_eq!(oa_json::count_values(json.as_bytes()), expected, "{json}");
+    }
+}
+
+#[test]
+fn only_lone_surrogates_are_replaced() {
+    for (json, expected) in [
+        (
+            r#"["\ude00 \ud83d\ud83d\ude00\ud83dx"]"#,
+            "[\"\u{fffd} \u{fffd}\\ud83d\\ude00\u{fffd}x\"]",
+        ),
+        (r#"["\\ud83d\n\ud83d\\"]"#, "[\"\\\\ud83d\\n\u{fffd}\\\\\"]"),
+        (r#"{"caf\u00e9": "\u12"}"#, r#"{"caf\u00e9": "\u12"}"#),
+        ("\\", "\\"),
+    ] {
+        assert_eq!(oa_json::replace_lone_surrogates(json), expected);
+    }
+}
