@@ -24,6 +24,15 @@ pub enum ContentBlock {
 }
 
 impl ContentBlock {
+    /// Returns the image if this is an image.
+    #[must_use]
+    pub fn as_image(&self) -> Option<&ImageBlock> {
+        match self {
+            Self::Image(block) => Some(block),
+            _ => None,
+        }
+    }
+
     /// Returns the text if this is a text block.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
@@ -47,6 +56,15 @@ impl ContentBlock {
     pub fn as_tool_use(&self) -> Option<&ToolUseBlock> {
         match self {
             Self::ToolUse(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Returns the error if this is a tool call that cannot be run.
+    #[must_use]
+    pub fn as_tool_use_error(&self) -> Option<&ToolUseError> {
+        match self {
+            Self::ToolUseError(block) => Some(block),
             _ => None,
         }
     }

@@ -49,7 +49,7 @@ pub(crate) enum Step {
     /// Send this answer to a request.
     Answer(String),
     /// Send this answer to a request that its version does not allow. Over HTTP, it has its own status.
-    Reject(Rejection, String),
+    Reject(#[cfg_attr(not(feature = "server-http"), expect(dead_code))] Rejection, String),
     Call(Box<Call>),
     /// Send changes to this subscription until it is canceled.
     Listen(Box<Subscription>),

@@ -1,7 +1,8 @@
-//! The stored format of messages, their wire format, the inputs that constructors reject, values that are nested
+//! Blocks, the stored format of messages, their wire format, the inputs that constructors reject, values that are nested
 //! too deeply, and delays of retries.
 
 mod backoff;
+mod blocks;
 mod cost;
 mod demands;
 mod error_bodies;
