@@ -110,6 +110,22 @@ pub struct RunEvent {
     /// The error status of the model's server, for protocols that forward it.
     #[serde(skip)]
     pub status: Option<u16>,
+    /// The nature of the error, for protocols whose clients repeat requests.
+    #[serde(skip)]
+    pub failure: FailureKind,
+}
+
+/// The nature of the error that ended a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "servers create and read every part of it")]
+pub enum FailureKind {
+    /// A hook blocked the prompt or the answer.
+    Blocked,
+    /// The same prompt would fail again.
+    Lasting,
+    /// The same prompt may succeed later.
+    #[default]
+    Passing,
 }
 
 /// The state of a run.

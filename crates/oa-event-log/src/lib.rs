@@ -15,7 +15,8 @@ mod log;
 mod sub_agents;
 
 pub use event::{
-    CallAnswer, ConversationEvent, EventId, RunEvent, RunState, WaitingCall, WaitingKind,
+    CallAnswer, ConversationEvent, EventId, FailureKind, RunEvent, RunState, WaitingCall,
+    WaitingKind,
 };
 pub use log::{EventLog, Next};
 pub use sub_agents::{SubAgent, SubAgents};

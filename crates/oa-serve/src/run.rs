@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use oa_client::Client;
-use oa_event_log::{ConversationEvent, RunEvent, RunState};
+use oa_event_log::{ConversationEvent, FailureKind, RunEvent, RunState};
 use oa_session::{Error, ErrorKind, Follow, FollowProgress, SavedSession, Timestamp};
 use oa_types::{Message, MessageRole};
 use serde_json::{Map, Value};
@@ -164,9 +164,28 @@ async fn turn(run: &Run, seat: &mut Seat, start: Start, policy: Policy) -> (RunE
             event.state = RunState::Failed;
             event.error = Some(error.to_string());
             event.status = error.status();
+            event.failure = failure(&error);
         }
     }
     (event, is_stored)
+}
+
+/// Tells errors that a repeated request does not mend from those that may pass.
+fn failure(error: &oa_client::Error) -> FailureKind {
+    use oa_client::ErrorKind::{
+        Api, Blocked, Config, Connect, ContextOverflow, InvalidInput, Limit, MaxTurns, Output,
+    };
+    match (error.kind(), error.status()) {
+        (Blocked, _) => FailureKind::Blocked,
+        (Config | ContextOverflow | InvalidInput | Limit | MaxTurns | Output, _) => {
+            FailureKind::Lasting
+        }
+        // 408 Request Timeout, 409 Conflict, 425 Too Early and 429 Too Many Requests pass.
+        (Api | Connect, Some(400..=407 | 410..=424 | 426..=428 | 430..=499)) => {
+            FailureKind::Lasting
+        }
+        _ => FailureKind::Passing,
+    }
 }
 
 /// Reads a turn to its end, publishes its events, and saves the history after each step.

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use oa_event_log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
+use oa_event_log::{ConversationEvent, FailureKind, RunEvent, RunState, WaitingCall, WaitingKind};
 use oa_events::{AgentEvent, TurnText};
 use oa_executor::ToolEvent;
 use oa_sse::Frame;
@@ -209,7 +209,9 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The error status of the model's server, if it sent one.
     pub(crate) status: Option<u16>,
-    /// False once tools have run, because a retry would run them again.
+    /// True if a hook blocked the prompt or the answer.
+    pub(crate) is_blocked: bool,
+    /// False if the request would fail again, and once tools have run, because a retry would run them again.
     pub(crate) may_be_retried: bool,
 }
 
@@ -231,7 +233,7 @@ impl Whole {
         match view {
             View::Gap => {
                 let message = "the answer is too long: part of it is missing".to_owned();
-                Some(Err(self.failure(message, None)))
+                Some(Err(self.failed(message, None, FailureKind::Passing)))
             }
             View::Event(_, ConversationEvent::Agent(event)) => {
                 self.agent(event);
@@ -241,10 +243,10 @@ impl Whole {
                 RunState::Started => None,
                 RunState::Failed => {
                     let message = run.error.unwrap_or_else(|| "the run failed".to_owned());
-                    Some(Err(self.failure(message, run.status)))
+                    Some(Err(self.failed(message, run.status, run.failure)))
                 }
                 RunState::Ended if run.finish_reason == Some(FinishReason::Interrupted) => {
-                    Some(Err(self.failure(STOPPED.to_owned(), Some(503))))
+                    Some(Err(self.failed(STOPPED.to_owned(), Some(503), FailureKind::Passing)))
                 }
                 RunState::Ended => Some(Ok(self.completion(&run))),
             },
@@ -297,9 +299,15 @@ impl Whole {
         })
     }
 
-    fn failure(&self, message: String, status: Option<u16>) -> Failure {
-        Failure { message, status, may_be_retried: !self.has_run_tools }
+    fn failed(&self, message: String, status: Option<u16>, why: FailureKind) -> Failure {
+        let may_be_retried = why == FailureKind::Passing && !self.has_run_tools;
+        Failure { message, status, is_blocked: why == FailureKind::Blocked, may_be_retried }
     }
+}
+
+/// Returns the error of a prompt or an answer that a hook blocked, as OpenAI's filters report theirs.
+pub(crate) fn blocked(message: &str) -> Value {
+    error(message, "invalid_request_error", None, Some("content_filter"))
 }
 
 /// Returns an error in OpenAI's format.

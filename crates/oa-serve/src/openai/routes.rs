@@ -15,7 +15,7 @@ use crate::conversations::{now, unguessable_id};
 use crate::error::Refusal;
 use crate::fronts::{FrontRequest, FrontRun};
 use crate::guard::SHOULD_RETRY;
-use crate::openai::encoder::{CallIds, Chunks, Failure, Head, Whole, error};
+use crate::openai::encoder::{CallIds, Chunks, Failure, Head, Whole, blocked, error};
 use crate::openai::request;
 use crate::run::Policy;
 use crate::run_stream::RunStream;
@@ -46,12 +46,12 @@ impl From<Refusal> for CompletionError {
 impl IntoResponse for CompletionError {
     fn into_response(self) -> Response {
         let (status, body, may_be_retried) = match self {
+            Self::Failed(failure) if failure.is_blocked => {
+                (StatusCode::BAD_REQUEST, blocked(&failure.message), true)
+            }
             Self::Failed(failure) => {
                 let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
-                // A 4xx from the model's server is not this client's fault, and repeating the request does not help.
-                let is_final = status.is_some_and(|status| {
-                    status.is_client_error() && !matches!(status.as_u16(), 408 | 409 | 425 | 429)
-                });
+                // Any other 4xx from the model's server is not this client's fault.
                 let status = status
                     .filter(|status| {
                         *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
@@ -60,7 +60,7 @@ impl IntoResponse for CompletionError {
                 (
                     status,
                     error(&failure.message, "server_error", None, None),
-                    failure.may_be_retried && !is_final,
+                    failure.may_be_retried,
                 )
             }
             Self::Refused(refusal) => {

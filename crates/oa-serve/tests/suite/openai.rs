@@ -241,6 +241,21 @@ async fn only_passing_failures_are_retried() {
     }
 }
 
+/// As a filter of OpenAI does.
+#[tokio::test]
+async fn blocked_prompts_are_not_repeated() {
+    let hooks = oa_hooks::Hooks::new()
+        .add_user_prompt_submit(|_| async { Some(oa_hooks::HookDecision::block("no passwords")) });
+    let server = MemoryServer::new([]);
+    let agent = AgentOptions::builder().model("any").transport(server).hooks(hooks);
+    let app = App::of(agent, |server| server);
+    let (status, body) =
+        app.post("/v1/chat/completions", asking("My password is 1234.", json!({}))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(body["error"]["code"], "content_filter");
+    assert!(body["error"]["message"].to_string().contains("no passwords"), "{body}");
+}
+
 /// Some model servers give the calls of each first answer the same ids.
 #[tokio::test]
 async fn equal_prompts_are_told_apart() {
