@@ -367,8 +367,8 @@ impl Client {
     /// also set by an empty text, is a random number, so that no two clients have the same keys.
     ///
     /// The rest of a key counts the answers since then, so use each prefix only once. To keep the key of an open call
-    /// in another process, use a prefix that identifies the stored messages, such as a session's id and revision. Set
-    /// it each time they are saved, and after [`resume`](Self::resume).
+    /// in another process, use a prefix that identifies the stored messages, such as `SavedSession::key_prefix`. Set it
+    /// each time they are saved, and after [`resume`](Self::resume).
     pub fn set_key_prefix(&mut self, prefix: impl Into<String>) {
         self.driver.turn.set_key_seed(prefix);
     }

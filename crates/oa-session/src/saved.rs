@@ -102,6 +102,17 @@ impl SavedSession {
         &self.session
     }
 
+    /// Returns a prefix for the idempotency keys of calls that identifies the stored messages, for
+    /// `Client::set_key_prefix`: the session's id and revision.
+    ///
+    /// Set it after each save, and after a client resumed the session. An open call then has the same key in every
+    /// program that runs it.
+    #[must_use]
+    pub fn key_prefix(&self) -> String {
+        let info = &self.session.info;
+        format!("{}@{}", info.id, info.revision)
+    }
+
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn SessionStore> {

@@ -66,14 +66,8 @@ impl Conversation {
 pub(super) fn client(options: AgentOptions, saved: Option<&SavedSession>) -> Result<Client> {
     let Some(saved) = saved else { return Ok(Client::new(options)?) };
     let mut client = Client::resume(options, saved.session().conversation())?;
-    client.set_key_prefix(key_prefix(saved));
+    client.set_key_prefix(saved.key_prefix());
     Ok(client)
-}
-
-/// Returns the prefix that keeps the keys of calls the same in every program that runs them.
-pub(super) fn key_prefix(saved: &SavedSession) -> String {
-    let info = &saved.session().info;
-    format!("{}@{}", info.id, info.revision)
 }
 
 async fn open_session(settings: &Settings, name: &str) -> Result<SavedSession> {

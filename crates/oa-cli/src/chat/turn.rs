@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command::{Command, Entered, parse};
 use super::composer::Input;
-use super::conversation::{Conversation, key_prefix};
+use super::conversation::Conversation;
 use super::history;
 use super::keyboard::RawMode;
 use super::keys::Keys;
@@ -280,7 +280,7 @@ pub(super) async fn drive(
         updates.send(told).await;
     };
     // The prefix names the revision that was saved last.
-    client.set_key_prefix(key_prefix(saved));
+    client.set_key_prefix(saved.key_prefix());
     updates.end(outcome).await
 }
 

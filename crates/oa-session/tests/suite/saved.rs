@@ -65,6 +65,25 @@ fn changed_history_replaces_saved_messages() {
 }
 
 #[test]
+fn each_stored_state_has_its_key_prefix() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let mut prefixes = vec![saved.key_prefix()];
+        for run in 1..3 {
+            saved.save(&turns(run), at(2)).await.unwrap();
+            prefixes.push(saved.key_prefix());
+            saved.save(&turns(run), at(3)).await.unwrap();
+            let other = SavedSession::open(Arc::clone(&store), &id("a")).await.unwrap();
+            assert_eq!([saved.key_prefix(), other.key_prefix()], [&*prefixes[run]; 2]);
+        }
+        prefixes.dedup();
+        assert_eq!(prefixes.len(), 3);
+        assert!(prefixes.iter().all(|prefix| prefix.starts_with("a@")), "{prefixes:?}");
+    });
+}
+
+#[test]
 fn second_writer_gets_a_conflict() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     block_on(async {
