@@ -281,11 +281,17 @@ impl<'a> RunningBatch<'a> {
         self.progress.tokens = self.progress.tokens.saturating_add(attempt.tokens());
         #[cfg(feature = "log")]
         if let Some(log) = &self.log {
+            // Added now and not by the job, which may be dropped before its first poll.
+            let added = log.add(index, Fingerprint::of(attempt.prompt()), &result);
             // The write is a job but no attempt: it leaves its place to the next prompt, and the outcome is
             // held until its line is on disk.
-            let (log, prompt) = (Arc::clone(log), Fingerprint::of(attempt.prompt()));
+            let log = Arc::clone(log);
             self.jobs.push(Box::pin(async move {
-                match log.write(index, prompt, &result).await {
+                let written = match added {
+                    Ok(()) => log.flush().await,
+                    unfit => unfit,
+                };
+                match written {
                     Ok(()) => Job::Logged { index, result, has_failed: false },
                     Err(error) => {
                         let has_failed = error.kind() == ErrorKind::Storage;

@@ -138,16 +138,21 @@ impl BatchLog {
         })
     }
 
-    /// Writes the outcome of a prompt; it is on disk when this returns.
-    pub(crate) async fn write(
+    /// Adds the outcome of a prompt to the lines that wait. The next [`flush`](Self::flush) or the drop of the file writes
+    /// them.
+    pub(crate) fn add(
         &self,
         index: u64,
         prompt: Fingerprint,
         outcome: &Result<Reply>,
     ) -> Result<()> {
         let line = Line::new(index, prompt, outcome).to_bytes()?;
-        // If this future is dropped from here on, the next flush or the drop of the file writes the line.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).extend(line);
+        Ok(())
+    }
+
+    /// Writes the lines that wait; they are on disk when this returns.
+    pub(crate) async fn flush(&self) -> Result<()> {
         // The first of several jobs writes the lines of all.
         // If that write fails, the file is broken, and the flushes of the other jobs fail too.
         self.thread.run(|file| file::opened(file)?.flush()).await.map_err(storage)
@@ -178,11 +183,52 @@ fn storage(error: oa_session::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::sync::mpsc;
+    use std::task::Poll;
+    use std::time::Duration;
+
     use oa_client::AgentOptions;
     use oa_testkit::{MemoryServer, Reply, Script};
 
     use super::*;
     use crate::{BatchOptions, run_batch};
+
+    /// The second prompt is answered while the line of the first is being written, and the batch is dropped at the first
+    /// reply.
+    #[tokio::test(start_paused = true)]
+    async fn dropped_batch_keeps_all_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("batch.jsonl");
+        let log = BatchLog::open(&path).await.unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        let mut busy = log.thread.run(move |_| {
+            let _ = released.recv();
+            Ok(())
+        });
+        assert!(poll_fn(|cx| Poll::Ready(busy.as_mut().poll(cx))).await.is_pending());
+
+        let server = MemoryServer::new([
+            Reply::text("One."),
+            Reply::text("Two.").delay_head(Duration::from_secs(1)),
+        ]);
+        let agent = AgentOptions::builder().model("any").transport(server.clone()).build().unwrap();
+        let options = BatchOptions::new(agent).concurrency(2).log(log);
+        let mut batch = run_batch(["1", "2"], options).unwrap();
+        for _ in 0..20 {
+            let mut next = Box::pin(batch.next());
+            assert!(poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await.is_pending());
+        }
+        assert_eq!(server.requests().iter().filter(|request| request.is_over()).count(), 1);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        release.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let (index, reply) = batch.next().await.unwrap();
+        assert_eq!((index, &*reply.unwrap().text), (0, "One."));
+        assert!(server.requests().iter().all(|request| request.is_over()));
+        drop(batch);
+        assert_eq!(BatchLog::open(&path).await.unwrap().replies(), 2);
+    }
 
     #[tokio::test]
     async fn unwritable_log_ends_the_batch() {

@@ -12,7 +12,7 @@ pub struct BatchProgress {
     pub from_log: u64,
     /// Attempts after the first, of all prompts.
     pub retries: u64,
-    /// Tokens of all requests and answers of this run, as far as servers report them.
+    /// Tokens of all requests and answers of this run, without those of sub-agents, as far as servers report them.
     pub tokens: u64,
     /// Prompts per second that this run has sent and finished, since the batch was first polled.
     pub per_second: f64,
