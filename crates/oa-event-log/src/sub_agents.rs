@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use oa_events::{AgentEvent, NestedEvent};
 use oa_executor::ToolEvent;
-use oa_types::ContentBlock;
+use oa_types::{ContentBlock, json_size};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -14,7 +14,8 @@ const MOST_PARTS: usize = 64;
 const MOST_TEXT: usize = 32 << 10;
 /// The largest input or result of a call that is kept, in bytes of JSON.
 const MOST_VALUE: usize = 2 << 10;
-/// The maximum size of the sub-agents stored with a conversation, in bytes of JSON. The oldest are left out.
+/// The maximum size of the sub-agents stored with a conversation, in bytes of JSON. The oldest are left out, and of one that
+/// is larger by itself, inputs, results and the oldest parts.
 const MOST_STORED: usize = 24 << 10;
 
 /// The progress of a sub-agent.
@@ -64,6 +65,8 @@ pub struct SubAgents {
     agents: BTreeMap<String, SubAgent>,
     /// The same ids, in the order in which they began.
     order: Vec<String>,
+    /// For each sub-agent, the number of parts before its last answer.
+    before_answer: BTreeMap<String, usize>,
 }
 
 impl SubAgents {
@@ -89,8 +92,9 @@ impl SubAgents {
             }
             self.order.push(id.clone());
         }
+        let before_answer = self.before_answer.entry(id.clone()).or_default();
         let agent = self.agents.entry(id).or_insert(agent);
-        agent.follow(&nested.event).then_some(agent)
+        agent.follow(&nested.event, before_answer).then_some(agent)
     }
 
     /// Returns an event as sent live to front ends. `None` for events that are not sent: logs may hold secrets, and the
@@ -122,7 +126,7 @@ impl SubAgents {
     }
 
     /// Returns the sub-agents to store with a conversation: the earlier ones and those of this run, without the oldest
-    /// if they exceed the limit.
+    /// if they exceed the limit. One that exceeds it by itself is kept in part.
     #[must_use]
     pub fn kept(&self, before: &[SubAgent]) -> Vec<SubAgent> {
         // Since the first checkpoint of a run, `before` also has the agents of this run, in an earlier state.
@@ -130,13 +134,20 @@ impl SubAgents {
         let older = before.iter().filter(is_older);
         let own = self.order.iter().filter_map(|id| self.agents.get(id));
         let all: Vec<_> = older.chain(own).collect();
-        let mut bytes = 0;
-        let fits = |agent: &&&SubAgent| {
-            bytes += serde_json::to_vec(agent).map_or(0, |json| json.len() + 1);
-            bytes <= MOST_STORED
-        };
-        let count = all.iter().rev().take_while(fits).count();
-        all[all.len() - count..].iter().copied().cloned().collect()
+        let mut left = MOST_STORED;
+        let mut kept = Vec::new();
+        for agent in all.into_iter().rev() {
+            let most = if kept.is_empty() { left.saturating_sub(1) } else { usize::MAX };
+            let agent = agent.clone().within(most);
+            // One more for the separator.
+            match left.checked_sub(json_size(&agent) + 1) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+            kept.push(agent);
+        }
+        kept.reverse();
+        kept
     }
 }
 
@@ -151,10 +162,10 @@ impl SubAgent {
     }
 
     /// Applies an event, and returns true if it is a step.
-    fn follow(&mut self, event: &AgentEvent) -> bool {
+    fn follow(&mut self, event: &AgentEvent, before_answer: &mut usize) -> bool {
         match event {
             AgentEvent::Block(ContentBlock::Text(block)) => {
-                self.say(&block.text);
+                self.say(&block.text, *before_answer);
                 false
             }
             AgentEvent::Tool(ToolEvent::CallStart(call)) if self.parts.len() < MOST_PARTS => {
@@ -180,7 +191,16 @@ impl SubAgent {
                 *result = small(&complete.result);
                 true
             }
-            AgentEvent::AnswerStart | AgentEvent::AnswerEnd(_) => true,
+            AgentEvent::AnswerStart => {
+                *before_answer = self.parts.len();
+                true
+            }
+            AgentEvent::AnswerEnd(_) => true,
+            // A refused answer has no calls, so its parts are texts.
+            AgentEvent::AnswerRetry(_) => {
+                self.parts.truncate(*before_answer);
+                true
+            }
             AgentEvent::TurnEnd(_) => {
                 self.is_done = true;
                 true
@@ -189,7 +209,8 @@ impl SubAgent {
         }
     }
 
-    fn say(&mut self, piece: &str) {
+    /// Adds a piece of text to the last part if that is a text of the same answer, or as a new part.
+    fn say(&mut self, piece: &str, before_answer: usize) {
         let said: usize = self
             .parts
             .iter()
@@ -201,11 +222,42 @@ impl SubAgent {
         if end == 0 {
             return;
         }
-        if let Some(SubPart::Text { text }) = self.parts.last_mut() {
+        if let Some(SubPart::Text { text }) = self.parts[before_answer..].last_mut() {
             text.push_str(&piece[..end]);
         } else if self.parts.len() < MOST_PARTS {
             self.parts.push(SubPart::Text { text: piece[..end].to_owned() });
         }
+    }
+
+    /// Returns the sub-agent within a size in bytes of JSON, if that is possible: without the inputs and results of its
+    /// first calls, and then without its first parts or the beginning of a text.
+    fn within(mut self, most: usize) -> Self {
+        let mut bytes = json_size(&self);
+        for part in &mut self.parts {
+            if bytes <= most {
+                return self;
+            }
+            let before = json_size(part);
+            if let SubPart::Call { input, result, .. } = part {
+                (*input, *result) = (None, None);
+            }
+            bytes -= before - json_size(part);
+        }
+        let mut excess = bytes.saturating_sub(most);
+        self.parts.retain_mut(|part| {
+            if excess == 0 {
+                return true;
+            }
+            // With its separator.
+            let size = json_size(part) + 1;
+            let cut = match part {
+                SubPart::Text { text } if size > excess => cut_front(text, excess),
+                _ => size,
+            };
+            excess = excess.saturating_sub(cut);
+            cut < size
+        });
+        self
     }
 
     /// Returns the sub-agent's JSON for front ends.
@@ -234,10 +286,25 @@ impl SubAgent {
     }
 }
 
+/// Removes the beginning of a text, at least this many bytes of its JSON if it has them, and returns how many.
+fn cut_front(text: &mut String, bytes: usize) -> usize {
+    let mut cut = 0;
+    let end = text.char_indices().find(|(_, char)| {
+        let is_enough = cut >= bytes;
+        if !is_enough {
+            // Without the quotes.
+            cut += json_size(char) - 2;
+        }
+        is_enough
+    });
+    let end = end.map_or(text.len(), |(end, _)| end);
+    text.drain(..end);
+    cut
+}
+
 /// Returns a value if it is not larger than [`MOST_VALUE`].
 fn small(value: &Value) -> Option<Value> {
-    let bytes = serde_json::to_vec(value).map_or(usize::MAX, |json| json.len());
-    (bytes <= MOST_VALUE).then(|| value.clone())
+    (json_size(value) <= MOST_VALUE).then(|| value.clone())
 }
 
 #[cfg(test)]

@@ -65,6 +65,71 @@ fn agents_are_shown_by_steps() {
     assert_eq!(agents.kept(&kept), kept, "each is kept once");
 }
 
+/// The answers of an agent are parts of their own, also without a call between them.
+#[test]
+fn refused_answers_are_not_kept() {
+    let mut agents = SubAgents::default();
+    let refused = || AgentEvent::AnswerRetry("cite a source".to_owned());
+    let events = [
+        AgentEvent::AnswerStart,
+        text("I may not."),
+        AgentEvent::AnswerStart,
+        text("The key is "),
+        text("1234."),
+        refused(),
+        AgentEvent::AnswerStart,
+        refused(), // one without text
+        AgentEvent::AnswerStart,
+        text("It is secret."),
+    ];
+    for event in events {
+        let is_refusal = matches!(event, AgentEvent::AnswerRetry(_));
+        let step = agents.follow(&nested("c1", event));
+        assert!(step.is_some() || !is_refusal, "front ends are told");
+    }
+    let kept = serde_json::to_value(agents.kept(&[])).expect("it is JSON");
+    let parts =
+        json!([{"type": "text", "text": "I may not."}, {"type": "text", "text": "It is secret."}]);
+    assert_eq!(kept[0]["parts"], parts);
+}
+
+/// An agent with many results is larger than all that may be stored.
+#[test]
+fn large_sub_agents_are_kept_in_part() {
+    let mut agents = SubAgents::default();
+    agents.follow(&nested("c0", text("Small.")));
+    for number in 0..40 {
+        let id = format!("s{number}");
+        agents.follow(&nested("c1", tool_event(call_start(&id))));
+        let mut complete = call_complete(&id);
+        complete["result"] = "x".repeat(1_500).into();
+        agents.follow(&nested("c1", tool_event(complete)));
+    }
+    agents.follow(&nested("c1", text("Done.")));
+    let kept = serde_json::to_value(agents.kept(&[])).expect("it is JSON");
+    let last = kept.as_array().expect("a list").last().expect("it is not empty");
+    let parts = last["parts"].as_array().expect("a list");
+    assert_eq!((&last["call_id"], parts.len()), (&json!("c1"), 41));
+    assert!(parts[0]["result"].is_null() && parts[0]["state"] == "done");
+    assert_eq!(
+        (&parts[39]["result"], &parts[40]["text"]),
+        (&"x".repeat(1_500).into(), &json!("Done."))
+    );
+}
+
+#[test]
+fn long_texts_of_sub_agents_keep_their_end() {
+    for piece in ["ab", "é\"\n", "\u{1}"] {
+        let mut agents = SubAgents::default();
+        agents.follow(&nested("c1", text(&piece.repeat(MOST_TEXT))));
+        let kept = agents.kept(&[]);
+        let size = json_size(&kept);
+        assert!((MOST_STORED - 20..=MOST_STORED + 2).contains(&size), "{size}");
+        let [SubPart::Text { text }] = &kept[0].parts[..] else { panic!("{kept:?}") };
+        assert!(piece.repeat(MOST_TEXT)[..MOST_TEXT].ends_with(&**text), "{piece:?}");
+    }
+}
+
 /// Ids of calls are distinct only within an agent: some servers number them from 0 in each conversation.
 #[test]
 fn equal_ids_at_two_depths_are_two_agents() {
@@ -125,6 +190,6 @@ proptest! {
         }
         // The newest are kept.
         let last = kept.last().map(|agent| &agent.call_id);
-        prop_assert!(last.is_none() || last == agents.order.last());
+        prop_assert_eq!(last, agents.order.last());
     }
 }
