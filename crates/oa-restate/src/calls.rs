@@ -2,12 +2,12 @@
 
 use oa_client::AgentOptions;
 use oa_tools::{Cancel, ErrorBody};
-use oa_turn::{Call, CallResult, Fit, Perform, RunOutcome, RunStep, Spent, StepCall};
+use oa_turn::{BudgetLeft, Call, CallResult, Fit, Perform, RunOutcome, RunStep, Spent, StepCall};
 use oa_types::{Message, Outcome, json_size};
 use restate_sdk::context::{CallFuture, DurableFuture, InvocationHandle, RequestTarget};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agents::Shared;
 use crate::contract::{SessionPrompt, TurnReply};
@@ -106,11 +106,12 @@ pub(crate) async fn start<'ctx>(
     run: u64,
     step: &RunStep,
     call: &StepCall,
+    left: BudgetLeft,
 ) -> (Started, Durable<'ctx, Happened>) {
     let most = shared.limits.share(step.calls.len());
     let place = call.place;
     if is_agent(shared, call) {
-        let (session, invocation, reply) = start_agent(ctx, of, step, call).await;
+        let (session, invocation, reply) = start_agent(ctx, of, call, left).await;
         let tool = call.call.block.name.clone();
         let ended = reply.map(move |reply| {
             let outcome = Box::new(Ok(replied(reply, place, &tool, most)));
@@ -120,7 +121,7 @@ pub(crate) async fn start<'ctx>(
         return (started, Box::pin(ended));
     }
     let mut step = step.clone();
-    step.calls = vec![call.clone()];
+    (step.calls, step.left) = (vec![call.clone()], left);
     let Place { session, agent, within, turn, watch, .. } = of.clone();
     let input = Json(ToolCall { session, agent, within, turn, step, watch, most });
     let target = RequestTarget::service("AgentTool", "run");
@@ -137,14 +138,14 @@ pub(crate) async fn start<'ctx>(
 async fn start_agent<'ctx>(
     ctx: &ObjectContext<'ctx>,
     of: &Place,
-    step: &RunStep,
     call: &StepCall,
+    left: BudgetLeft,
 ) -> (String, Option<InvocationHandle>, Durable<'ctx, Result<Json<TurnReply>, TerminalError>>) {
     let session = name::of_sub_session(&of.session, call);
     let said = call.call.input["prompt"].as_str().unwrap_or_default();
     let mut prompt = SessionPrompt::new(Message::user(said));
     prompt.agent = Some(call.call.block.name.clone());
-    prompt.left = step.left;
+    (prompt.left, prompt.is_call) = (left, true);
     // An empty name is the worker's main agent.
     let outer = of.agent.clone().unwrap_or_default();
     prompt.within = of.within.iter().cloned().chain([outer]).collect();
@@ -161,12 +162,28 @@ fn replied(
     tool: &str,
     most: usize,
 ) -> RunOutcome {
-    let (content, outcome, spent) = match reply {
-        Ok(Json(reply)) => (Value::from(reply.text), Outcome::Ok, reply.spent),
-        Err(error) => {
-            let body = ErrorBody::new(tool, "the agent failed").with_reason(error.message());
-            (body.to_value(), Outcome::Failed, Spent::default())
+    let failed = |why: &str| {
+        let body = ErrorBody::new(tool, "the agent failed").with_reason(why);
+        (body.to_value(), Outcome::Failed)
+    };
+    let ((content, outcome), spent) = match reply {
+        Ok(Json(reply)) => {
+            // As the result of an agent that is a tool.
+            let said = match reply {
+                TurnReply { failure: Some(why), .. } => failed(&why),
+                TurnReply { text, reason, .. } if text.is_empty() => {
+                    failed(&format!("no answer: the agent ended with {reason}"))
+                }
+                TurnReply { text, reason, .. } if reason.is_complete() => {
+                    (Value::from(text), Outcome::Ok)
+                }
+                TurnReply { text, reason, .. } => {
+                    (json!({ "text": text, "incomplete": reason.as_str() }), Outcome::Ok)
+                }
+            };
+            (said, reply.spent)
         }
+        Err(error) => (failed(error.message()), Spent::default()),
     };
     let result = bounded(CallResult::new(place, content, outcome), tool, most);
     let mut outcome = RunOutcome::new(vec![result]);

@@ -27,6 +27,9 @@ pub struct SessionPrompt {
     /// need their [permission](oa_client::AgentOptions::within).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<String>,
+    /// True for the turn of a sub-agent: the reply then tells of a failure, because an error would lose what was spent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_call: bool,
 }
 
 /// Structured output of a turn: `{"name": "place", "schema": {"type": "object", ...}}`.
@@ -70,6 +73,9 @@ pub struct TurnReply {
     /// The amount of its budgets that the turn has spent.
     #[serde(default, skip_serializing_if = "Spent::is_zero")]
     pub spent: Spent,
+    /// The failure of a sub-agent's turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
 }
 
 /// The output of `Agent/KEY/status`.
@@ -224,7 +230,7 @@ impl SessionPrompt {
     #[must_use]
     pub fn new(message: Message) -> Self {
         let left = BudgetLeft::default();
-        Self { message, agent: None, output: None, left, within: Vec::new() }
+        Self { message, agent: None, output: None, left, within: Vec::new(), is_call: false }
     }
 
     /// Creates a prompt from a text.
@@ -285,6 +291,11 @@ impl BatchPrompts {
     pub fn new(name: impl Into<String>, prompts: Vec<String>) -> Self {
         Self { name: name.into(), prompts, at_once: None, output: None }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

@@ -13,7 +13,7 @@ use crate::steps::{DurableSteps, Stop};
 pub(crate) fn converse<'x>(
     turn: &'x mut Turn,
     steps: &'x DurableSteps<'_, '_>,
-) -> BoxFuture<'x, Result<FinishReason, HandlerError>> {
+) -> BoxFuture<'x, Result<FinishReason, TerminalError>> {
     Box::pin(async move {
         loop {
             // With `Stop::Steered`, the step was performed, but its outcome is kept until the messages are in
@@ -27,9 +27,9 @@ pub(crate) fn converse<'x>(
                     }
                     continue;
                 }
-                Err(DriveError::Perform(Stop::Terminal(error))) => return Err(error.into()),
-                Err(DriveError::Failed(error)) => return Err(failed(&error).into()),
-                Err(_) => return Err(TerminalError::new("no turn is in progress").into()),
+                Err(DriveError::Perform(Stop::Terminal(error))) => return Err(error),
+                Err(DriveError::Failed(error)) => return Err(failed(&error)),
+                Err(_) => return Err(TerminalError::new("no turn is in progress")),
             };
             let open = open_calls(turn);
             if open.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oa_client::AgentOptions;
 use oa_session::SessionStore;
 use oa_turn::{Fit, Turn};
-use oa_types::{Message, MessageRole, ToolUseBlock, json_size};
+use oa_types::{FinishReason, Message, MessageRole, ToolUseBlock, json_size};
 use restate_sdk::context::{CallFuture, ContextWriteState, DurableFuture, RequestTarget};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -389,12 +389,13 @@ impl Agent {
                 // Only valid messages were kept.
                 let _ = turn.steer(message);
             }
+            let is_call = prompt.is_call;
             let prompted = turn.prompt(prompt.message).map_err(|error| refused(400, &error));
             let steps = DurableSteps::new(ctx, &self.0, &options, place, output, interrupted);
             // Not `?`: since `begin`, the session has a turn in progress, which only the code below ends.
             let ended = match prompted {
                 Ok(()) => converse(&mut turn, &steps).await,
-                Err(error) => Err(error.into()),
+                Err(error) => Err(error),
             };
             if turn.is_busy() {
                 // The engine rejected a step. History is left as after an interrupt.
@@ -430,7 +431,25 @@ impl Agent {
             if steps.is_cancelled() {
                 return Err(TerminalError::new_with_code(CANCELLED, "the turn was canceled").into());
             }
-            let reason = ended?;
+            let spent = turn.spent();
+            let reason = match ended {
+                Ok(reason) => reason,
+                Err(error) if is_call => {
+                    let failure = Some(error.message().to_owned());
+                    let (reason, text) = (FinishReason::Unspecified, String::new());
+                    let (value, tries) = (None, 0);
+                    return Ok(TurnReply {
+                        turn: number,
+                        reason,
+                        text,
+                        value,
+                        tries,
+                        spent,
+                        failure,
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            };
             let history = turn.history();
             // In a conversation that was shortened, the last prompt tells where this turn begins.
             let is_prompt = |message: &Message| message.role == MessageRole::User;
@@ -440,9 +459,11 @@ impl Agent {
             };
             let mut answers = history[begin..].iter().rev();
             let last = answers.find(|message| message.role == MessageRole::Assistant);
+            // An answer that neither says nor calls anything is not in history; an earlier text does not stand for it.
+            let last = last.filter(|_| !(reason.is_complete() && steps.is_silent()));
             let text = last.map(Message::text).unwrap_or_default();
             let (value, tries) = steps.value(&reason, turn.history().last())?;
-            Ok(TurnReply { turn: number, reason, text, value, tries, spent: turn.spent() })
+            Ok(TurnReply { turn: number, reason, text, value, tries, spent, failure: None })
         })
     }
 

@@ -68,6 +68,7 @@ struct Progress {
     pending: Vec<PendingCall>,
     runs: u64,
     is_shortened: bool,
+    is_silent: bool,
 }
 
 impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
@@ -114,6 +115,11 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
     /// Returns true if the conversation may have been shortened in this turn.
     pub(crate) fn is_shortened(&self) -> bool {
         self.progress().is_shortened
+    }
+
+    /// Returns true if the last answer has neither text nor calls.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.progress().is_silent
     }
 
     fn output(&self) -> MutexGuard<'_, Option<Output>> {
@@ -342,7 +348,10 @@ impl<'a, 'ctx> DurableSteps<'a, 'ctx> {
                     }
                 }
                 let (ctx, shared, place) = (self.ctx, self.shared, &self.place);
-                let (started, ended) = calls::start(ctx, shared, place, run, step, call).await;
+                // What the sub-agents of this round that have ended have spent is gone.
+                let left = step.left.after(outcome.spent);
+                let (started, ended) =
+                    calls::start(ctx, shared, place, run, step, call, left).await;
                 running.push(started);
                 self.race(ended).await;
             }
@@ -464,6 +473,8 @@ impl Perform for DurableSteps<'_, '_> {
             Some(output) => output.validate(outcome),
             None => outcome,
         };
+        self.progress().is_silent =
+            matches!(&outcome, AskOutcome::Answered { answer, .. } if is_silent(&answer.blocks));
         let steered = self.steered().await;
         if steered.is_empty() {
             return Ok(outcome);
@@ -585,6 +596,15 @@ fn bounded(outcome: AskOutcome, most: usize) -> AskOutcome {
     };
     let spent = spent.unwrap_or_default();
     AskOutcome::Failed { error, has_begun: false, partial: Vec::new(), spent }
+}
+
+/// Returns true for an answer with neither text nor calls.
+fn is_silent(blocks: &[ContentBlock]) -> bool {
+    blocks.iter().all(|block| match block {
+        ContentBlock::Text(text) => text.text.trim().is_empty(),
+        ContentBlock::ToolUse(_) => false,
+        _ => true,
+    })
 }
 
 /// Returns the outcome of a request that ended before any part of its answer was kept.

@@ -184,6 +184,47 @@ async fn agents_call_agents() {
     }
 }
 
+/// The result of a sub-agent says if its answer may be incomplete, and fails without one, as that of an agent that is a
+/// tool.
+#[tokio::test]
+async fn incomplete_agents_say_so() {
+    let _shared = MACHINE.read().await;
+    let Some(site) = Site::start(1, json!({})).await else { return };
+    let helper = |wish: Value| json!({ "name": "helper", "input": { "prompt": wish.to_string() } });
+    let calls = json!([
+        helper(json!({ "say": "Half a", "finish": "length" })),
+        helper(json!({ "say": "", "rounds": [[work(1)]] })),
+        helper(json!({ "say": "", "finish": "length" })),
+    ]);
+    assert_eq!(site.prompt("s", &json!({ "rounds": [calls] })).await.status, 200);
+    let results = results(&site.end("s", 6).await);
+    let half: Value = serde_json::from_str(&results[0]).unwrap();
+    assert_eq!(half, json!({ "text": "Half a", "incomplete": "length" }));
+    assert!(results[1].contains("no answer: the agent ended with stop"), "{}", results[1]);
+    assert!(results[2].contains("no answer: the agent ended with length"), "{}", results[2]);
+    // The same for whoever prompts it.
+    let silent = site.prompt("own", &json!({ "say": "", "rounds": [[work(1)]] })).await;
+    assert_eq!((silent.status, &silent.json["text"]), (200, &json!("")), "{silent:?}");
+}
+
+/// What sub-agents have spent counts for those of the same round that start later, also if they have failed.
+#[tokio::test]
+async fn spent_by_failed_agents_counts() {
+    let _shared = MACHINE.read().await;
+    let config = json!({ "max_tokens": 100, "at_once": 1 });
+    let Some(site) = Site::start(1, config).await else { return };
+    let helper = |wish: Value| json!({ "name": "helper", "input": { "prompt": wish.to_string() } });
+    let fails = helper(json!({ "rounds": [[work(1)]], "tokens": 60, "fails": true }));
+    let spends = helper(json!({ "rounds": [[work(1)], [work(1)]], "tokens": 20 }));
+    let answer = site.prompt("s", &json!({ "rounds": [[fails, spends]], "tokens": 10 })).await;
+    assert_eq!((answer.status, &answer.json["reason"]), (200, &json!("max_run_tokens")));
+    // 10 of its own, 60 of the one that failed, and two answers of the other.
+    assert_eq!(answer.json["spent"]["tokens"], 110, "{answer:?}");
+    let results = results(&site.history("s").await);
+    assert!(results[0].contains("no such model"), "{}", results[0]);
+    assert!(results[1].contains("max_run_tokens"), "{}", results[1]);
+}
+
 /// Front ends show what the last attempt of each step has told, and nothing twice.
 #[tokio::test]
 async fn events_show_the_last_attempt() {

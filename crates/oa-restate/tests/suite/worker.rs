@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use oa_client::{AgentOptions, AgentOptionsBuilder};
 use oa_context::{ContextPolicy, Overflow};
+use oa_executor::ExecutorOptions;
 use oa_hooks::ToolRule;
 use oa_restate::{AgentWorker, Limits, SessionEvent};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
@@ -56,6 +57,12 @@ struct Config {
     /// Tools that a rule of the main agent denies.
     #[serde(default)]
     deny: Vec<String>,
+    /// The tokens that a turn of the main agent may spend.
+    #[serde(default)]
+    max_tokens: Option<u64>,
+    /// The calls of a round that run at once.
+    #[serde(default)]
+    at_once: Option<usize>,
     /// Tools that the main agent does not have.
     #[serde(default)]
     disallow: Vec<String>,
@@ -104,6 +111,9 @@ async fn serve(config: Config) -> io::Result<()> {
     for name in &config.deny {
         main = main.tool_rule(ToolRule::deny(name));
     }
+    if let Some(tokens) = config.max_tokens {
+        main = main.max_run_tokens(tokens);
+    }
     let options = main.build().map_err(io::Error::other)?;
     let helper = builder(&config).build().map_err(io::Error::other)?;
     let mut worker =
@@ -148,6 +158,9 @@ fn builder(config: &Config) -> AgentOptionsBuilder {
     }
     if let Some(turns) = config.max_turns {
         builder = builder.max_turns(turns);
+    }
+    if let Some(calls) = config.at_once {
+        builder = builder.executor(ExecutorOptions::new().max_parallel(calls));
     }
     if let Some(context) = config.context {
         let policy = ContextPolicy::new(context).with_overflow(Overflow::DropOldest);
@@ -229,6 +242,12 @@ struct Wish {
     /// The answers after all rounds; after these, or without them, it says `say`.
     says: Vec<String>,
     say: Option<String>,
+    /// The finish reason of the answers after all rounds.
+    finish: Option<String>,
+    /// The tokens of each answer.
+    tokens: Option<u64>,
+    /// True if the server fails after all rounds.
+    fails: bool,
 }
 
 fn model(config: &Config) -> MemoryServer {
@@ -257,7 +276,11 @@ pub(crate) fn reply(request: &Request) -> Reply {
     let (place, wish) = found.unwrap_or_default();
     let answers = messages[place..].iter().filter(|message| message["role"] == "assistant").count();
     let think = Duration::from_millis(wish.think_ms);
-    let reply = match wish.rounds.get(answers) {
+    let is_last = wish.rounds.get(answers).is_none();
+    if is_last && wish.fails {
+        return Reply::error(400, "no such model");
+    }
+    let mut reply = match wish.rounds.get(answers) {
         Some(calls) => calls.iter().fold(Reply::new().say("Calling."), |reply, call| {
             let name = call["name"].as_str().unwrap_or_default();
             reply.call(name, call["input"].clone())
@@ -267,6 +290,12 @@ pub(crate) fn reply(request: &Request) -> Reply {
             Reply::text(say.map_or("Done.", String::as_str))
         }
     };
+    if let Some(finish) = wish.finish.filter(|_| is_last) {
+        reply = reply.finish(finish);
+    }
+    if let Some(tokens) = wish.tokens {
+        reply = reply.usage(0, tokens);
+    }
     // A slow model says its first word at once.
     if wish.think_ms > 0 { reply.delay(think) } else { reply }
 }
