@@ -291,6 +291,11 @@ impl SavedSession {
         };
         self.settle().await?;
         let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
+        // The program's own data, such as claims, belongs to the turn and outlives the first call, and also a first
+        // write that clears the pending turn.
+        let is_same = |known: &&Pending| known.turn.contains(&history[answer]);
+        let cleared =
+            self.session.pending.as_ref().filter(is_same).map(|known| known.extra.clone());
         loop {
             // Keep saved messages: a complete step must not be lost between the two writes.
             let saved = self.session.messages.iter().zip(history);
@@ -314,10 +319,9 @@ impl SavedSession {
             if known.is_some_and(|known| known.call == *call && known.turn == turn) {
                 return Ok(());
             }
-            // The program's own data, such as claims, belongs to the turn and outlives the first call.
-            let extra = known.map(|known| known.extra.clone()).unwrap_or_default();
+            let extra = known.map(|known| known.extra.clone());
             let mut pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
-            pending.extra = extra;
+            pending.extra = extra.or_else(|| cleared.clone()).unwrap_or_default();
             self.write_pending(Some(pending), at).await?;
         }
     }

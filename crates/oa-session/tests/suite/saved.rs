@@ -188,6 +188,31 @@ fn changed_waiting_turn_keeps_its_extra_data() {
     });
 }
 
+/// The change of an earlier message is a write of its own, which clears the pending turn.
+#[test]
+fn extra_data_outlives_an_earlier_change() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let asked = [Message::user("Tidy up."), Message::assistant(vec![call().into()])];
+        let waiting = [&turns(2)[..], &asked].concat();
+        saved.save_waiting(&waiting, at(2)).await.unwrap();
+        let mut claimed = saved.session().pending.clone().unwrap();
+        claimed.extra.insert("claimed".to_owned(), json!(["call_1"]));
+        saved.set_pending(Some(claimed.clone()), at(3)).await.unwrap();
+        let shorter = [&turns(1)[..], &asked].concat();
+        saved.save_waiting(&shorter, at(4)).await.unwrap();
+        let stored = store.load(&id("a")).await.unwrap();
+        assert_eq!(stored.conversation(), shorter);
+        assert_eq!(stored.pending.unwrap().extra, claimed.extra);
+        // Another turn has its own.
+        let call = ToolUseBlock::new("call_2", "delete", json!({}));
+        let asked = [Message::user("And here."), Message::assistant(vec![call.into()])];
+        saved.save_waiting(&[&turns(2)[..], &asked].concat(), at(5)).await.unwrap();
+        assert!(saved.session().pending.as_ref().unwrap().extra.is_empty());
+    });
+}
+
 #[test]
 fn changed_results_are_saved_while_waiting() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
