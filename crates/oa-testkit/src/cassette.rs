@@ -70,7 +70,7 @@ pub use self::service::{Taped, TapedFuture};
 /// except for a few that say nothing about the caller (`Accept`, `Content-Type`, `User-Agent`) and values too
 /// short to be a key: less than 16 bytes, or 8 in headers meant for keys. Also masked are [configured
 /// secrets](CassetteBuilder::secret), whatever follows `Bearer` in any text, and query members such as `key`
-/// and `token`. A key that a model writes in pieces, spread over several events, is not found: review what you
+/// and `token`, everywhere if they have at least 8 bytes. A key that a model writes in pieces, spread over several events, is not found: review what you
 /// commit.
 ///
 /// # Limits

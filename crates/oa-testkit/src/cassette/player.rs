@@ -55,7 +55,7 @@ impl Player {
         // The key of this request is learned for this request only: the recording has masks in its place,
         // whatever the key is.
         let mut secrets = self.secrets.clone();
-        secrets.learn(headers);
+        secrets.learn(headers, uri);
         let question = Question::new(method, uri, body, &secrets);
         // Run the user's closures without the lock.
         let compared = self.blur.apply(&question, &secrets);

@@ -63,7 +63,7 @@ impl Recorder {
     /// Starts a take and returns its number, from 0.
     pub(super) fn begin(&self, method: Method, uri: Uri, headers: &HeaderMap) -> usize {
         let mut state = self.state();
-        state.secrets.learn(headers);
+        state.secrets.learn(headers, &uri);
         if state.takes.len() == MAX_TAKES {
             state.spoil(format!("there are more than {MAX_TAKES} requests"));
             return MAX_TAKES;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use http::Uri;
 use http::header::HeaderMap;
 use oa_redact::MASK;
 use serde_json::{Map, Value};
@@ -17,8 +18,15 @@ impl Secrets {
         self.0.add(secret);
     }
 
-    /// Adds the values of request headers, except harmless ones: any header may carry a server's key.
-    pub(super) fn learn(&mut self, headers: &HeaderMap) {
+    /// Adds the keys of a request: the values of its headers, except harmless ones, because any header may carry a
+    /// server's key, and those of the members of its query that are secret by name.
+    pub(super) fn learn(&mut self, headers: &HeaderMap, uri: &Uri) {
+        let members = uri.query().unwrap_or_default().split('&');
+        for (name, value) in members.filter_map(|member| member.split_once('=')) {
+            if is_secret(name) {
+                self.0.add_key(&unescaped(value));
+            }
+        }
         for (name, value) in headers {
             if let Ok(value) = value.to_str() {
                 self.0.add_header(name.as_str(), value);
@@ -141,6 +149,20 @@ fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
 
+/// Decodes the percent escapes of a text.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let digit = |place: usize| char::from(*more.get(place)?).to_digit(16);
+        let escaped = digit(0).zip(digit(1)).filter(|_| *first == b'%');
+        let byte = escaped.and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &more[2..] } else { more };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     SECRET_MEMBERS.contains(&name.as_str())
@@ -202,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_learned_from_headers() {
+    fn keys_are_learned_from_requests() {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", "Bearer 0123456789".parse().unwrap());
         headers.insert("x-api-key", "abcdefgh".parse().unwrap());
@@ -212,11 +234,14 @@ mod tests {
         headers.insert("cookie", "theme=dark; session=fedcba9876".parse().unwrap());
         headers.insert("content-type", "application/json".parse().unwrap());
         let mut secrets = Secrets::default();
-        secrets.learn(&headers);
+        let uri = Uri::from_static("/v1?key=query%2Fkey&q=harmless-value&token=short&api_key=a%");
+        secrets.learn(&headers, &uri);
         let text =
             "0123456789 abcdefgh none otherwise tenant-0123456789 fedcba9876 application/json";
         let expected = "**** **** none otherwise **** **** application/json";
         assert_eq!(secrets.text(text), expected);
+        let text = "query/key query%2fkey harmless-value short a%";
+        assert_eq!(secrets.text(text), "**** **** harmless-value short a%");
     }
 
     #[test]

@@ -180,7 +180,7 @@ async fn keys_are_not_in_the_file() {
         .unwrap()
     };
     let events = format!(
-        "data: {}\n\ndata: {{\"key\": \"{}\"}}\n\ndata: another-key-of-mine c00kie-of-mine {KEY}\n\nend {}",
+        "data: {}\n\ndata: {{\"key\": \"{}\"}}\n\ndata: another-key-of-mine c00kie-of-mine qwertyui {KEY}\n\nend {}",
         json!({ "content": format!("your key is {KEY}, {OTHER}, Bearer x.y.z0") }),
         KEY.replace('/', "\\/"),
         &KEY[..20],
