@@ -63,6 +63,8 @@ use crate::warning::{WarningSink, WorkerWarning};
 /// - The events of [structured output](crate::SessionPrompt::output) show answers as the model gave them, with the calls
 ///   of the output tool.
 /// - Durable turns do not detect servers that truncate prompts.
+/// - A call of a sub-agent that waits for approval is in the [status](crate::Status) of the sub-agent's session, and not
+///   in that of the calling session. Its [events](Self::events) name the session.
 /// - A sub-agent starts with what is left of the budgets of the agents above it. Those that run at once do not see what the
 ///   others spend until they have ended, so together they can exceed a budget by more than an answer each.
 #[derive(Clone)]

@@ -52,6 +52,26 @@ async fn sub_agents_need_outer_permission() {
     assert!(results(&site.end("own", 4).await)[0].contains("run"));
 }
 
+/// The call of a sub-agent waits in the session that its events name.
+#[tokio::test]
+async fn events_name_sessions_of_sub_agents() {
+    let _shared = MACHINE.read().await;
+    let Some(site) = Site::start(1, json!({ "events": true })).await else { return };
+    let inner = json!({ "rounds": [[call("danger", json!({ "ms": 1 }))]], "say": "inner" });
+    site.begin("s", &json!({ "rounds": [[helper(&inner)]] })).await;
+    let is_inner = |line: &Value| {
+        line["event"]["session"].as_str().is_some_and(|session| session.starts_with("s~"))
+    };
+    site.until_effect(is_inner).await;
+    let event = site.effects().into_iter().find(is_inner).unwrap();
+    let session = event["event"]["session"].as_str().unwrap().replace('/', "%2F");
+    let is_asked = |status: &Value| status["pending"][0]["tool"] == "danger";
+    let id = site.until_status(&session, is_asked).await["pending"][0]["id"].clone();
+    assert!(site.call("s", "status", None).await.json["pending"].is_null());
+    assert_eq!(site.call(&session, "approve", Some(json!({ "id": id }))).await.status, 200);
+    assert_eq!(results(&site.end("s", 4).await), ["\"inner\""]);
+}
+
 /// A person cannot give a call an input that a rule denies, nor approve it for an agent within another that may not.
 #[tokio::test]
 async fn approved_inputs_need_permission() {
