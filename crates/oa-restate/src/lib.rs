@@ -48,6 +48,7 @@
 mod sessions;
 mod worker;
 
+mod answer;
 mod batch;
 mod calls;
 mod inbox;

@@ -207,7 +207,7 @@ async fn incomplete_agents_say_so() {
     assert_eq!((silent.status, &silent.json["text"]), (200, &json!("")), "{silent:?}");
 }
 
-/// What sub-agents have spent counts for those of the same round that start later, also if they have failed.
+/// The tokens that sub-agents have spent count for those of the same round that start later, also if they have failed.
 #[tokio::test]
 async fn spent_by_failed_agents_counts() {
     let _shared = MACHINE.read().await;
