@@ -190,11 +190,12 @@ pub struct Fork {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BatchPrompts {
-    /// The name of the batch. The session of the first prompt is `NAME/0`.
+    /// The name of the batch. The session of the first prompt is `NAME/0`. Another batch of the same name continues these
+    /// sessions.
     pub name: String,
     /// The prompts.
     pub prompts: Vec<String>,
-    /// The number of concurrent turns; 16 by default.
+    /// The number of concurrent turns, at most 256; 16 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<usize>,
     /// The structured output of each turn.
