@@ -60,6 +60,12 @@ impl Conversation {
         self.set_within(messages, FAR_REACH);
     }
 
+    /// Replaces the messages with those of an earlier state. Revisions used since then are not used again.
+    pub(crate) fn restore(&mut self, earlier: Self) {
+        let next_revision = self.next_revision.max(earlier.next_revision);
+        *self = Self { next_revision, ..earlier };
+    }
+
     fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
         // The common start and the common end keep their revisions. In between, a message takes the revision
         // of the first equal one among the old messages that are left. For example:

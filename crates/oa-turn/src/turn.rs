@@ -129,6 +129,7 @@ impl Turn {
     pub fn begin_answer(&mut self) {
         if let Phase::Requesting { prompt, .. } = &mut self.phase {
             (*prompt, self.failure) = (None, None);
+            self.forget_unshortened();
         }
     }
 
@@ -138,6 +139,7 @@ impl Turn {
             return;
         }
         self.failure = None;
+        self.forget_unshortened();
         let Answer { blocks, finish_reason, extra, tokens, context_tokens, cost } = answer;
         self.spend(Spent::new(0, tokens, cost));
         // Read before `recorded`, which drops calls without a name.

@@ -95,6 +95,7 @@ impl Turn {
     /// Ends all progress. Results that await review are reviewed before the next request.
     pub(super) fn rest(&mut self) {
         self.forget_refused();
+        self.forget_unshortened();
         self.round.take_back();
         self.round.hide();
         self.out.clear();

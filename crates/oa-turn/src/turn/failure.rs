@@ -9,8 +9,9 @@ use crate::answer::unfinished;
 use crate::error::Error;
 
 impl Turn {
-    /// Ends the turn because a request, a hook or the driver failed. A prompt whose answer had not begun is removed
-    /// from history.
+    /// Ends the turn because a request, a hook or the driver failed. If the answer to its prompt had not begun, the prompt
+    /// is removed from history, and a conversation that was shortened for it [in vain](Self::is_shortened_in_vain) is
+    /// restored.
     pub fn fail(&mut self) {
         self.fail_with(Vec::new());
     }
@@ -34,7 +35,10 @@ impl Turn {
         }
         match self.phase.prompt() {
             // No answer began: history becomes what it was before the prompt.
-            Some(prompt) if prompt + 1 == self.history().len() => self.take_back(),
+            Some(prompt) if prompt + 1 == self.history().len() => {
+                self.unshorten();
+                self.take_back();
+            }
             // The answer began, and no earlier failure is still open.
             _ if self.failure.is_none() => {
                 // Only a request leaves a broken answer. In other phases the last answer is complete or was

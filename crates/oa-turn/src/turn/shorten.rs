@@ -4,6 +4,7 @@ use oa_types::{ErrorRecord, Message, MessageRole};
 
 use super::Turn;
 use super::phase::Phase;
+use super::shorten_state::Unshortened;
 use super::steps::invalid;
 use crate::action::Action;
 use crate::budget::Spent;
@@ -34,12 +35,15 @@ impl Turn {
     /// Returns true if the turn continues: it returns [`Action::Shorten`] and sends the request once more. Otherwise
     /// the request has failed; call [`fail`](Self::fail).
     ///
-    /// It continues once per request, and only if [`shorten`](crate::Options::shorten) is set.
+    /// It continues once per request, and only if [`shorten`](crate::Options::shorten) is set. If it does not, what was
+    /// shortened for the prompt was shortened in vain, and [`fail`](Self::fail) restores it.
     pub fn retry_shorter(&mut self, sizes: OverflowSizes) -> bool {
         let Phase::Requesting { sent: true, prompt } = self.phase else { return false };
-        let Some(state) = self.shortening.as_mut().filter(|state| !state.is_overflow) else {
+        let Some(state) = &mut self.shortening else { return false };
+        if state.is_overflow {
+            state.is_in_vain = true;
             return false;
-        };
+        }
         (state.is_overflow, state.sizes) = (true, sizes);
         // The request that follows is the same step.
         self.progress.budget.steps = self.progress.budget.steps.saturating_sub(1);
@@ -113,7 +117,7 @@ impl Turn {
     /// Begins the phase of the next request, after steered messages have entered.
     pub(super) fn before_request(&mut self, prompt: Option<usize>) {
         if let Some(state) = &mut self.shortening {
-            state.is_overflow = false;
+            (state.is_overflow, state.is_in_vain) = (false, false);
             self.phase = Phase::Shortening { handed: false, prompt, is_overflow: false };
         } else {
             self.plan_request(prompt);
@@ -138,6 +142,47 @@ impl Turn {
             }
             Phase::Shortening { prompt, .. } => self.plan_request(prompt),
             _ => {}
+        }
+    }
+
+    /// Keeps the conversation for a failure before the answer begins, unless an earlier shortening has kept it.
+    fn keep_unshortened(&mut self) {
+        let Phase::Shortening { prompt: Some(_), .. } = self.phase else { return };
+        if let Some(state) = &mut self.shortening {
+            state.unshortened.get_or_insert_with(|| {
+                Box::new(Unshortened {
+                    conversation: self.conversation.clone(),
+                    round: self.round.clone(),
+                    failure: self.failure.clone(),
+                    reported: state.reported,
+                })
+            });
+        }
+    }
+
+    /// Restores the conversation that was shortened for the prompt in vain.
+    pub(super) fn unshorten(&mut self) {
+        let Some(state) = self.shortening.as_mut().filter(|state| state.is_in_vain) else { return };
+        if let Some(before) = state.unshortened.take() {
+            let Unshortened { conversation, round, failure, reported } = *before;
+            self.conversation.restore(conversation);
+            (self.round, self.failure, state.reported) = (round, failure, reported);
+        }
+    }
+
+    /// Returns true if the conversation was shortened for the prompt, but the server rejected the rest, too:
+    /// [`fail`](Self::fail) then restores it.
+    #[must_use]
+    pub fn is_shortened_in_vain(&self) -> bool {
+        let mut state = self.shortening.iter();
+        self.phase.prompt().is_some()
+            && state.any(|state| state.is_in_vain && state.unshortened.is_some())
+    }
+
+    /// Forgets the conversation before shortening: from now on, a failure does not restore it.
+    pub(super) fn forget_unshortened(&mut self) {
+        if let Some(state) = &mut self.shortening {
+            state.unshortened = None;
         }
     }
 
@@ -194,6 +239,7 @@ impl Turn {
         if !is_valid(&messages) {
             return refuse("calls and results do not match, or a message is empty");
         }
+        self.keep_unshortened();
         self.asked = self.asked.take().and_then(|asked| {
             prompt_now.map(|place| super::failed::SubmittedPrompt { place, ..asked })
         });

@@ -288,7 +288,8 @@ impl State {
             return Err("the prompt does not follow the results");
         }
         self.check_history(results_end)?;
-        self.check_refused(len - taken_back, results_end)
+        self.check_refused(len - taken_back, results_end)?;
+        self.check_unshortened()
     }
 }
 
@@ -313,6 +314,26 @@ impl State {
             return Err("a prompt is not valid");
         }
         Ok(())
+    }
+
+    /// Checks the conversation that a failure restores, as it is then.
+    fn check_unshortened(&self) -> Result<(), &'static str> {
+        let unshortened = self.shortening.as_ref().and_then(|state| state.unshortened.as_deref());
+        let Some(before) = unshortened else { return Ok(()) };
+        let Some(prompt) = before.conversation.messages().len().checked_sub(1) else {
+            return Err("the conversation before shortening is missing");
+        };
+        let restored = Self {
+            conversation: before.conversation.clone(),
+            phase: Phase::Requesting { sent: true, prompt: Some(prompt) },
+            round: before.round.clone(),
+            failure: before.failure.clone(),
+            asked: None,
+            shortening: None,
+            refused: Vec::new(),
+            ..self.clone()
+        };
+        restored.check()
     }
 
     /// Checks that nothing refers to the messages that will be removed from history at the end of the turn.

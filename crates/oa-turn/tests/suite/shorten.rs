@@ -1,5 +1,7 @@
 //! Conversations that are shortened before a request.
 
+use std::collections::HashMap;
+
 use oa_testkit::Strict;
 use oa_turn::{
     Action, Answer, AskOutcome, CutBy, Decision, Options, OverflowSizes, ReportedTokens,
@@ -269,6 +271,54 @@ fn overflow_is_shortened_and_retried_once() {
 }
 
 #[test]
+fn failed_prompt_restores_the_history() {
+    let begin = || {
+        let mut turn = grown();
+        turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
+        perform(&mut turn);
+        answer(&mut turn, vec![text("Done.")]);
+        perform(&mut turn);
+        let before: Vec<_> = turn.history().to_vec();
+        turn.submit(Message::user("A long text.")).unwrap();
+        assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: false });
+        let outcome = shortened(&turn.shorten_step(), 1);
+        turn.take(StepOutcome::Shorten(outcome)).unwrap();
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        assert!(turn.retry_shorter(OverflowSizes::default()));
+        assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: true });
+        let outcome = shortened(&turn.shorten_step(), 0);
+        turn.take(StepOutcome::Shorten(outcome)).unwrap();
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        assert!(turn.history().len() < before.len() && !turn.is_shortened_in_vain());
+        (turn.clone_by_snapshot(), before)
+    };
+    let (mut turn, before) = begin();
+    assert!(!turn.retry_shorter(OverflowSizes::default()) && turn.is_shortened_in_vain());
+    turn = turn.clone_by_snapshot();
+    turn.fail();
+    assert_eq!(turn.history().to_vec(), before);
+    assert!(!turn.is_shortened_in_vain());
+    let overflow = Box::new(ErrorRecord::new("context_overflow", "too long"));
+    let spent = Spent::default();
+    let overflow =
+        AskOutcome::Failed { error: overflow, has_begun: false, partial: Vec::new(), spent };
+    let (mut turn, before) = begin();
+    turn.take(StepOutcome::Ask(overflow)).unwrap_err();
+    assert_eq!(turn.history().to_vec(), before);
+
+    // It was not too long, or the answer has begun, or the caller has stopped it: it stays short.
+    let ends: [fn(&mut Turn); 3] =
+        [Turn::begin_answer, Turn::fail, |turn| turn.interrupt(Vec::new())];
+    for end in ends {
+        let (mut turn, before) = begin();
+        end(&mut turn);
+        turn.retry_shorter(OverflowSizes::default());
+        turn.fail();
+        assert!(turn.history().len() < before.len());
+    }
+}
+
+#[test]
 fn overflow_fails_without_shortening() {
     let mut turn = Turn::new(Options::auto());
     turn.submit(Message::user("Go.")).unwrap();
@@ -333,6 +383,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     /// Shortening at any step, with overflows, failures, interrupts, steering, and another process for each action.
+    /// A revision never stands for two messages, and a prompt that is too long leaves what was there before it.
     #[test]
     fn shortened_requests_are_valid(
         chances in vec(chance(), 1..40),
@@ -347,9 +398,14 @@ proptest! {
         turn.set_history(vec![Message::system("Be brief.")]).unwrap();
         let mut chances = chances.into_iter().cycle();
         let mut entered = Vec::new();
+        let (mut known, mut before_prompt) = (HashMap::new(), None);
         for number in 0..60_usize {
             let Chance { shorten, pieces, end } = chances.next().unwrap();
             turn = Turn::restore(turn.snapshot()).unwrap();
+            for (revision, message) in turn.revisions().iter().zip(turn.history()) {
+                let first = known.entry(*revision).or_insert_with(|| message.clone());
+                prop_assert_eq!(&*first, message);
+            }
             match turn.next_action() {
                 None if turn.is_busy() => prop_assert!(false, "nobody has anything to do"),
                 None => {
@@ -359,6 +415,7 @@ proptest! {
                         turn.add_result(&id, json!("by hand"), Outcome::Ok).unwrap();
                     }
                     if end % 3 == 0 || turn.continue_turn().is_err() {
+                        before_prompt = Some(turn.history().to_vec());
                         turn.submit(Message::user(format!("Prompt {number}."))).unwrap();
                     }
                     // A turn that is continued is another one.
@@ -388,13 +445,18 @@ proptest! {
                     check_sent(&turn)?;
                     let mut said = turn.history().iter().map(Message::text);
                     prop_assert!(entered.iter().all(|words| said.any(|said| said == *words)));
+                    let before = before_prompt.take();
                     match end {
                         0 => turn.fail(),
                         1 => turn.interrupt(blocks(&pieces, number)),
                         2 | 3 => {
-                            let again = turn.retry_shorter(OverflowSizes::default());
-                            if !again {
+                            if turn.retry_shorter(OverflowSizes::default()) {
+                                before_prompt = before;
+                            } else {
                                 turn.fail();
+                                if let Some(before) = before {
+                                    prop_assert_eq!(turn.history().to_vec(), before);
+                                }
                             }
                         }
                         4 => {
@@ -412,7 +474,10 @@ proptest! {
                         }
                     }
                 }
-                Some(Action::Submit { prompt, .. }) => {
+                Some(Action::Submit { prompt, steered }) => {
+                    if steered {
+                        before_prompt = None;
+                    }
                     entered.push(prompt.text());
                     turn.accept_prompt(None).unwrap();
                 }
@@ -422,7 +487,10 @@ proptest! {
                         prop_assert!(turn.finish_call(call, json!("a long result"), Outcome::Ok));
                     }
                 }
-                Some(Action::Review { call }) => turn.review(call, json!("reviewed")),
+                Some(Action::Review { call }) => {
+                    before_prompt = None;
+                    turn.review(call, json!("reviewed"));
+                }
                 Some(_) => {}
             }
         }
