@@ -263,7 +263,8 @@ impl ContextPolicy {
     /// replaces. It is shorter than the messages that it replaces; those hardly longer than a summary are dropped.
     ///
     /// Leading system messages, the turn's prompt, later user messages, and the last answer with its results are always
-    /// kept. A system message between other messages belongs to its exchange, and leaves with it.
+    /// kept. A system message between other messages belongs to its exchange, and leaves with it. If what is kept is more
+    /// than twice the context by itself, nothing is shortened: it could not fit.
     ///
     /// ```
     /// use oa_context::{ContextPolicy, Estimator, RunningTurn};
@@ -350,9 +351,15 @@ impl ContextPolicy {
             let summary = if summarizes { room / 5 } else { 0 };
             let units = turn.units();
             let kept = (0..weights.len()).filter(|place| turn.stays(*place));
+            let kept = sum(&kept.map(|place| weights[place]).collect::<Vec<_>>());
+            // Estimates are not wrong by as much, so the rest would be lost in vain.
+            let capacity = context.unwrap_or(self.limit());
+            if kept.saturating_add(fixed) / HOPELESS > capacity {
+                return None;
+            }
             let frame = if summarizes { scale(FRAME, ratio) } else { 0 };
             let mut left = room.saturating_sub(summary.saturating_add(frame));
-            left = left.saturating_sub(sum(&kept.map(|place| weights[place]).collect::<Vec<_>>()));
+            left = left.saturating_sub(kept);
             // From the newest unit back, and not beyond the first that does not fit: what stays has no gaps.
             let fits = units.iter().rev().take_while(|unit| {
                 let rest = left.checked_sub(sum(&weights[(*unit).clone()]));
@@ -493,6 +500,9 @@ fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool 
     result.content = Value::String(note);
     true
 }
+
+/// If what must stay is estimated as more than this many contexts, it does not fit.
+const HOPELESS: usize = 2;
 
 const NOTE: &str = "[This result had ";
 /// A result may begin like a note, so longer ones are not taken for a note.

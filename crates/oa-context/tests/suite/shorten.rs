@@ -299,6 +299,26 @@ fn sizes_of_an_overflow_set_the_target() {
     assert!(policy.shorten(&known.after_overflow(false), &Estimator::new()).is_none());
 }
 
+/// A text that does not fit by itself leaves the conversation alone, also after the server has rejected it.
+#[test]
+fn hopeless_prompts_shorten_nothing() {
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
+    let plan = |length: usize, is_overflow: bool, context: Option<u64>| {
+        let mut messages = run(4);
+        messages.push(Message::assistant(vec![TextBlock::new("Done.").into()]));
+        messages.push(Message::user("a line of a log\n".repeat(length)));
+        let turn = RunningTurn::new(&messages, Some(messages.len() - 1), messages.len() - 1)
+            .after_overflow(is_overflow)
+            .with_refused(None, context);
+        policy.shorten(&turn, &Estimator::new()).is_some()
+    };
+    for is_overflow in [false, true] {
+        assert!(plan(300, is_overflow, None), "1.5 contexts may be an overestimate");
+        assert!(!plan(900, is_overflow, None));
+    }
+    assert!(plan(900, true, Some(4_000)), "the server has room");
+}
+
 #[test]
 fn nothing_to_remove_is_no_plan() {
     let [call, result] = step(1, &long(1));
