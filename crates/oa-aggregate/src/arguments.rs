@@ -29,8 +29,7 @@ pub(crate) struct Arguments {
     readings: u8,
 }
 
-/// The most such readings. Usually there is one, because messages stand at the end of a stream; each takes as long as
-/// the text.
+/// The most such readings, each as long as the text. Usually there is one, as messages end a stream.
 const MOST_READINGS: u8 = 8;
 
 /// The arguments of a call in a message, to be compared with those of earlier calls.
@@ -104,6 +103,11 @@ impl Arguments {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
+    }
+
+    /// Returns the text without white space around it.
+    pub(crate) fn trimmed(&mut self) -> &str {
+        self.edges.of(&self.text)
     }
 
     pub(crate) fn is_blank(&self) -> bool {

@@ -56,8 +56,7 @@ enum Pending {
 
 /// The deltas that have not been returned, in order.
 ///
-/// A caller that takes deltas after each payload nearly always finds at most one. That one needs no heap memory and no
-/// ring arithmetic.
+/// A caller that takes deltas after each payload mostly finds one. That needs no heap memory and no ring arithmetic.
 #[derive(Debug, Default)]
 struct Queue {
     /// The first delta; if it is `None`, the rest is empty.

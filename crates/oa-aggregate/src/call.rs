@@ -19,8 +19,7 @@ pub(crate) fn bare_name(name: &str) -> &str {
     control_token(name).map_or(name, |end| name[..end].trim_end())
 }
 
-/// Returns the position of the first control token in a name. A search for a string is prepared at some cost, and
-/// hardly any name needs it.
+/// Returns the position of the first control token in a name. Hardly any name needs the costly search for a string.
 fn control_token(name: &str) -> Option<usize> {
     let start = name.find('<')?;
     name[start..].find(CONTROL_TOKEN).map(|place| start + place)
@@ -76,6 +75,17 @@ impl Call {
             && self.arguments.slice(0, self.arguments.len()) == arguments
             && self.arguments.is_whole()
             && !arguments.bytes().filter(|byte| !byte.is_ascii_whitespace()).eq(*b"{}")
+    }
+
+    /// Returns the arguments of a message's call if those of this call are only their beginning, or `{}` in their place
+    /// (QUIRKS row 126).
+    pub(crate) fn rest_of<'f>(&mut self, fragment: &'f Fragment<'_>) -> Option<&'f str> {
+        let name = fragment.name.as_deref().map(bare_name);
+        let whole = fragment.arguments.as_deref()?.trim();
+        let said = self.arguments.trimmed();
+        let is_begun = whole.starts_with(if said == "{}" { "{" } else { said });
+        let is_named = self.name.is_none() || self.name.as_deref() == name;
+        (is_named && is_begun && whole.len() > said.len()).then_some(whole)
     }
 
     /// Returns the length of the members that these replace.

@@ -71,8 +71,7 @@ impl Calls {
         (!begins).then_some(last)
     }
 
-    /// Counts what a call is about to take from a fragment other than arguments: `new_piece` is the name, unless the
-    /// call already has it.
+    /// Counts what a call takes from a fragment beside arguments: `new_piece` is the name, unless the call has it.
     #[inline]
     pub(crate) fn hold(
         &self,
@@ -118,8 +117,7 @@ impl Calls {
 
     /// Adds a fragment and its piece of arguments to a call, and returns the start and end of the piece.
     ///
-    /// An id is set once. The id of another call is not used again, because the results could not be told apart
-    /// (QUIRKS row 11).
+    /// An id is set once, and never that of another call: results could not be told apart (QUIRKS row 11).
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -136,31 +134,32 @@ impl Calls {
         self.list[call].take(fragment, arguments)
     }
 
-    /// Returns the calls of a message that repeat no earlier call, each with the call that it continues.
+    /// Returns the calls of a message, each with the earlier call that it repeats or continues, and with its arguments
+    /// unless that call has them.
     ///
     /// A call is known by its id. A server may also make up another id for the message, or write the same arguments in
     /// another way, so calls of the same content are one, unless the message names both by their ids. Comparing takes at
     /// most `room` bytes.
-    pub(crate) fn new_in_message<'f>(
+    pub(crate) fn in_message<'f>(
         &mut self,
         fragments: impl Iterator<Item = &'f Fragment<'f>>,
         room: usize,
-    ) -> Vec<(&'f Fragment<'f>, Option<usize>)> {
+    ) -> Vec<(&'f Fragment<'f>, Option<usize>, &'f str)> {
         let before = self.list.len();
         let mut named = vec![false; before];
-        let mut others = Vec::new();
+        let (mut others, mut found) = (Vec::new(), Vec::new());
         for fragment in fragments.filter(|fragment| fragment.name.is_some()) {
             let id = fragment.id.as_deref();
             let has_id = |call: &usize| id.is_some() && self.list[*call].id.as_deref() == id;
             match (0..before).find(|call| !named[*call] && has_id(call)) {
                 Some(call) => {
                     named[call] = true;
-                    self.list[call].is_in_message = true;
+                    let rest = self.list[call].rest_of(fragment).unwrap_or_default();
+                    found.push((fragment, Some(call), rest));
                 }
                 None => others.push(fragment),
             }
         }
-        let mut new = Vec::new();
         for fragment in others {
             let name = fragment.name.as_deref().map(bare_name);
             let text = fragment.arguments.as_deref().unwrap_or_default();
@@ -170,17 +169,16 @@ impl Calls {
                 let call = &mut self.list[call];
                 is_free && call.name.as_deref() == name && call.arguments.is(&arguments, room)
             });
-            let continued =
-                known.or_else(|| self.find(fragment, text).filter(|&call| !named[call]));
-            if let Some(call) = continued {
+            let is_begun = |call: &mut Call| call.rest_of(fragment).is_some();
+            let call = known
+                .or_else(|| self.find(fragment, text).filter(|&call| !named[call]))
+                .or_else(|| (0..before).find(|&at| !named[at] && is_begun(&mut self.list[at])));
+            if let Some(call) = call {
                 named[call] = true;
-                self.list[call].is_in_message = true;
             }
-            if known.is_none() {
-                new.push((fragment, continued));
-            }
+            found.push((fragment, call, if known.is_some() { "" } else { text }));
         }
-        new
+        found
     }
 
     /// Settles the id of a call: the server's, or else one that is made up. An id that was made up before the server

@@ -22,8 +22,7 @@ pub enum Payload<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// The server's id of the answer. Absent from a chunk that matched a template, unless it is the first of its
-    /// answer.
+    /// The server's id of the answer. Absent from a chunk that matched a template, unless the first of its answer.
     pub id: Option<Cow<'a, str>>,
     /// The model that answers. Absent from a chunk that matched a template, unless it is the first of its answer.
     pub model: Option<Cow<'a, str>>,

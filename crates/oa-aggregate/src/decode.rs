@@ -562,8 +562,7 @@ fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Op
     Ok((usage != Usage::default()).then_some(usage))
 }
 
-/// Removes `google.thought`, which marks the text beside it as thinking (QUIRKS row 109); the rest goes back to the
-/// server.
+/// Removes `google.thought`, which marks the text beside it as thinking (QUIRKS row 109); the rest goes back.
 fn take_thought_mark(value: &mut Value) -> bool {
     let Some(members) = value.as_object_mut() else { return false };
     let Some(google) = members.get_mut("google").and_then(Value::as_object_mut) else {

@@ -11,8 +11,7 @@ use crate::json::Reader;
 use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
 
-/// The number of items that are searched for the item of a fragment; searching all of them each time would be
-/// quadratic.
+/// The number of items that are searched for the item of a fragment; searching all of them would be quadratic.
 const LATEST: usize = 64;
 
 /// Text members, which grow; others are set. The last two contain thinking.
@@ -134,8 +133,7 @@ impl Details {
         self.items.into_iter().map(|item| item.value).collect()
     }
 
-    /// Adds a fragment to the list: text members grow and others are set, in the latest item of the same index and
-    /// type.
+    /// Adds a fragment to the list, in the latest item of its index and type: text members grow and others are set.
     ///
     /// `shape` is the number of its shape, or 0. Returns the number of bytes that were already known.
     pub(crate) fn merge(
@@ -151,8 +149,7 @@ impl Details {
 
     /// Adds a fragment as [`merge`](Self::merge) does.
     ///
-    /// After a fragment of the same shape, the item is the same and its other members are already set, so only the
-    /// text is added.
+    /// After a fragment of the same shape, the item is the same and its other members are set: only text is added.
     #[inline]
     pub(crate) fn grow(
         &mut self,

@@ -119,8 +119,7 @@ impl Echo {
         }
     }
 
-    /// Releases the held-back text, because something else or nothing follows. The part that repeats the thinking is
-    /// removed.
+    /// Releases the held-back text, because nothing like it follows, without the part that repeats the thinking.
     pub(crate) fn flush(&mut self, thinking: &str) -> Option<String> {
         if self.state != State::Holding {
             return None;

@@ -124,8 +124,7 @@ pub enum Problem {
     UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
     Unreadable(UnreadablePayload),
-    /// Another piece of a call's name arrived after its arguments had begun, and was not added to the name (QUIRKS row
-    /// 119).
+    /// Another piece of a call's name arrived after its arguments had begun, and was ignored (QUIRKS row 119).
     LateName {
         /// The index of the call in the answer, from 0.
         call: usize,

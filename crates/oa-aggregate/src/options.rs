@@ -9,7 +9,6 @@ pub struct Options {
     pub limits: Limits,
     /// The server's quirks, if known.
     pub quirks: Quirks,
-    /// The seed of ids that are generated for calls without one: nine letters and digits. Use a different number for
-    /// each answer of a conversation.
+    /// The seed of the nine letters and digits of generated ids. Use another number for each answer of a conversation.
     pub id_seed: u64,
 }

@@ -63,8 +63,7 @@ impl<'a> Reasoning<'a> {
     /// Sets the thinking of the choice: that of the first name with text, never of two of them.
     ///
     /// The notes get the string with the thinking, if another chunk that differs only there has its thinking there,
-    /// too. If the text of one name is empty, the next one counts, so no single place decides once two of them have
-    /// text.
+    /// too. If the text of one name is empty, the next one counts: once two have text, no single place decides.
     pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
         let mut silent = None;

@@ -36,8 +36,7 @@ pub(crate) fn take_apart(
 
 /// Returns the part of `whole` that is new: nothing if it repeats the streamed text or its end.
 ///
-/// Surrounding white space is ignored. A text that has nothing in common with the streamed one is new, so that nothing
-/// is lost.
+/// Surrounding white space is ignored. A text with nothing in common with the streamed one is new: nothing is lost.
 ///
 /// `edges` are those of the streamed text, so that it takes no longer than reading `whole`, however much was streamed.
 pub(crate) fn unsaid<'w>(said: &str, edges: &mut Trim, whole: &'w str) -> &'w str {

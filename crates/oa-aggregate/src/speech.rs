@@ -389,8 +389,7 @@ fn begins_inside(text: &str, streamed: &str) -> bool {
     text.contains(think::CLOSE) || (!streamed.is_empty() && is_streamed)
 }
 
-/// Makes room in a filter for the next text. If both the text limit and the budget are exceeded, the text limit is
-/// reported.
+/// Makes room in a filter for the next text. If text limit and budget are exceeded, the text limit is reported.
 #[inline]
 fn reserve(
     filter: &mut TextFilter,

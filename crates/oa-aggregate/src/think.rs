@@ -16,8 +16,7 @@ pub(crate) const CLOSE: &str = ThinkingTags::THINK.close;
 /// Takes text and thinking in their order.
 pub(crate) type Out<'o> = dyn FnMut(Voice, &str) -> Result<(), Error> + 'o;
 
-/// Separates text and thinking by tags, which are removed. Holds back at most a partial tag, and white space
-/// before a tag at the start.
+/// Separates text and thinking by tags, which are removed. Holds back a partial tag, and white space before the first.
 ///
 /// Inside `<think>`, the texts `Hm.</thi` and `nk>Yes` become the thinking `Hm.` and the text `Yes`; `</thi`
 /// is held back until the second arrives.
@@ -168,8 +167,7 @@ impl Splitter {
     }
 }
 
-/// Returns the number of bytes at the end of `text` that may be the beginning of `tag`. Tags are ASCII, so
-/// these bytes begin at a character.
+/// Returns the number of bytes at the end of `text` that may begin `tag`. Tags are ASCII, so these are characters.
 pub(crate) fn half_tag(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest)

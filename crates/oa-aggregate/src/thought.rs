@@ -64,8 +64,7 @@ impl Thought {
         if self.held.is_empty() { Ok(()) } else { self.flush(out) }
     }
 
-    /// Takes marked text: thinking, and text after a closing tag. Unmarked text before it must be
-    /// [settled](Self::settle).
+    /// Takes marked text: thinking, and text after its tag. Unmarked text before it must be [settled](Self::settle).
     pub(crate) fn push_marked(&mut self, text: &str, out: &mut Out<'_>) -> Result<(), Error> {
         self.splitter.get_or_insert_with(|| Splitter::inside(TAGS)).push(text, out)
     }

@@ -11,8 +11,7 @@ pub(crate) fn present_member(name: &str, raw: &str, allowance: &mut Allowance) -
     present(raw, allowance).filter(|_| allowance.hold(held::member(name)))
 }
 
-/// Reads any value, as [`shallow`] as a message allows. Null, false, `""`, `[]` and `{}` count as absent, and so does a
-/// value that does not fit.
+/// Reads any value, as [`shallow`] as a message allows. Null, false, `""`, `[]`, `{}` and what does not fit are absent.
 pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
     // A tree that does not fit is not built.
     if !held::fits(raw, allowance.room) {

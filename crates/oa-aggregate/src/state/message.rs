@@ -61,8 +61,9 @@ impl State {
             let signed = if is_signed { &[][..] } else { &rare.thinking_blocks[..] };
             self.keep_for_server(rare, details, signed, 0)?;
         }
-        for (fragment, call) in self.calls.new_in_message(choice.calls(), self.budget.left()) {
-            self.add_whole(fragment, call)?;
+        let calls = self.calls.in_message(choice.calls(), self.budget.left());
+        for (fragment, call, arguments) in calls {
+            self.add_whole(fragment, call, arguments)?;
         }
         if let Some(reason) = &choice.finish_reason {
             self.end_choice(reason)?;
@@ -82,18 +83,23 @@ impl State {
             }
             // The calls of a message are whole, so none of them continues another, whatever their ids (QUIRKS row 11).
             let call = self.calls.find(fragment, arguments).filter(|&call| call < begun);
-            self.add_whole(fragment, call)?;
+            self.add_whole(fragment, call, arguments)?;
         }
         Ok(())
     }
 
     /// Adds a call of a message: to the earlier call that it continues, or as a new one.
-    fn add_whole(&mut self, fragment: &Fragment<'_>, call: Option<usize>) -> Result<(), Error> {
+    fn add_whole(
+        &mut self,
+        fragment: &Fragment<'_>,
+        call: Option<usize>,
+        arguments: &str,
+    ) -> Result<(), Error> {
         let call = match call {
             Some(call) => call,
             None => self.begin_call(fragment)?,
         };
         self.calls.list[call].is_in_message = true;
-        self.add_to_call(call, fragment, fragment.arguments.as_deref().unwrap_or_default())
+        self.add_to_call(call, fragment, arguments)
     }
 }

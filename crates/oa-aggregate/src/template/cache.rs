@@ -78,8 +78,7 @@ impl TemplateCache {
         mem::replace(self, Self { clock, answer, scope, ..Self::default() })
     }
 
-    /// Finds the template that a payload matches, the latest first; [`matched`](Self::matched) then returns the
-    /// content.
+    /// Finds the template that a payload matches, the latest first; then [`matched`](Self::matched) has the content.
     #[inline]
     pub(crate) fn find<'a>(&mut self, payload: &'a [u8]) -> Option<Captures<'a>> {
         let latest = self.list.get_mut(self.latest)?;

@@ -24,8 +24,7 @@ pub(crate) struct Matched<'a> {
 }
 
 impl<'a> Matched<'a> {
-    /// Combines the template that matched last with its values. `raw_detail` is the length of the detail's text in the
-    /// payload.
+    /// Combines the template that matched last with its values. `raw_detail` is the length of the detail as sent.
     #[inline]
     pub(crate) fn new(
         template: &'a ChunkTemplate,
@@ -46,8 +45,7 @@ impl<'a> Matched<'a> {
         }
     }
 
-    /// Returns true if it has the id and model: it is the first of its answer that matched a template of an earlier
-    /// one.
+    /// Returns true if it has the id and model, as the first of its answer that matched a template of an earlier one.
     #[inline]
     pub(crate) fn has_identity(&self) -> bool {
         self.identity.is_some()

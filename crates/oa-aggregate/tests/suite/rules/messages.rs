@@ -136,6 +136,49 @@ fn final_message_repeats_resent_calls() {
     }
 }
 
+/// The deltas of a call may stop before its arguments do, whatever id the message has (QUIRKS rows 21, 117 and 126).
+#[test]
+fn final_message_completes_calls() {
+    let whole = r#"{"a":1,"b":2}"#;
+    let call = |members: &str, arguments: &str| {
+        let arguments = json!(arguments);
+        format!(
+            r#""tool_calls":[{{{members},"function":{{"name":"add","arguments":{arguments}}}}}]"#
+        )
+    };
+    for begun in ["", " ", "{}", "{", r#"{"a":1"#, r#"{"a":1,"b":2"#] {
+        for [streamed, repeated] in [
+            [r#""index":0,"id":"c""#, r#""id":"c""#],
+            [r#""index":0,"id":"c""#, r#""index":0,"id":"c""#],
+            [r#""index":0,"id":"c""#, r#""id":"other""#],
+            [r#""index":0,"id":"c""#, r#""index":0"#],
+            [r#""id":"c""#, r#""id":"c""#],
+        ] {
+            let last = message(&call(repeated, whole));
+            let outcome =
+                plain(&[delta(&call(streamed, begun)), last.clone(), last, finish("tool_calls")]);
+            assert_eq!(outcome.blocks(), format!("call c add {whole}"), "{begun} {repeated}");
+        }
+    }
+    // Other arguments do not replace those that were streamed.
+    let last = message(&call(r#""id":"c""#, r#"{"a":2,"b":2}"#));
+    let streamed = delta(&call(r#""index":0,"id":"c""#, r#"{"a":1}"#));
+    assert_eq!(plain(&[streamed, last]).blocks(), r#"call c add {"a":1}"#);
+}
+
+#[test]
+fn final_message_completes_name_and_members() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"id":"c","function":{"arguments":"{\"a\":1}"}"#),
+        message(
+            r#""tool_calls":[{"id":"c","extra_content":{"s":1},"function":{"name":"add","arguments":"{\"a\":1}"}}]"#,
+        ),
+    ]);
+    assert_eq!(outcome.blocks(), r#"call c add {"a":1}"#);
+    let [ContentBlock::ToolUse(call)] = &outcome.answer.blocks[..] else { panic!("one call") };
+    assert_eq!(call.extra["extra_content"], json!({"s": 1}));
+}
+
 #[test]
 fn equal_calls_of_two_ids_stay_two() {
     let call =
