@@ -9,8 +9,7 @@ use crate::value::present;
 /// The number of copies of an error while it is read: the value, a copy of it, and copies of its words.
 const COPIES: usize = 4;
 
-/// Reads an error from a member, unless it is absent or the code 0, which means that there is none. An error that does
-/// not fit into memory has no details.
+/// Reads an error from a member, unless it is absent or the code 0, which means none. One too large has no details.
 pub(crate) fn in_member(raw: &str, allowance: &Allowance) -> Option<ServerError> {
     if !held::fits(raw, allowance.room / COPIES) {
         return Some(too_large());

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::mem;
+use std::str::FromStr;
 
 use oa_json::{Escapes, JsonStr, number_length, string_length};
 
@@ -45,8 +46,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Self { text, position: 0, depth: 0, skipped }
     }
 
-    /// Creates a reader in the middle of a text: at the delta of a choice, which is in an object, a list and
-    /// an object, so three levels deep.
+    /// Creates a reader in the middle of a text: at the delta of a choice, which is three levels deep.
     pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         Self { text, position: start, depth: 3, skipped }
@@ -167,15 +167,15 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads an integer; anything else counts as absent.
-    pub(crate) fn integer<T: std::str::FromStr>(&mut self) -> Read<Option<T>> {
-        Ok(self.number()?.and_then(|number| number.raw.parse().ok()))
+    pub(crate) fn integer<T: FromStr>(&mut self) -> Read<Option<T>> {
+        Ok(self.number()?.and_then(|number| integer(number.raw)))
     }
 
     /// Reads an integer like [`integer`](Self::integer), and records it if it is any number.
-    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
+    pub(crate) fn noted<T: FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
         let Some(number) = self.number()? else { return Ok(None) };
         self.note(number.start, number.end(), kind);
-        Ok(number.raw.parse().ok())
+        Ok(integer(number.raw))
     }
 
     /// Reads any number as its JSON text; anything else counts as absent.
@@ -303,6 +303,13 @@ impl<'a, 'n> Reader<'a, 'n> {
     fn invalid<T>(&self) -> Read<T> {
         Err(Invalid { position: self.position })
     }
+}
+
+/// Reads an integer, also one with a fraction or an exponent of no effect, as some languages write all numbers: `12.0`.
+#[inline]
+pub(crate) fn integer<T: FromStr>(number: &str) -> Option<T> {
+    let of_float = |float: f64| format!("{float:.0}").parse().ok().filter(|_| float.fract() == 0.0);
+    number.parse().ok().or_else(|| of_float(number.parse().ok()?))
 }
 
 #[cfg(test)]

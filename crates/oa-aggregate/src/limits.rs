@@ -11,8 +11,7 @@ pub struct Limits {
     /// go back to the server two or three times, calls five times. A call whose arguments do not fit becomes a block
     /// with the error; anything else ends the answer.
     pub held_bytes: usize,
-    /// The number of problems that are kept; later ones are dropped, except for the server's first error. 32 by
-    /// default.
+    /// The number of problems that are kept; later ones are dropped except the server's first error. 32 by default.
     pub problems: usize,
     /// The size of text, thinking and refusal together, in bytes, and separately that of members that only the server
     /// understands. 16 MiB by default. An answer may alternate between kinds of text 1,024 times, and once more for

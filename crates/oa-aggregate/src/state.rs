@@ -165,8 +165,7 @@ impl State {
         if choice.is_message && self.has_streamed()? {
             return self.take_message(choice);
         }
-        // Independent of each other (QUIRKS row 29), and thinking before text, because text may repeat the
-        // thinking beside it (row 111).
+        // Independent of each other (QUIRKS row 29). Thinking is first, because text may repeat it (row 111).
         if let Some(thinking) = &choice.thinking
             && self.is_new(choice)
         {
@@ -204,8 +203,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns true if the thinking of a choice is new: blocks repeat, often all at once, thinking that arrived under
-    /// another name (QUIRKS row 108).
+    /// Returns true if the thinking of a choice is new: blocks often repeat that of another name (QUIRKS row 108).
     #[inline]
     fn is_new(&mut self, choice: &Choice<'_>) -> bool {
         let in_blocks = choice.rare.as_ref().is_some_and(|rare| rare.thinks_in_blocks);

@@ -26,8 +26,7 @@ type Out<'o> = dyn FnMut(&str) -> Result<(), Error> + 'o;
 #[derive(Debug, Default)]
 pub(crate) struct TextFilter {
     mode: TextMode,
-    /// A chain must begin with the first delta: a server that adds to the text once always does, and its text need not
-    /// be kept for comparison.
+    /// A chain must begin with the first delta: a server that adds to the text once always does, and no text is kept.
     from_the_start: bool,
     /// All the text so far, as shown to the user.
     seen: String,

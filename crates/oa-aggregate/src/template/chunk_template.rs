@@ -130,8 +130,7 @@ impl ChunkTemplate {
     /// Compares a payload of this answer with the template except for the delta.
     pub(crate) fn match_frame<'a>(&mut self, payload: &'a [u8], answer: u64) -> Option<Frame<'a>> {
         let (Range { start, end }, length) = (self.delta.clone()?, self.pattern.length());
-        // The payload has just been compared with the whole template: if the difference lies elsewhere, the frame
-        // cannot match either.
+        // The payload was just compared with the whole template: if it differs elsewhere, the frame cannot match.
         if self.answer != answer || !(start..=end).contains(&self.differs) {
             return None;
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use oa_json::{JsonStr, number_length};
 use oa_types::Usage;
 
+use crate::json::integer;
 use crate::template::slot::{Slot, SlotKind, SlotSet};
 
 /// The bytes of a payload that was read in full, and its slots.
@@ -51,8 +52,7 @@ pub(crate) struct Numbers {
 enum Purpose<'l> {
     /// To recognize a payload of the same answer.
     Match,
-    /// To recognize the bytes around the delta. Values must have the same lengths as in the template, so that its
-    /// positions are those of the payload.
+    /// To recognize the bytes around the delta. Values must have the lengths of the template, so that positions agree.
     Frame,
     /// To recognize the first payload of another answer, whose bytes the pattern then adopts.
     Adopt(&'l mut Lengths),
@@ -260,8 +260,8 @@ fn read_value<'a>(
             let length = number_length(rest)?;
             let number = str::from_utf8(&rest[..length]).ok()?;
             match kind {
-                SlotKind::Count(count) => *count.field(&mut numbers.usage) = number.parse().ok(),
-                _ => numbers.index = number.parse().unwrap_or(0),
+                SlotKind::Count(count) => *count.field(&mut numbers.usage) = integer(number),
+                _ => numbers.index = integer(number).unwrap_or(0),
             }
             Some(length)
         }

@@ -96,8 +96,7 @@ fn without_arguments(call: &Fragment<'_>, arguments: JsonStr<'_>) -> Option<Frag
     if call.extra.is_some() || call.arguments.is_none() != arguments.raw.is_empty() {
         return None;
     }
-    // A name without arguments begins a call, and no other chunk will be like it. A legacy fragment without a name and
-    // arguments is not a fragment at all.
+    // A name without arguments begins a call, and no other chunk will be like it. A legacy fragment needs either.
     if (call.arguments.is_none() && call.name.is_some()) || (call.legacy && call.name.is_none()) {
         return None;
     }

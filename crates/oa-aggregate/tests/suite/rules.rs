@@ -362,6 +362,40 @@ fn usage_is_found_and_merged_by_number() {
     assert_eq!(usage(&outcome.answer), [Some(5), Some(2), Some(7), Some(4), Some(0)]);
 }
 
+#[test]
+fn integers_may_be_written_as_floats() {
+    let count = |number: &str| {
+        let payload = format!(r#"{{"choices":[],"usage":{{"prompt_tokens":{number}}}}}"#);
+        usage(&plain(&[payload.clone(), payload]).answer)[0]
+    };
+    for (number, expected) in [
+        ("12", Some(12)),
+        ("12.0", Some(12)),
+        ("1.2e1", Some(12)),
+        ("0.0", Some(0)),
+        ("18446744073709551615", Some(u64::MAX)),
+        ("12.5", None),
+        ("-1.0", None),
+        ("1e20", None),
+        ("1e999", None),
+    ] {
+        assert_eq!(count(number), expected, "{number}");
+    }
+    // Of choices and calls, too.
+    let outcome = plain(&[
+        r#"{"choices":[{"index":0.0,"delta":{"content":"a"}},{"index":1.0,"delta":{"content":"b"}}]}"#.to_owned(),
+        fragment(r#""index":0.0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}"#),
+        fragment(r#""index":1.0,"id":"b","function":{"name":"g","arguments":"{\"y\":"}"#),
+        fragment(r#""index":0.0,"function":{"arguments":"1}"}"#),
+        fragment(r#""index":1.0,"function":{"arguments":"2}"}"#),
+    ]);
+    assert_snapshot!(outcome.blocks(), @r#"
+    text "a"
+    call a f {"x":1}
+    call b g {"y":2}
+    "#);
+}
+
 // 12: blocks.
 
 #[test]
