@@ -11,6 +11,8 @@ pub(crate) struct Balance {
     /// The last byte that was not white space.
     before: u8,
     lines: Lines,
+    /// A `<` outside strings ends the value.
+    is_before_tag: bool,
 }
 
 /// The number of lines that brackets may span.
@@ -24,7 +26,14 @@ pub(crate) enum Lines {
 impl Balance {
     /// Creates a finder for a value whose opening bracket comes next.
     pub(crate) fn of_value() -> Self {
-        Self { depth: 0, quote: None, is_escaped: false, before: b'(', lines: Lines::Many }
+        let lines = Lines::Many;
+        Self { depth: 0, quote: None, is_escaped: false, before: b'(', lines, is_before_tag: false }
+    }
+
+    /// Creates a finder for JSON whose opening bracket comes next. It also ends before a `<` outside strings: JSON has
+    /// none there, so this is the tag that closes a call with a missing bracket, or opens the next call.
+    pub(crate) fn of_json() -> Self {
+        Self { is_before_tag: true, ..Self::of_value() }
     }
 
     /// Creates a finder for a value whose opening bracket was read already.
@@ -33,7 +42,7 @@ impl Balance {
     }
 
     /// Reads more text, and returns the offset at which the brackets end: after the closing one, or before a line break
-    /// that is not allowed.
+    /// or a tag that is not allowed.
     pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             if let Some(quote) = self.quote {
@@ -57,6 +66,7 @@ impl Balance {
                     }
                 }
                 b'\n' if self.lines == Lines::One && self.depth == 1 => return Some(at),
+                b'<' if self.is_before_tag => return Some(at),
                 _ => {}
             }
             if !byte.is_ascii_whitespace() {
@@ -91,6 +101,13 @@ mod tests {
     fn apostrophes_open_no_string() {
         check(|| Balance::opened(Lines::Many), "text=it's fine) tail", Some(15));
         check(|| Balance::opened(Lines::Many), "text='a)', b=2) tail", Some(15));
+    }
+
+    #[test]
+    fn tags_end_json_with_a_missing_bracket() {
+        check(Balance::of_json, r#"{"a": {"b": 1}</c>{}"#, Some(14));
+        check(Balance::of_json, r#"{"a": "</c>", "b": '<'}</c>"#, Some(23));
+        check(Balance::of_value, r#"{"a": <"b">}"#, Some(12));
     }
 
     #[test]

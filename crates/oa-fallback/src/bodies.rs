@@ -19,7 +19,7 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new() -> Self {
-        Self { balance: Balance::of_value(), is_keyed: false }
+        Self { balance: Balance::of_json(), is_keyed: false }
     }
 
     pub(crate) fn keyed() -> Self {
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), balance: Balance::of_value() }
+        Self { name: name.to_owned(), balance: Balance::of_json() }
     }
 }
 
