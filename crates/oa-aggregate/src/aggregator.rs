@@ -35,8 +35,7 @@ impl Default for Aggregator {
 impl Aggregator {
     /// Creates an aggregator for one stream of an unknown server.
     ///
-    /// The ids that it generates are the same for each such stream. In a conversation with several answers, give each a
-    /// different [`Options::id_seed`].
+    /// The ids that it generates are the same for each such stream: give each answer a different [`Options::id_seed`].
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(Options::default())

@@ -105,9 +105,9 @@ impl Arguments {
         self.text.is_empty()
     }
 
-    /// Returns the text without white space around it.
-    pub(crate) fn trimmed(&mut self) -> &str {
-        self.edges.of(&self.text)
+    /// Returns the text without white space before it.
+    pub(crate) fn begun(&mut self) -> &str {
+        self.edges.start_of(&self.text)
     }
 
     pub(crate) fn is_blank(&self) -> bool {
@@ -167,8 +167,7 @@ impl Arguments {
 
     /// Returns the object that the fragments contain (QUIRKS rows 16 to 23).
     ///
-    /// If the joined fragments parse, they are the object. Otherwise the server may have resent all of it with each
-    /// fragment, or once more at the end.
+    /// If the joined fragments parse, they are the object. Otherwise the server may have sent all of it several times.
     ///
     /// A value that would take more memory than the budget has left is not read.
     pub(crate) fn resolve(

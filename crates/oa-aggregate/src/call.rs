@@ -77,15 +77,16 @@ impl Call {
             && !arguments.bytes().filter(|byte| !byte.is_ascii_whitespace()).eq(*b"{}")
     }
 
-    /// Returns the arguments of a message's call if those of this call are only their beginning, or `{}` in their place
-    /// (QUIRKS row 126).
+    /// Returns what a message's call adds to the arguments of this one, if these are only their beginning, or `{}` in
+    /// their place (QUIRKS row 126).
     pub(crate) fn rest_of<'f>(&mut self, fragment: &'f Fragment<'_>) -> Option<&'f str> {
         let name = fragment.name.as_deref().map(bare_name);
         let whole = fragment.arguments.as_deref()?.trim();
-        let said = self.arguments.trimmed();
-        let is_begun = whole.starts_with(if said == "{}" { "{" } else { said });
-        let is_named = self.name.is_none() || self.name.as_deref() == name;
-        (is_named && is_begun && whole.len() > said.len()).then_some(whole)
+        let rest = match self.arguments.begun() {
+            "{}" => Some(whole).filter(|whole| whole.starts_with('{') && *whole != "{}"),
+            begun => whole.strip_prefix(begun).filter(|rest| !rest.is_empty()),
+        };
+        rest.filter(|_| self.name.is_none() || self.name.as_deref() == name)
     }
 
     /// Returns the length of the members that these replace.

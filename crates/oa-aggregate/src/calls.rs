@@ -134,8 +134,8 @@ impl Calls {
         self.list[call].take(fragment, arguments)
     }
 
-    /// Returns the calls of a message, each with the earlier call that it repeats or continues, and with its arguments
-    /// unless that call has them.
+    /// Returns the calls of a message, each with the earlier call that it repeats or continues, and with the arguments
+    /// that this one lacks.
     ///
     /// A call is known by its id. A server may also make up another id for the message, or write the same arguments in
     /// another way, so calls of the same content are one, unless the message names both by their ids. Comparing takes at
@@ -176,7 +176,8 @@ impl Calls {
             if let Some(call) = call {
                 named[call] = true;
             }
-            found.push((fragment, call, if known.is_some() { "" } else { text }));
+            let rest = call.and_then(|call| self.list[call].rest_of(fragment)).unwrap_or(text);
+            found.push((fragment, call, if known.is_some() { "" } else { rest }));
         }
         found
     }

@@ -7,8 +7,7 @@ use crate::error::Error;
 use crate::state::State;
 
 impl State {
-    /// Returns true if a message repeats the deltas before it. If a server sends only messages, each is a piece of the
-    /// answer (QUIRKS row 36).
+    /// Returns true if a message repeats the deltas before it. If all are messages, each is a piece (QUIRKS row 36).
     #[cold]
     pub(super) fn has_streamed(&mut self) -> Result<bool, Error> {
         if !self.messages_add {

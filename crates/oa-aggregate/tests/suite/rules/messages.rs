@@ -146,7 +146,7 @@ fn final_message_completes_calls() {
             r#""tool_calls":[{{{members},"function":{{"name":"add","arguments":{arguments}}}}}]"#
         )
     };
-    for begun in ["", " ", "{}", "{", r#"{"a":1"#, r#"{"a":1,"b":2"#] {
+    for begun in ["", " ", "{}", "{", " {", r#"{"a":1"#, r#"{"a":1,"b":2"#] {
         for [streamed, repeated] in [
             [r#""index":0,"id":"c""#, r#""id":"c""#],
             [r#""index":0,"id":"c""#, r#""index":0,"id":"c""#],
@@ -160,6 +160,15 @@ fn final_message_completes_calls() {
             assert_eq!(outcome.blocks(), format!("call c add {whole}"), "{begun} {repeated}");
         }
     }
+    // Each message may have more of them, and white space in a string stays as it is.
+    let text = |arguments: &str| call(r#""id":"c""#, arguments);
+    let payloads = [
+        delta(&text(r#"{"a":"b "#)),
+        message(&text(r#"{"a":"b c"#)),
+        message(&text(r#"{"a":"b c"#)),
+        message(&text(r#"{"a":"b c d"}"#)),
+    ];
+    assert_eq!(plain(&payloads).blocks(), r#"call c add {"a":"b c d"}"#);
     // Other arguments do not replace those that were streamed.
     let last = message(&call(r#""id":"c""#, r#"{"a":2,"b":2}"#));
     let streamed = delta(&call(r#""index":0,"id":"c""#, r#"{"a":1}"#));
