@@ -146,7 +146,7 @@ impl Calls {
         room: usize,
     ) -> Vec<(&'f Fragment<'f>, Option<usize>, &'f str)> {
         let before = self.list.len();
-        let mut named = vec![false; before];
+        let (mut named, mut grown) = (vec![false; before], vec![false; before]);
         let (mut others, mut found) = (Vec::new(), Vec::new());
         for fragment in fragments.filter(|fragment| fragment.name.is_some()) {
             let id = fragment.id.as_deref();
@@ -155,6 +155,7 @@ impl Calls {
                 Some(call) => {
                     named[call] = true;
                     let rest = self.list[call].rest_of(fragment).unwrap_or_default();
+                    grown[call] = !rest.is_empty();
                     found.push((fragment, Some(call), rest));
                 }
                 None => others.push(fragment),
@@ -165,7 +166,7 @@ impl Calls {
             let text = fragment.arguments.as_deref().unwrap_or_default();
             let arguments = WholeArguments::new(text, room);
             let known = (0..before).find(|&call| {
-                let is_free = fragment.id.is_none() || !named[call];
+                let is_free = !grown[call] && (fragment.id.is_none() || !named[call]);
                 let call = &mut self.list[call];
                 is_free && call.name.as_deref() == name && call.arguments.is(&arguments, room)
             });
@@ -174,7 +175,7 @@ impl Calls {
                 .or_else(|| self.find(fragment, text).filter(|&call| !named[call]))
                 .or_else(|| (0..before).find(|&at| !named[at] && is_begun(&mut self.list[at])));
             if let Some(call) = call {
-                named[call] = true;
+                (named[call], grown[call]) = (true, known.is_none());
             }
             let rest = call.and_then(|call| self.list[call].rest_of(fragment)).unwrap_or(text);
             found.push((fragment, call, if known.is_some() { "" } else { rest }));

@@ -160,6 +160,10 @@ fn final_message_completes_calls() {
             assert_eq!(outcome.blocks(), format!("call c add {whole}"), "{begun} {repeated}");
         }
     }
+    // What one call of the message continues, another does not repeat.
+    let two = r#""tool_calls":[{"function":{"name":"add","arguments":"{\"a\":1}"}},{"function":{"name":"add"}}]"#;
+    let outcome = plain(&[delta(&call(r#""id":"c""#, "")), message(two), finish("tool_calls")]);
+    assert_eq!(calls(&outcome), [r#"add {"a":1}"#, "add {}"]);
     // Each message may have more of them, and white space in a string stays as it is.
     let text = |arguments: &str| call(r#""id":"c""#, arguments);
     let payloads = [
