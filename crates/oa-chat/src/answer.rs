@@ -229,7 +229,7 @@ impl AnswerStream {
 
     /// Returns a retry to the budget once the answer has begun or ended well.
     pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
-        self.0.beginning.credited = Some(budget);
+        self.0.beginning.callbacks.push(Callback::Credit(budget));
     }
 
     /// Records earlier rejections by the server.
@@ -287,12 +287,10 @@ impl AnswerStream {
                 // What was parsed of an answer is not delivered once it is being replaced.
                 match ready!(again.as_mut().poll(cx)) {
                     Some(Ok(mut answer)) => {
-                        // The new answer inherits what was not reported yet, and the retry to give back.
+                        // The new answer inherits what was not reported yet.
                         answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
                         let left = std::mem::take(&mut this.beginning);
-                        let beginning = &mut answer.0.beginning;
-                        beginning.callbacks.extend(left.callbacks);
-                        beginning.credited = beginning.credited.take().or(left.credited);
+                        answer.0.beginning.callbacks.extend(left.callbacks);
                         *self = answer;
                     }
                     Some(Err(error)) => this.replace(error),

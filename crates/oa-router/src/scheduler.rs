@@ -35,6 +35,7 @@ pub(crate) struct Settings {
 /// A request for a slot at some server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotRequest {
+    /// 0 if there is none.
     pub(crate) conversation: u64,
     /// The servers that have already failed the request.
     pub(crate) tried: ServerSet,
@@ -186,7 +187,7 @@ impl Scheduler {
     /// Records that an answer has started: the conversation now belongs to that server.
     pub(crate) fn began(&mut self, grant: Grant, conversation: u64, now: Instant) {
         self.servers[grant.server].breaker.began(grant.pass);
-        if let Some(affinity) = &mut self.affinity {
+        if let Some(affinity) = self.affinity_of(conversation) {
             affinity.record(conversation, grant.server);
         }
         self.serve(now);
@@ -241,8 +242,13 @@ impl Scheduler {
         wait: Duration,
         now: Instant,
     ) -> Option<(usize, Instant)> {
-        let server = self.affinity.as_mut()?.lookup(request.conversation)?;
+        let server = self.affinity_of(request.conversation)?.lookup(request.conversation)?;
         Some((server, now + wait))
+    }
+
+    /// Returns the memory of conversations if this is one: requests without a conversation have nothing in common.
+    fn affinity_of(&mut self, conversation: u64) -> Option<&mut Affinity> {
+        self.affinity.as_mut().filter(|_| conversation != 0)
     }
 
     fn find(

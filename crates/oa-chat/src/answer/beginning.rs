@@ -19,12 +19,12 @@ pub(crate) struct Beginning<A> {
     /// Those of all services around the answer, innermost first. One of them may replace the answer: those inside of
     /// it are done then, and those outside never see that it broke, so theirs move to the replacement.
     pub(crate) callbacks: Vec<Callback<A>>,
-    /// The budget to which the retry is returned.
-    pub(crate) credited: Option<Arc<RetryBudget>>,
 }
 
 pub(crate) enum Callback<A> {
     Begin(Box<dyn FnOnce() + Send>),
+    /// A budget to which a retry is returned. Services inside of one another may each have their own.
+    Credit(Arc<RetryBudget>),
     End(OnEnd),
     EarlyEnd(EarlyEnd<A>),
 }
@@ -41,10 +41,10 @@ impl<A> Beginning<A> {
     pub(crate) fn note(&mut self, watch: &Watch) {
         if self.first_token.is_none() {
             self.first_token = Some(micros::whole(watch.elapsed()));
-            self.give_back();
             for callback in mem::take(&mut self.callbacks) {
                 match callback {
                     Callback::Begin(on_begin) => on_begin(),
+                    Callback::Credit(budget) => budget.give_back(),
                     Callback::End(_) => self.callbacks.push(callback),
                     Callback::EarlyEnd(_) => {}
                 }
@@ -52,10 +52,12 @@ impl<A> Beginning<A> {
         }
     }
 
-    /// Gives the retry back to the budget, since the server answered.
-    pub(crate) fn give_back(&mut self) {
-        if let Some(budget) = self.credited.take() {
-            budget.give_back();
+    /// Gives the retries back to their budgets, since the server answered.
+    pub(crate) fn give_back(&self) {
+        for callback in &self.callbacks {
+            if let Callback::Credit(budget) = callback {
+                budget.give_back();
+            }
         }
     }
 
@@ -71,6 +73,6 @@ impl<A> Beginning<A> {
 
 impl<A> Default for Beginning<A> {
     fn default() -> Self {
-        Self { first_token: None, callbacks: Vec::new(), credited: None }
+        Self { first_token: None, callbacks: Vec::new() }
     }
 }

@@ -6,4 +6,5 @@ mod keys;
 mod pipeline;
 mod records;
 mod requests;
+mod retries;
 mod servers;

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use oa_chat::ChatRequest;
 use oa_client::Client;
 use oa_router::{BreakerConfig, Policy, Router, RouterBuilder};
 use oa_testkit::{MemoryServer, Reply, Script};
+use oa_types::Message;
 use tokio::time::Instant;
+use tower::ServiceExt as _;
 
 use crate::{
     ask, ask_meanwhile, client, counts, first_piece, in_use, lasting, occupy, over, pause, saying,
@@ -150,4 +153,22 @@ async fn only_servers_that_began_are_remembered() {
     task.abort();
     ask(&router).await.unwrap();
     assert_eq!(router.remembered(), 1);
+}
+
+/// They are not one conversation, and none of them has a prompt in a cache.
+#[tokio::test(start_paused = true)]
+async fn requests_of_no_conversation_are_spread() {
+    let (a, b) = (slow(10_000, "A"), slow(10_000, "B"));
+    let router = balanced([&a, &b]).cap(1).build().unwrap();
+    let ask = async || {
+        let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+        router.clone().oneshot(request).await.unwrap().message().await.unwrap().text()
+    };
+    for _ in 0..5 {
+        let began = Instant::now();
+        let (one, other) = tokio::join!(ask(), ask());
+        assert_ne!(one, other);
+        assert_eq!(began.elapsed(), Duration::from_secs(10), "neither waits for a place");
+    }
+    assert_eq!(router.remembered(), 0);
 }

@@ -1,0 +1,36 @@
+//! Retries, as a layer around a service.
+
+use std::time::Duration;
+
+use oa_chat::{AnyChat, ChatRequest, Endpoint, Result, Retry, RetryConfig};
+use oa_testkit::{MemoryServer, Reply, Script};
+use oa_types::Message;
+
+/// A server that fails before each of its answers.
+fn flaky(failure: &Reply, answers: usize) -> AnyChat {
+    let replies: Vec<_> =
+        (0..answers).flat_map(|_| [failure.clone(), Reply::text("Yes.")]).collect();
+    let server = MemoryServer::new(Script::from(replies));
+    let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server);
+    endpoint.build().expect("it can be").into()
+}
+
+async fn ask(retry: &Retry) -> Result<String> {
+    let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+    Ok(retry.ask(request).await?.message().await?.text())
+}
+
+/// Each answer that begins returns its retry to the budget of every layer, not only of the outermost.
+#[tokio::test(start_paused = true)]
+async fn nested_retries_refill_their_budgets() {
+    for failure in [Reply::error(503, "busy"), Reply::text("Lost.").close_after(0)] {
+        let once = RetryConfig::new(1).budget(1).initial_delay(Duration::from_millis(1));
+        let inner = Retry::new(flaky(&failure, 4), once.clone());
+        for outer in [once, RetryConfig::none()] {
+            let outer = Retry::new(AnyChat::new(inner.clone()), outer);
+            for _ in 0..2 {
+                assert_eq!(ask(&outer).await.unwrap(), "Yes.");
+            }
+        }
+    }
+}
