@@ -157,7 +157,7 @@ pub struct EndpointBuilder {
     connect: Option<Timeout>,
     service: Option<AnyService>,
     #[cfg(feature = "tls")]
-    roots: Vec<u8>,
+    roots: Vec<Vec<u8>>,
     error: Option<Error>,
 }
 
@@ -237,11 +237,10 @@ impl EndpointBuilder {
     }
 
     /// Trusts these certificates, in PEM, in addition to the system's: for a server with a self-signed
-    /// certificate. Does not apply to your own transport.
+    /// certificate. Calls add up. Does not apply to your own transport.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.roots.extend_from_slice(pem.as_ref());
-        self.roots.push(b'\n');
+        self.roots.push(pem.as_ref().to_vec());
         self
     }
 
@@ -400,13 +399,13 @@ impl EndpointBuilder {
         // An unlimited connection attempt lasts as long as the system allows.
         let transport =
             Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
+        // Each on its own: one without a certificate is a wrong file, whatever the others hold.
         #[cfg(feature = "tls")]
-        let transport = if self.roots.is_empty() {
-            transport
-        } else {
-            let roots = transport.root_certificates(&self.roots);
-            roots.map_err(|error| Error::config(error.to_string()))?
-        };
+        let transport = self
+            .roots
+            .iter()
+            .try_fold(transport, |transport, pem| transport.root_certificates(pem))
+            .map_err(|error| Error::config(error.to_string()))?;
         Ok(AnyService::Own(transport.build()))
     }
 }

@@ -22,12 +22,34 @@ fn build_rejects_broken_root_certificates() {
     for (pem, expected) in
         [(pem, "a root certificate is invalid"), ("", "the PEM data contains no root certificate")]
     {
-        let endpoint = Endpoint::builder().base_url("https://gpu/v1");
-        let error = endpoint.root_certificates(pem).build().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        assert_eq!(error.to_string(), expected);
+        // Also beside a valid one, before it or after it.
+        for pems in [vec![pem], vec![pem, CERTIFICATE], vec![CERTIFICATE, pem]] {
+            let endpoint = Endpoint::builder().base_url("https://gpu/v1");
+            let endpoint =
+                pems.into_iter().fold(endpoint, |endpoint, pem| endpoint.root_certificates(pem));
+            let error = endpoint.build().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config);
+            assert_eq!(error.to_string(), expected);
+        }
     }
+    let valid = Endpoint::builder().base_url("https://gpu/v1").root_certificates(CERTIFICATE);
+    valid.root_certificates(CERTIFICATE).build().unwrap();
 }
+
+/// A self-signed certificate for `localhost`, whose key is gone.
+#[cfg(feature = "tls")]
+const CERTIFICATE: &str = "\
+    -----BEGIN CERTIFICATE-----\n\
+    MIIBgDCCASWgAwIBAgIUD6tIZEsiqugS7azFTuh+UIyoQU0wCgYIKoZIzj0EAwIw\n\
+    FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyNzExNTUzNloYDzIxMjYxMTAz\n\
+    MTE1NTM2WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO\n\
+    PQMBBwNCAAT2f7bpdJexQGU+lPpVO/oWLlz7uS4c2yPCIMu74BIp6lzgIq7hO4pF\n\
+    Klv2hZQwJPA3ZW5+7ElXvEMkCtV6oOkNo1MwUTAdBgNVHQ4EFgQUM/ncNp3vGEQq\n\
+    gpct7zB80B2Hgj8wHwYDVR0jBBgwFoAUM/ncNp3vGEQqgpct7zB80B2Hgj8wDwYD\n\
+    VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEAsjsyPw8qyDv4BdeBD0AD\n\
+    Xfv8UyXSnFCQwIUbSeAL2IACIQCnEPSRQ6yTWV8GX9iS40kw4i4khxhcltPC0QyJ\n\
+    zbg6Hg==\n\
+    -----END CERTIFICATE-----\n";
 
 #[test]
 fn profiles_may_begin_with_a_byte_order_mark() {
