@@ -178,4 +178,7 @@ impl Connection {
 
 /// The largest response head. It also bounds a single read: reads start at 8 KiB and grow while they are
 /// filled.
-const MAX_BUFFER: usize = 64 * 1024;
+pub(crate) const MAX_BUFFER: usize = 64 * 1024;
+
+/// The largest number of headers in a response head: hyper's default, with which it needs no allocation for them.
+pub(crate) const MAX_HEADERS: usize = 100;

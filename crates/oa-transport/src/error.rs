@@ -2,6 +2,7 @@ use std::error::Error as StdError;
 use std::time::Duration;
 use std::{fmt, io};
 
+use crate::connection::{MAX_BUFFER, MAX_HEADERS};
 use crate::peer::Peer;
 use crate::timeout::TimeoutKind;
 
@@ -46,6 +47,9 @@ struct Inner {
 
 type Source = Box<dyn StdError + Send + Sync>;
 
+/// hyper's limit on the extensions of all chunks of a body, and on its trailers, in bytes.
+const CHUNK_EXTRAS: usize = 16 * 1024;
+
 /// The part of a response head received before the connection failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Heard {
@@ -53,6 +57,15 @@ pub(crate) enum Heard {
     Bytes,
     /// The first byte was the start of a TLS record.
     Tls,
+}
+
+/// A failure of the encryption of an open connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "nothing is encrypted"))]
+pub(crate) enum Encryption {
+    Failed,
+    /// The server wants the client to have a certificate.
+    NeedsCertificate,
 }
 
 impl Error {
@@ -64,8 +77,10 @@ impl Error {
     ) -> Self {
         use io::ErrorKind as Io;
         // hyper's decoder reports a chunk size that is no number as `InvalidInput`, and one that is too large
-        // as `InvalidData`. A sum cannot overflow: `received` and the rest make up the content length.
+        // as `InvalidData`, like extensions and trailers that are. A sum cannot overflow: `received` and the rest make
+        // up the content length.
         let how = match (io_kind(&source), announced) {
+            _ if encryption_failure(&source).is_some() => "the encryption failed".to_owned(),
             (Some(Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe), _) => {
                 "connection reset".to_owned()
             }
@@ -73,7 +88,12 @@ impl Error {
                 format!("connection closed, {} bytes expected", received + rest)
             }
             (Some(Io::UnexpectedEof), None) => "connection closed before the end".to_owned(),
-            (Some(Io::InvalidData | Io::InvalidInput), _) => "malformed chunk".to_owned(),
+            (Some(Io::InvalidInput), _) => "malformed chunk".to_owned(),
+            (Some(Io::InvalidData), _) => {
+                format!(
+                    "malformed chunk, or more than {CHUNK_EXTRAS} bytes of chunk extensions or trailers"
+                )
+            }
             _ => "connection failed".to_owned(),
         };
         let message = format!("the response from {peer} broke off after {received} bytes: {how}");
@@ -119,15 +139,33 @@ impl Error {
 
     /// Creates the error for a connection that failed before the response head was complete.
     pub(crate) fn head(peer: &Peer, heard: Heard, source: hyper::Error) -> Self {
+        let encryption = encryption_failure(&source);
         let reset = matches!(
             io_kind(&source),
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
         );
         let (kind, message) = match (source.is_parse(), heard) {
+            // In TLS 1.3, the server judges the client after the client's part of the handshake.
+            (false, _) if encryption == Some(Encryption::NeedsCertificate) => {
+                let why = ": it requires a client certificate, which is not supported";
+                (ErrorKind::Tls, unencrypted(peer, why))
+            }
+            (false, _) if encryption.is_some() => (
+                ErrorKind::Closed,
+                format!("the encryption of the connection to {peer} failed before the response"),
+            ),
             // A TLS server answers plain HTTP with an alert, which is no status line.
             (true, Heard::Tls) => {
                 (ErrorKind::Protocol, format!("{peer} speaks TLS: use https:// in its URL"))
             }
+            // A method for it exists only on hyper's side of servers.
+            (true, _) if source.to_string() == "message head is too large" => (
+                ErrorKind::Protocol,
+                format!(
+                    "the head of the response from {peer} exceeds the limit of {MAX_BUFFER} bytes or {MAX_HEADERS} \
+                     headers"
+                ),
+            ),
             (true, _) => (ErrorKind::Protocol, format!("the response from {peer} is not HTTP/1.1")),
             (false, Heard::Nothing) if reset => {
                 (ErrorKind::Closed, format!("{peer} reset the connection before responding"))
@@ -165,8 +203,7 @@ impl Error {
 
     #[cfg(feature = "tls")]
     pub(crate) fn tls(peer: &Peer, why: &str, source: Option<Source>) -> Self {
-        let message = format!("cannot encrypt the connection to {peer}{why}");
-        let mut error = Self::new(ErrorKind::Tls, message);
+        let mut error = Self::new(ErrorKind::Tls, unencrypted(peer, why));
         error.0.source = source;
         error
     }
@@ -244,6 +281,19 @@ impl fmt::Debug for Error {
         }
         error.finish()
     }
+}
+
+fn unencrypted(peer: &Peer, why: &str) -> String {
+    format!("cannot encrypt the connection to {peer}{why}")
+}
+
+/// Returns the way in which the encryption of an open connection failed, if that is the cause.
+fn encryption_failure(error: &hyper::Error) -> Option<Encryption> {
+    let error = find::<io::Error>(error)?;
+    #[cfg(feature = "tls")]
+    return crate::tls::failure(error);
+    #[cfg(not(feature = "tls"))]
+    return Some(error).and(None);
 }
 
 /// Returns the kind of the underlying I/O error.

@@ -6,12 +6,14 @@ use oa_transport::{ErrorKind, TimeoutKind, Transport};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier};
 
-use crate::{ask, hear, say, serve, url, whole};
+use crate::{ask, hear, post, say, serve, url, whole};
 
 #[tokio::test]
 async fn plain_http_server_is_a_tls_error() {
@@ -69,12 +71,20 @@ async fn secure_by(params: CertificateParams) -> (String, String) {
     let pem = certificate.pem();
     let key =
         PrivateKeyDer::try_from(key.serialize_der()).expect("a certificate and a socket are made");
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("a certificate and a socket are made")
+    let config = config()
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], key)
         .expect("a certificate and a socket are made");
+    (serve_with(config).await, pem)
+}
+
+fn config() -> ConfigBuilder<ServerConfig, WantsVerifier> {
+    ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("they are supported")
+}
+
+async fn serve_with(config: ServerConfig) -> String {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener =
         TcpListener::bind("127.0.0.1:0").await.expect("a certificate and a socket are made");
@@ -98,7 +108,67 @@ async fn secure_by(params: CertificateParams) -> (String, String) {
             });
         }
     });
-    (format!("https://localhost:{port}/"), pem)
+    format!("https://localhost:{port}/")
+}
+
+/// In TLS 1.3, the server says so only after the handshake.
+#[tokio::test]
+async fn required_client_certificate_is_named() {
+    let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(
+        Arc::new(roots),
+        Arc::new(ring::default_provider()),
+    );
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = config().with_client_cert_verifier(verifier.build().unwrap());
+    let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let url = serve_with(config).await;
+    let transport = Transport::builder().root_certificates(certificate.pem()).unwrap().build();
+    let error = ask(&transport, &url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tls, "{}", whole(&error));
+    let why = ": it requires a client certificate, which is not supported";
+    assert!(error.to_string().ends_with(why), "{}", whole(&error));
+}
+
+/// Bytes that are no record of the encryption, within the body.
+#[tokio::test]
+async fn undecryptable_bodies_are_broken() {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = config().with_no_client_auth();
+    let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let was_read = Arc::new(Notify::new());
+    let go_on = Arc::clone(&was_read);
+    let (address, _task) = serve(move |stream: TcpStream, _| {
+        let (acceptor, go_on) = (acceptor.clone(), Arc::clone(&go_on));
+        async move {
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            let begin = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegin";
+            stream.write_all(begin.as_bytes()).await.unwrap();
+            stream.flush().await.unwrap();
+            go_on.notified().await;
+            let (mut plain, _) = stream.into_inner();
+            say(&mut plain, [&[0x17, 3, 3, 0, 20][..], &[7; 20]].concat()).await;
+            hear(&mut plain).await;
+        }
+    })
+    .await;
+    let transport = Transport::builder().root_certificates(certificate.pem()).unwrap().build();
+    let url = format!("https://localhost:{}/", address.port());
+    let mut body = post(&transport, &url).await.unwrap().into_body();
+    assert_eq!(body.chunk().await.unwrap().unwrap(), "begin");
+    was_read.notify_one();
+    let error = body.chunk().await.unwrap_err();
+    assert_eq!((error.kind(), error.received()), (ErrorKind::Broken, Some(5)), "{}", whole(&error));
+    assert!(error.to_string().ends_with("after 5 bytes: the encryption failed"), "{error}");
 }
 
 #[tokio::test]
