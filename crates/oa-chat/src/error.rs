@@ -69,6 +69,8 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     status: Option<StatusCode>,
+    /// The status in an error that the server reported inside a stream, whose own status is a success.
+    reported_status: Option<u16>,
     code: Option<String>,
     request_id: Option<String>,
     retry_after: Option<Duration>,
@@ -89,6 +91,7 @@ impl Error {
             kind,
             message: message.into(),
             status: None,
+            reported_status: None,
             code: None,
             request_id: None,
             retry_after: None,
@@ -172,9 +175,11 @@ impl Error {
     }
 
     /// Creates the error that a server reported inside a stream.
-    pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
-        let mut error = Self::from_server(error, None, secrets);
+    pub(crate) fn in_stream(server: &ServerError, received: u64, secrets: &Secrets) -> Self {
+        let mut error = Self::from_server(server, None, secrets);
         error.0.received = Some(received);
+        let code = server.code.as_ref().and_then(|code| code.parse().ok());
+        error.0.reported_status = code.filter(|code| (300..600).contains(code));
         error
     }
 
@@ -325,6 +330,13 @@ impl Error {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status.map(|status| status.as_u16())
+    }
+
+    /// Returns the HTTP status, or the one in an error that the server reported inside a stream.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reported_status(&self) -> Option<u16> {
+        self.status().or(self.0.reported_status)
     }
 
     /// Returns the server's own error code or type.

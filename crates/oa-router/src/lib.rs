@@ -58,11 +58,13 @@
 //! | server's response | try another | counts against its health |
 //! | --- | --- | --- |
 //! | no connection, a broken one, another protocol, silence longer than `first_token_timeout` | yes | yes |
-//! | 408, 409, 425, 429, 5xx, an error reported in the stream, an empty success | yes | yes |
+//! | 408, 409, 425, 429, 5xx, an error without a status in the stream, an empty success | yes | yes |
 //! | 401, 402: the router's key is rejected | yes | yes |
 //! | 403, 404, redirects, a 500 about a template: no such model, or not capable | yes | no |
 //! | other 4xx, context overflow, limits, `total_timeout`: caused by the request | no | no |
 //! | anything after the first piece of the answer was delivered | no | yes, unless caused by the request |
+//!
+//! The status of an error reported in the stream is the one that it names, as in `{"error": {"code": 400}}`.
 //!
 //! There is no delay between servers. The agent's [`RetryConfig`](oa_chat::RetryConfig) wraps the whole
 //! router: when all servers have failed, it waits until the first server is expected to be available, and tries

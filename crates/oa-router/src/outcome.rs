@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 ///
 /// | outcome | errors | another server |
 /// | --- | --- | --- |
-/// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
+/// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; an error without a status, reported in a stream | is tried |
 /// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
 /// | `Refused` | other 4xx, context overflow, limits | is not tried: it would fail too |
 /// | `Unrelated` | options, `total_timeout` | is not tried: it would fail too, or answer too late |
@@ -36,7 +36,7 @@ pub(crate) fn classify(error: &Error) -> Outcome {
         ErrorKind::Connect | ErrorKind::Stream | ErrorKind::Timeout => failed,
         // An error of a nested router.
         ErrorKind::Unavailable => failed,
-        ErrorKind::Api => match status(error) {
+        ErrorKind::Api => match error.reported_status() {
             // A 500 that cannot be retried is caused by the request (QUIRKS row 103).
             Some(500) if error.status().is_some() && !error.is_retryable() => Outcome::Unfit,
             // A rejected key is a failure of this server: another has a key of its own.
@@ -48,13 +48,6 @@ pub(crate) fn classify(error: &Error) -> Outcome {
         // The request was never sent, or a layer in front of the server failed.
         _ => Outcome::Unrelated,
     }
-}
-
-/// Returns the HTTP status, or the one in an error reported in a stream.
-fn status(error: &Error) -> Option<u16> {
-    // A stream has status 200, so servers put the real one into the error: `{"error": {"code": 503}}`.
-    let code = || error.api_code()?.parse().ok().filter(|code| (300..600).contains(code));
-    error.status().or_else(code)
 }
 
 /// Returns true if another server may be tried.

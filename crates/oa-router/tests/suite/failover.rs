@@ -85,6 +85,28 @@ async fn failover_depends_on_the_status() {
     }
 }
 
+/// A stream has status 200, so servers put the real one into the error, mostly beside a type.
+#[tokio::test(start_paused = true)]
+async fn failover_depends_on_a_reported_status() {
+    let reported = |code: serde_json::Value, kind: Option<&str>| {
+        let error = json!({ "error": { "message": "no", "type": kind, "code": code } });
+        Reply::sse(format!("data: {error}\n\ndata: [DONE]\n\n"))
+    };
+    for kind in [None, Some("BadRequestError")] {
+        for code in [json!(400), json!("422")] {
+            let (answer, asked) = after(reported(code, kind)).await;
+            let error = answer.unwrap_err();
+            assert_eq!((error.kind(), error.status(), asked), (ErrorKind::Api, None, [1, 0]));
+        }
+        for code in
+            [json!(401), json!(404), json!(500), json!("503"), json!("overloaded"), json!(null)]
+        {
+            let (answer, asked) = after(reported(code.clone(), kind)).await;
+            assert_eq!((answer.unwrap().as_str(), asked), ("B", [1, 1]), "{code}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_failover_after_any_output() {
     let delta = |words: &str| {

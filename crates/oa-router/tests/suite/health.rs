@@ -107,6 +107,13 @@ async fn request_errors_do_not_affect_health() {
         }
         assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "{status}");
     }
+    let error = r#"{"error":{"message":"no","type":"BadRequestError","code":400}}"#;
+    let (a, b) = (down(Reply::sse(format!("data: {error}\n\n"))), saying("B"));
+    let router = over([&a, &b]).build().unwrap();
+    for _ in 0..10 {
+        ask(&router).await.unwrap_err();
+    }
+    assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "reported in a stream");
     let (a, b) = (down(Reply::error(401, "no key")), saying("B"));
     let router = over([&a, &b]).build().unwrap();
     for _ in 0..10 {
