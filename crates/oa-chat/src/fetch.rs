@@ -78,12 +78,33 @@ pub(crate) fn check_readable(headers: &HeaderMap) -> Result<()> {
     Error::compressed(headers).map_or(Ok(()), Err)
 }
 
+/// A small body, or the part of it that arrived.
+pub(crate) struct SmallBody {
+    pub(crate) bytes: Vec<u8>,
+    /// The error of a connection that broke. What arrived before may be all that counts.
+    pub(crate) broken: Option<Error>,
+}
+
+impl SmallBody {
+    /// Reads its content; `wrong` says what it is if `read` returns `None`, unless it broke off.
+    pub(crate) fn read<T>(self, read: impl FnOnce(&[u8]) -> Option<T>, wrong: &str) -> Result<T> {
+        let Self { bytes, broken } = self;
+        let wrong = || broken.unwrap_or_else(|| Error::stream(wrong, bytes.len() as u64));
+        read(&bytes).ok_or_else(wrong)
+    }
+}
+
 /// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that a body that
 /// trickles in ends as well.
-pub(crate) async fn collect(of: &Destination, body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
+pub(crate) async fn collect(
+    of: &Destination,
+    body: AnyBody,
+    watch: &mut Watch,
+) -> Result<SmallBody> {
     let mut bytes = Vec::new();
     let filled = fill(&mut bytes, body, watch, LARGEST_LIST).await;
-    filled.map(|()| bytes).map_err(|error| error.masked(&of.secrets))
+    let broken = filled.map_err(|error| error.masked(&of.secrets))?;
+    Ok(SmallBody { bytes, broken: broken.map(|error| error.masked(&of.secrets)) })
 }
 
 /// Like [`collect`], but returns what arrived before an error.
@@ -93,7 +114,13 @@ pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
     bytes
 }
 
-async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch, max: usize) -> Result<()> {
+/// Returns the error of a broken connection as a value.
+async fn fill(
+    bytes: &mut Vec<u8>,
+    body: AnyBody,
+    watch: &mut Watch,
+    max: usize,
+) -> Result<Option<Error>> {
     let mut body = Source::new(body);
     // Starts the idle timeout, which the pieces below do not extend. Without one, that of the beginning stays.
     if watch.timeouts().idle.is_some() {
@@ -105,13 +132,14 @@ async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch, max: usize)
                 let room = max - bytes.len();
                 bytes.extend_from_slice(&piece[..piece.len().min(room)]);
                 if bytes.len() == max {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
-            Piece::Broken(error) if bytes.is_empty() => {
-                return Err(Error::transport(error, 0, true));
+            // Nothing of it was delivered, so the request may be repeated.
+            Piece::Broken(error) => {
+                return Ok(Some(Error::transport(error, bytes.len() as u64, false)));
             }
-            Piece::Broken(_) | Piece::End => return Ok(()),
+            Piece::End => return Ok(None),
             Piece::Expired(kind) => {
                 return Err(Error::timed_out(kind, watch, bytes.len() as u64));
             }

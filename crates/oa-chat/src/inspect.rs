@@ -18,7 +18,7 @@ use crate::body::{AnyBody, FramePoll, Frames};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result, server_error};
-use crate::fetch::{check_readable, collect, collect_some, head};
+use crate::fetch::{SmallBody, check_readable, collect, collect_some, head};
 use crate::models;
 use crate::options::{ChatOptions, Limits};
 use crate::pipeline::PipelineOptions;
@@ -139,7 +139,10 @@ impl Endpoint {
         let response = head(&self.0, request, &mut watch).await?;
         let took = asked.elapsed();
         let (head, body) = response.into_parts();
-        let body = collect(&self.0, body, &mut watch).await?;
+        let SmallBody { bytes: body, broken } = collect(&self.0, body, &mut watch).await?;
+        if let Some(error) = broken.filter(|_| body.is_empty()) {
+            return Err(error);
+        }
         Ok(RawResponse { status: head.status.as_u16(), headers: head.headers, body, took })
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::destination::Destination;
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fetch::{collect, send};
 
 impl Endpoint {
@@ -14,7 +14,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response is not a list of at most 4 MiB.
+    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response breaks off, which is retryable, or is not a list of at
+    /// most 4 MiB.
     ///
     /// # Panics
     ///
@@ -27,8 +28,7 @@ impl Endpoint {
         let mut watch = Watch::new(timeouts);
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
-        let wrong = "the answer is not a list of models, or is longer than 4 MiB";
-        model_names(&body).ok_or_else(|| Error::stream(wrong, body.len() as u64))
+        body.read(model_names, "the answer is not a list of models, or is longer than 4 MiB")
     }
 }
 

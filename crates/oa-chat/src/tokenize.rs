@@ -97,8 +97,7 @@ impl Endpoint {
         let mut watch = Watch::new(options.timeouts);
         let response = send(&self.0, http, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
-        oa_json::read_strict(&body)
-            .ok_or_else(|| Error::stream("the answer is not JSON", body.len() as u64))
+        body.read(oa_json::read_strict, "the answer is not JSON")
     }
 
     fn as_chat(

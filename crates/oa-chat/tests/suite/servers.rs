@@ -1,7 +1,12 @@
 //! Endpoints and providers.
 
-use oa_chat::{DEFAULT_BASE_URL, Endpoint, ErrorKind, Provider, ServerProfile, model_names};
-use oa_testkit::{MemoryServer, Reply, Script};
+use std::time::Duration;
+
+use oa_chat::{
+    DEFAULT_BASE_URL, Endpoint, ErrorKind, Provider, RetryConfig, ServerProfile, model_names,
+    retry_with_backoff,
+};
+use oa_testkit::{Framing, MemoryServer, Reply, Script, SocketServer};
 use oa_types::BaseUrl;
 use serde_json::json;
 
@@ -93,4 +98,30 @@ async fn https_needs_the_feature_tls() {
     assert!(!error.is_retryable());
     let expected = "cannot connect to api.openai.com:443: enable the feature `tls` to use https";
     assert_eq!(error.to_string(), expected);
+}
+
+/// A list that broke off was not delivered, so it is worth another request. One that lacks only its end can be read.
+#[tokio::test]
+async fn broken_lists_can_be_retried() {
+    let list = json!({ "data": [{ "id": "tiny" }] }).to_string();
+    let reply = || Reply::body(200, "application/json", list.clone()).framing(Framing::Chunked);
+    let once = RetryConfig::new(1).initial_delay(Duration::from_millis(1));
+    for broken in [reply().close_after(0), reply().close_after(9), reply().reset_after(9)] {
+        let whole = reply();
+        let flaky = Reply::by(move |request| match request.number() {
+            1 | 2 => broken.clone(),
+            _ => whole.clone(),
+        });
+        let server = SocketServer::start(Script::new().get("/v1/models", flaky)).await.unwrap();
+        let endpoint = Endpoint::builder().base_url(server.base_url()).build().unwrap();
+        let list = || endpoint.list_models(Default::default());
+        let error = list().await.unwrap_err();
+        assert!(error.kind() == ErrorKind::Stream && error.is_retryable(), "{error}");
+        assert!(error.to_string().contains(" broke off after "), "{error}");
+        assert_eq!(retry_with_backoff(&once, list).await.unwrap(), ["tiny"]);
+    }
+    let endless = Script::new().get("/v1/models", reply().close_after(list.len()));
+    let server = SocketServer::start(endless).await.unwrap();
+    let endpoint = Endpoint::builder().base_url(server.base_url()).build().unwrap();
+    assert_eq!(endpoint.list_models(Default::default()).await.unwrap(), ["tiny"]);
 }
