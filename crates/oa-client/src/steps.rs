@@ -106,7 +106,7 @@ impl AgentSteps {
     }
 
     /// Sets the number of the conversation. A router prefers the server that last answered this conversation, and
-    /// generated call ids depend on it. 0 by default.
+    /// generated call ids depend on it. 0 by default, which to a router is no conversation.
     #[must_use]
     pub fn with_conversation(mut self, conversation: u64) -> Self {
         self.conversation = conversation;

@@ -98,7 +98,8 @@ impl RouterBuilder {
     /// Sends a conversation to the server that answered it last and has its prompt cached, while that server is
     /// healthy. Remembers this many conversations, forgetting the least recently used. 4,096 by default with
     /// [`Policy::LeastBusy`]. Off by default with [`Policy::Failover`], so that all conversations return to the
-    /// first server when it recovers.
+    /// first server when it recovers. Requests without a conversation, whose
+    /// [number](oa_chat::ChatRequest::conversation) is 0, go to any server.
     pub fn sticky(mut self, conversations: usize) -> Self {
         self.sticky = Some(Sticky::To(conversations));
         self

@@ -100,7 +100,11 @@ impl RoutedRequest {
         let Self { shared, tried, failures, .. } = self;
         // A server without the model fails the request each time: it is no reason to retry before the others
         // are back.
-        let is_hopeless = |error: &Error| error.status().is_some() && !error.is_retryable();
+        // In a stream the error is never retryable, so there its status alone decides.
+        let is_hopeless = |error: &Error| match error.status() {
+            Some(_) => !error.is_retryable(),
+            None => matches!(error.reported_status(), Some(401..=404)),
+        };
         let hopeless = failures.iter().filter(|failure| is_hopeless(&failure.error));
         let hopeless = hopeless.map(|failure| failure.server).collect();
         let (untried, earliest) = shared.dispatcher.with(|scheduler, now| {

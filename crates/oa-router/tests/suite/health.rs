@@ -6,6 +6,7 @@ use oa_chat::{RetryConfig, TimeoutKind};
 use oa_client::{AgentOptions, Client, Error, ErrorKind};
 use oa_router::{BreakerConfig, Health, Router};
 use oa_testkit::{Reply, Script};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
@@ -182,10 +183,18 @@ async fn retries_wait_for_the_first_trial() {
 
 #[tokio::test(start_paused = true)]
 async fn unfit_servers_do_not_hasten_a_retry() {
-    for unfit in [401, 403, 404] {
+    let reported = |status: u16| {
+        let error =
+            json!({ "error": { "message": "no such model", "type": "no", "code": status } });
+        Reply::sse(format!("data: {error}\n\n"))
+    };
+    let refused = |status| Reply::error(status, "no such model");
+    for (unfit, reply) in
+        [401, 403, 404].into_iter().flat_map(|it| [(it, refused(it)), (it, reported(it))])
+    {
         let busy = || Reply::error(503, "busy").header("retry-after", "20");
         let a = server(Script::from([busy(), busy()]).otherwise(Reply::text("A")));
-        let b = down(Reply::error(unfit, "no such model"));
+        let b = down(reply);
         let router = over([&a, &b]).build().unwrap();
         let error = ask(&router).await.unwrap_err();
         assert_eq!(
