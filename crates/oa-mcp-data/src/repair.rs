@@ -1,5 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
+use oa_types::resolve;
 use serde_json::{Map, Value, json};
 
 use crate::pattern::plain;
@@ -334,29 +335,6 @@ fn rename(schema: &mut Value, names: &HashMap<String, String>) {
         Ok(())
     });
     debug_assert!(renamed.is_ok(), "no visit fails");
-}
-
-/// Returns the target of a reference within a schema.
-pub(crate) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    root.pointer(&unescaped(reference.strip_prefix('#')?)?)
-}
-
-/// Decodes URL escapes such as `%20`.
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        // A fragment is escaped twice: `%2F` is decoded here, `~1` by `Value::pointer`.
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

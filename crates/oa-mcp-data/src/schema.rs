@@ -1,7 +1,8 @@
+use oa_types::resolve;
 use serde_json::{Map, Value};
 
 use crate::mirrored::MARK;
-use crate::repair::{modern_bounds, repaired, resolve};
+use crate::repair::{modern_bounds, repaired};
 use crate::subschemas::{below, visit_below};
 
 /// The maximum nesting depth of an offered schema.

@@ -2,6 +2,7 @@
 
 use std::iter;
 
+use oa_types::resolve;
 use serde_json::{Map, Value};
 
 use crate::members::find;
@@ -34,7 +35,7 @@ impl<'a> Iterator for Layers<'a> {
             self.left = left;
             // `#` and `#/path` lead into this schema. Anchors (`#name`) and other documents are not followed:
             // what they would forbid passes.
-            self.next = reference.strip_prefix('#').and_then(|to| self.root.pointer(to));
+            self.next = resolve(self.root, reference);
         }
         Some(layer)
     }

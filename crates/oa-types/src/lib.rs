@@ -46,6 +46,7 @@ mod error_record;
 mod json_size;
 mod nesting;
 mod permanent;
+mod reference;
 
 pub use crate::assistant::AssistantMessage;
 pub use crate::backoff::Backoff;
@@ -69,6 +70,8 @@ pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::prompt_progress::PromptProgress;
+#[doc(hidden)]
+pub use crate::reference::resolve;
 pub use crate::timeout::Timeout;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use oa_types::resolve;
 use serde_json::{Map, Value, json};
 
 /// The depth to which schemas are read. Deeper values may be anything.
@@ -157,7 +158,7 @@ impl Definitions {
             return Some(name.clone());
         }
         // `#/$defs/Item` becomes `#/$defs/Item`, or `Item_2` if another tool has a different `Item`.
-        let target = part.root.pointer(pointer.strip_prefix('#')?)?;
+        let target = resolve(part.root, pointer)?;
         let last = pointer.rsplit(['#', '/']).next().filter(|last| !last.is_empty());
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let base: String = last.unwrap_or(part.owner).chars().map(plain).collect();

@@ -151,10 +151,11 @@ fn conflicting_definitions_are_renamed() {
                 "old": {"$ref": "#/definitions/Place"},
                 "tree": {"$ref": "#"},
                 "first": {"$ref": "#/properties/place"},
+                "encoded": {"$ref": "#/$defs/L%C3%B6we"},
                 "gone": {"$ref": "#/$defs/Gone"},
                 "far": {"$ref": "https://example.com/schema"},
             },
-            "$defs": {"Place": place, "Same": {"enum": [1, 2]}},
+            "$defs": {"Place": place, "Same": {"enum": [1, 2]}, "Löwe": {"type": "boolean"}},
             "definitions": {"Place": {"type": "null"}},
         })
     };
@@ -177,6 +178,7 @@ fn conflicting_definitions_are_renamed() {
     assert_eq!(target(0, "place")["properties"]["inner"], arguments(0)["place"], "recursion");
     assert_eq!(target(1, "place"), &json!({"type": "string"}));
     assert_eq!(target(1, "old"), &json!({"type": "null"}));
+    assert_eq!(target(1, "encoded"), &json!({"type": "boolean"}));
     assert_eq!(arguments(0)["same"], arguments(1)["same"], "shared");
     assert_eq!(arguments(0)["same"], json!({"$ref": "#/$defs/Same"}));
     for name in ["gone", "far"] {

@@ -81,6 +81,36 @@ fn recursive_types_are_supported() {
     assert!(count.prepare(json!({ "children": [{ "children": [3] }] })).is_err());
 }
 
+/// References of schemars are percent-encoded, as in `#/$defs/L%C3%B6we`.
+#[derive(Deserialize, JsonSchema)]
+struct Löwe {
+    #[serde(default = "one")]
+    age: u8,
+    name: Option<String>,
+    #[serde(default)]
+    cubs: Vec<Self>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Pride {
+    oldest: Löwe,
+}
+
+#[test]
+fn encoded_references_are_followed() {
+    let count = tool("count", "").typed(|Pride { oldest }: Pride| async move {
+        let named = oldest.cubs.iter().filter(|cub| cub.name.is_some()).count();
+        Ok(json!([oldest.age, named]))
+    });
+    let schema = count.input_schema().to_string();
+    assert!(schema.contains("L%C3%B6we"), "{schema}");
+    let prepared = count.prepare(json!({ "oldest": { "age": 9.0, "cubs": [{ "name": "Leo" }] } }));
+    let cub = json!({ "name": "Leo", "age": 1 });
+    assert_eq!(prepared, Ok(json!({ "oldest": { "age": 9, "cubs": [cub] } })));
+    let error = count.prepare(json!({ "oldest": { "cubs": [{ "age": "x" }] } })).unwrap_err();
+    assert_eq!(error.to_string(), r#"`oldest.cubs[0].age`: expected integer, found string "x""#);
+}
+
 #[test]
 fn blocking_handlers_are_typed_too() {
     let count = tool("count", "").typed_blocking(|tree: Tree| Ok(json!(tree.children.len())));

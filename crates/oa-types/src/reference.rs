@@ -1,0 +1,61 @@
+//! References within a JSON Schema.
+
+use serde_json::Value;
+
+/// Returns the target of a `$ref` within its own document, such as `#/$defs/Node`: a JSON pointer in a URI fragment
+/// (RFC 6901, section 6). Anchors (`#name`) and references to other documents have none.
+#[doc(hidden)]
+#[must_use]
+pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    match pointer.contains('%') {
+        true => root.pointer(&decoded(pointer)?),
+        false => root.pointer(pointer),
+    }
+}
+
+/// Decodes percent-encoding, which schemars writes for all but plain ASCII: a fragment is encoded twice, and `~1` is
+/// decoded by `Value::pointer`. A `%` without two digits stands for itself, as in schemars.
+fn decoded(text: &str) -> Option<String> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        let byte = match after {
+            [high, low, behind @ ..] if *first == b'%' => digit(high).zip(digit(low)).map(|both| {
+                rest = behind;
+                both.0 << 4 | both.1
+            }),
+            _ => None,
+        };
+        bytes.push(byte.and_then(|byte| u8::try_from(byte).ok()).unwrap_or(*first));
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fragments_are_decoded_before_pointers() {
+        let root = json!({ "$defs": { "a": 1, "a/b": 2, "L\u{f6}we %": 3, "100%": 4, "%+1": 5 }, "x": [6] });
+        let number = |reference| resolve(&root, reference).and_then(Value::as_u64);
+        assert_eq!(number("#/$defs/a"), Some(1));
+        assert_eq!(number("#/$defs/a~1b"), Some(2));
+        assert_eq!(number("#/$defs/a%7E1b"), Some(2));
+        assert_eq!(number("#/%24defs/L%C3%B6we%20%25"), Some(3));
+        assert_eq!(number("#/$defs/L\u{f6}we%20%"), Some(3));
+        assert_eq!(number("#/$defs/100%"), Some(4));
+        assert_eq!(number("#/$defs/%+1"), Some(5));
+        assert_eq!(number("#/x/0"), Some(6));
+        assert_eq!(resolve(&root, "#"), Some(&root));
+        // The slash is part of a name, as `~1` would be.
+        for none in ["#/$defs/b", "#a", "/$defs/a", "https://h/s#/$defs/a", "#/$defs/%FF", ""] {
+            assert_eq!(resolve(&root, none), None, "{none}");
+        }
+    }
+}
