@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_tools::{Emission, LogLevel, Progress};
-use oa_types::{Message, micros};
+use oa_types::{Message, flattened, micros};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -151,7 +151,7 @@ pub struct ToolCustom {
     pub call_id: String,
     /// The called name.
     pub tool_name: String,
-    /// The data.
+    /// The data, nested at most 100 levels deep.
     pub data: Value,
     pub(crate) event_type: String,
 }
@@ -168,7 +168,8 @@ impl ToolCustom {
     /// Creates an event of type `tool_<name>`.
     ///
     /// Characters other than letters, digits, `_` and `-` become `_`, a name of a built-in event gets the prefix
-    /// `custom_`, and an empty name becomes `custom`.
+    /// `custom_`, and an empty name becomes `custom`. Data that is nested more than 100 levels deep becomes a text with
+    /// the same JSON, as in a result, so that every event can be written and read.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,
@@ -185,6 +186,7 @@ impl ToolCustom {
             _ => "",
         };
         let event_type = format!("{CUSTOM}{custom}{name}");
+        let data = flattened(data);
         Self { call_id: call_id.into(), tool_name: tool_name.into(), data, event_type }
     }
 

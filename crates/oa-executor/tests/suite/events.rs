@@ -130,6 +130,22 @@ fn custom_names_never_equal_built_in_ones() {
     assert_eq!(ToolCustom::new("c", "t", &"x".repeat(1_000), json!(null)).name().len(), 64);
 }
 
+/// As in results: deeper JSON is not read, and writing it could overflow the stack.
+#[test]
+fn deep_emitted_data_becomes_text() {
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| Value::Array(vec![inner]));
+    for (levels, expected) in [
+        (100, nested(100)),
+        (101, json!(nested(101).to_string())),
+        (50_000, json!("[a value that is nested more than 500 levels deep]")),
+    ] {
+        let custom = ToolCustom::new("c", "t", "tree", nested(levels));
+        assert_eq!(custom.data, expected, "{levels}");
+        let event = ToolEvent::Custom(custom.into());
+        assert_eq!(ToolEvent::from_json(event.to_json().as_bytes()).unwrap(), event);
+    }
+}
+
 #[test]
 fn other_json_is_rejected() {
     for json in [
