@@ -13,7 +13,7 @@ use oa_types::{AssistantMessage, FinishReason, Outcome};
 use tracing::field::Empty;
 use tracing::{Span, info_span, warn};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::settings::Settings;
 
 /// The part of a word of the server that is recorded, in characters.
@@ -192,7 +192,7 @@ impl Trace {
 impl Drop for Trace {
     fn drop(&mut self) {
         // These were in progress when the turn ended or was dropped.
-        self.chat.record("error.type", "Interrupted");
+        self.chat.record("error.type", ErrorKind::Interrupted.as_str());
         for span in self.tools.values() {
             span.record("error.type", Outcome::Cancelled.as_str());
         }

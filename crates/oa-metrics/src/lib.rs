@@ -51,7 +51,7 @@
 //! | `gen_ai.token.type` | tokens | `input` or `output` |
 //! | `gen_ai.tool.name` | tool calls | the name of the tool |
 //! | `gen_ai.tool.type` | tool calls | `function` |
-//! | `error.type` | durations | for requests and turns, the kind of the error as [`ErrorKind`](oa_chat::ErrorKind) spells it, `Interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
+//! | `error.type` | durations | for requests and turns, the kind of the error as [`ErrorKind::as_str`](oa_chat::ErrorKind::as_str) spells it, `interrupted` among them; for tools, see [`MeteredTool`]; `_OTHER` for an error of another library |
 //!
 //! Prompts, answers, arguments, results and keys are never recorded. The number of attribute values is bounded, even if
 //! a server reports a new model in each answer: 64 targets of requests, 8 answering models for each, 64 agents and 256

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use insta::assert_snapshot;
-use oa_client::{AgentOptions, Client};
+use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_testkit::{MemoryServer, Reply};
 use oa_tools::{ToolError, tool};
 use oa_types::FinishReason;
 use serde_json::json;
+use tokio::time::timeout;
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::subscriber::DefaultGuard;
@@ -136,4 +138,22 @@ async fn spans_contain_no_conversation_text() {
     execute_tool in 1: gen_ai.operation.name="execute_tool" gen_ai.tool.name="look" gen_ai.tool.call.id="c1" error.type="failed" |
     chat in 1: gen_ai.operation.name="chat" gen_ai.request.model="any" gen_ai.request.temperature=0.5 server.address="localhost" server.port=1234 error.type="api" |
     "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unfinished_request_is_interrupted() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let late = Reply::text("Later.").delay_head(Duration::from_secs(9));
+    let options = AgentOptions::builder().model("any").transport(MemoryServer::new(late));
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    timeout(Duration::from_secs(1), client.ask("Now?")).await.unwrap_err();
+    drop(client);
+    let spans = lines.take_spans();
+    // Spelled as in metrics.
+    let kind = ErrorKind::Interrupted.as_str();
+    assert!(
+        spans[1].starts_with("chat") && spans[1].contains(&format!("error.type={kind:?}")),
+        "{spans:#?}"
+    );
 }
