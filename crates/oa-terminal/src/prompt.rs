@@ -71,21 +71,25 @@ impl TerminalPrompt {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the question stays on the terminal, and the line that answers it is read and
-    /// discarded.
+    /// If the future is dropped, a question that is on the terminal stays there, and the line that answers it is read
+    /// and discarded, `a` included. One that waits for its turn is not asked.
     pub fn ask(
         &self,
         request: PermissionRequest,
     ) -> impl Future<Output = Permission> + Send + use<> {
         let terminal = Arc::clone(&self.0);
+        let asker = Arc::new(());
+        let waiting = Arc::downgrade(&asker);
         // Not in the future below: the question is asked at once, even if the future is polled later.
         let asked = spawn_blocking(move || {
             // Held until the line is read, so that a question and its answer are never separated by another
             // one.
             let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
-            terminal.ask(&request)
+            terminal.ask(&request, || waiting.strong_count() > 0)
         });
         async move {
+            // Dropped with the future, or once the answer is there.
+            let _asker = asker;
             let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             answer.unwrap_or_else(|error| {
                 Permission::Deny(format!("the question could not be asked: {error}"))
@@ -95,7 +99,15 @@ impl TerminalPrompt {
 }
 
 impl Terminal {
-    fn ask(&mut self, request: &PermissionRequest) -> io::Result<Permission> {
+    /// Asks one question, unless nobody waits for its answer.
+    fn ask(
+        &mut self,
+        request: &PermissionRequest,
+        is_awaited: impl Fn() -> bool,
+    ) -> io::Result<Permission> {
+        if !is_awaited() {
+            return Ok(Permission::Later);
+        }
         let PermissionRequest { tool_name, tool_input, agents, .. } = request;
         let mut path = agents.clone();
         path.push(tool_name.clone());
@@ -124,7 +136,10 @@ impl Terminal {
         Ok(match (&*word, reason.trim()) {
             // Only alone: `a shorter answer` and `yes but not that` are no consent.
             ("a" | "always", "") => {
-                self.always.insert(path);
+                // The call of a late answer was decided without it.
+                if is_awaited() {
+                    self.always.insert(path);
+                }
                 Permission::Allow
             }
             ("y" | "yes", "") => Permission::Allow,

@@ -1,0 +1,89 @@
+//! Questions to a person who types one line after another.
+
+use std::io::{self, BufRead, Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use oa_hooks::{Permission, PermissionRequest};
+use oa_terminal::TerminalPrompt;
+use serde_json::json;
+
+/// Lines that are still to be typed.
+struct Keyboard {
+    lines: Receiver<&'static str>,
+    left: &'static [u8],
+}
+
+impl Read for Keyboard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.fill_buf()?;
+        self.left.read(buffer)
+    }
+}
+
+impl BufRead for Keyboard {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.left.is_empty() {
+            self.left = self.lines.recv().unwrap_or_default().as_bytes();
+        }
+        Ok(self.left)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.left = &self.left[bytes..];
+    }
+}
+
+/// Passes on each question once it is complete.
+struct Screen {
+    shown: Vec<u8>,
+    questions: Sender<String>,
+}
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.shown.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let shown = String::from_utf8(std::mem::take(&mut self.shown)).expect("it is text");
+        self.questions.send(shown).map_err(io::Error::other)
+    }
+}
+
+fn person() -> (TerminalPrompt, Sender<&'static str>, Receiver<String>) {
+    let ((keys, lines), (questions, asked)) = (channel(), channel());
+    let screen = Screen { shown: Vec::new(), questions };
+    (TerminalPrompt::new(Keyboard { lines, left: b"" }, screen), keys, asked)
+}
+
+fn call(tool: &str) -> PermissionRequest {
+    PermissionRequest::new(tool, json!({}), "c", Vec::new())
+}
+
+/// Such as after a timeout: the call was denied, so nothing was allowed for good.
+#[tokio::test]
+async fn late_answers_are_not_remembered() {
+    let (person, keys, asked) = person();
+    let late = person.ask(call("shell"));
+    assert!(asked.recv().unwrap().starts_with("shell({})?"));
+    drop(late);
+    keys.send("a\n").unwrap();
+    keys.send("a\n").unwrap();
+    assert_eq!(person.ask(call("shell")).await, Permission::Allow);
+    assert!(asked.recv().unwrap().starts_with("shell({})?"), "it is asked again");
+    assert_eq!(person.ask(call("shell")).await, Permission::Allow);
+    assert!(asked.try_recv().is_err(), "this answer is remembered");
+}
+
+#[tokio::test]
+async fn questions_without_an_asker_are_not_asked() {
+    let (person, keys, asked) = person();
+    let first = person.ask(call("first"));
+    assert!(asked.recv().unwrap().starts_with("first"));
+    drop(person.ask(call("second")));
+    keys.send("y\n").unwrap();
+    assert_eq!(first.await, Permission::Allow);
+    keys.send("n\n").unwrap();
+    assert_eq!(person.ask(call("third")).await, Permission::deny("the user said no"));
+    assert!(asked.recv().unwrap().starts_with("third"));
+}
