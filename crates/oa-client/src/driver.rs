@@ -426,13 +426,14 @@ impl Driver {
         let (request, bytes) =
             self.conversation.request(chat, backend.service(), history, revisions);
         self.prompt_cut.sent(&self.settings, tools, bytes);
-        if let Some(trace) = &mut self.trace {
-            trace.request(&self.settings);
-        }
         let mut request = request.hold_text(self.turn.inlines_results());
         request = self.settings.offer_reader(request, self.results.as_ref());
         if let Some(plan) = self.turn.step_plan() {
             request = request.with_plan(plan);
+        }
+        if let Some(trace) = &mut self.trace {
+            // The plan may name another model.
+            trace.request(&self.settings, request.model());
         }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
         // The end of the previous answer comes first, so that its connection can serve this request.

@@ -18,7 +18,7 @@ impl Trace {
         Box::new(Self)
     }
 
-    pub(crate) fn request(&mut self, _: &Settings) {}
+    pub(crate) fn request(&mut self, _: &Settings, _: &str) {}
 
     pub(crate) fn came_from(&mut self, _: &Secrets) {}
 

@@ -43,7 +43,7 @@ impl Trace {
         Box::new(Self { turn, chat: Span::none(), secrets, tools: HashMap::new() })
     }
 
-    pub(crate) fn request(&mut self, settings: &Settings) {
+    pub(crate) fn request(&mut self, settings: &Settings, model: &str) {
         let request = &settings.chat.parameters;
         let endpoint = settings.endpoint().filter(|_| !self.turn.is_disabled());
         // A URL may contain a password, so spans get the host and the port alone.
@@ -53,7 +53,7 @@ impl Trace {
             "chat",
             gen_ai.operation.name = "chat",
             gen_ai.provider.name = endpoint.and_then(Endpoint::provider).map(Provider::telemetry_name),
-            gen_ai.request.model = request.model,
+            gen_ai.request.model = model,
             gen_ai.request.max_tokens = request.max_tokens,
             gen_ai.request.temperature = request.temperature,
             gen_ai.request.top_p = request.top_p,

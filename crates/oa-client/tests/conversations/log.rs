@@ -157,3 +157,29 @@ async fn an_unfinished_request_is_interrupted() {
         "{spans:#?}"
     );
 }
+
+#[tokio::test]
+async fn spans_name_the_model_of_the_step() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let options = AgentOptions::builder()
+        .model("small")
+        .transport(MemoryServer::new([
+            Reply::new().call("look", json!({})),
+            Reply::text("Nothing."),
+        ]))
+        .tool(tool("look", "Looks").build(|_| async { Ok(json!("nothing")) }))
+        .auto_execute_tools(true)
+        .before_step(
+            |step| async move { if step.number() > 1 { step.model("large") } else { step } },
+        );
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.ask("Look.").await.unwrap();
+    let spans = lines.take_spans();
+    let model = |span: &&String| {
+        let model = span.split("gen_ai.request.model=").nth(1)?.split('"').nth(1)?;
+        Some(format!("{} {model}", span.split([':', ' ']).next()?))
+    };
+    let models: Vec<_> = spans.iter().filter_map(|span| model(&span)).collect();
+    assert_eq!(models, ["invoke_agent small", "chat small", "chat large"]);
+}
