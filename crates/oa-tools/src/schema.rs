@@ -158,6 +158,12 @@ impl Parameters {
 fn is_schema(given: &Map<String, Value>) -> bool {
     // A parameter may be called like a keyword, so the value decides: `{"properties": {"q": ..}}` is a
     // schema, and `{"properties": "string"}` or `{"type": "string"}` is a shorthand with one parameter.
+    // Whatever is beside it, such as `"x-go-type": "string"`: a shorthand parameter called `properties` would have a
+    // string as its type.
+    let properties = given.get("properties").and_then(Value::as_object);
+    if properties.is_some_and(|of| !of.get("type").is_some_and(Value::is_string)) {
+        return true;
+    }
     let names_object = |of: &Value| match of {
         Value::Array(types) => types.iter().any(|of| of == "object"),
         of => of == "object",
@@ -171,11 +177,8 @@ fn is_schema(given: &Map<String, Value>) -> bool {
         });
     }
     let has_list = |word: &str| given.get(word).is_some_and(Value::is_array);
-    // A shorthand parameter called `properties` would have a string as its type.
-    let properties = given.get("properties").and_then(Value::as_object);
     given.get("$ref").and_then(Value::as_str).is_some_and(|to| to.starts_with('#'))
         || ["allOf", "anyOf", "oneOf"].into_iter().any(has_list)
-        || properties.is_some_and(|of| !of.get("type").is_some_and(Value::is_string))
 }
 
 /// Returns the JSON Schema type for a word. The short forms are for programs written for the earlier SDK.

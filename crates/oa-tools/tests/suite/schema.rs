@@ -36,6 +36,12 @@ fn full_schemas_are_unchanged() {
         "additionalProperties": false,
         "x-vendor": { "any": "thing" },
     }));
+    passes_unchanged(json!({
+        "type": "object",
+        "properties": { "q": { "type": "string" } },
+        "x-go-type": "string",
+        "example": { "type": "circle" },
+    }));
     passes_unchanged(json!({ "properties": { "q": { "type": "string" } } }));
     passes_unchanged(json!({ "properties": { "type": { "type": "string" } } }));
     passes_unchanged(json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "object" } } }));
@@ -67,6 +73,11 @@ fn parameters_may_be_named_like_keywords() {
         json!({ "type": "object", "q": "string" }),
         json!({ "type": { "type": "object" }, "q": { "type": "string" } }),
         json!(["type", "q"]),
+    );
+    becomes(
+        json!({ "type": "object", "properties": { "type": "object" }, "q": "string" }),
+        json!({ "type": { "type": "object" }, "properties": { "type": "object" }, "q": { "type": "string" } }),
+        json!(["type", "properties", "q"]),
     );
     becomes(
         json!({ "properties": { "type": "object" } }),
