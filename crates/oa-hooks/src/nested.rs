@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::permissions::{PermissionMode, Permissions};
-use crate::rule::Effect;
+use crate::rule::{Effect, ToolRule};
 
 impl Permissions {
     /// Returns these permissions as those of a sub-agent called `name`, which an agent with the permissions `outer`
@@ -75,12 +75,14 @@ impl Permissions {
         tool: &str,
         input: &Value,
         category: Option<&str>,
-    ) -> Option<&'static str> {
+    ) -> Option<&str> {
         if self.mode == Some(PermissionMode::Plan) {
             return Some("no tools run in plan mode: answer with a plan");
         }
-        if self.effect(tool, input, category) == Some(Effect::Deny) {
-            return Some("a permission rule denies this call");
+        let denies = |rule: &&ToolRule| rule.effect_on(tool, category, input) == Some(Effect::Deny);
+        let mut denying = self.rules.iter().filter(denies).map(ToolRule::reason).peekable();
+        if denying.peek().is_some() {
+            return Some(denying.flatten().next().unwrap_or("a permission rule denies this call"));
         }
         self.outer.as_ref()?.forbids(tool, input, category)
     }

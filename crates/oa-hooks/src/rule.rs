@@ -25,9 +25,9 @@ pub(crate) enum Effect {
 ///     ToolRule::allow("read_*"),
 ///     ToolRule::ask("write_file"),
 ///     ToolRule::deny_category("network"),
-///     ToolRule::deny("shell").when(|input| {
-///         input["command"].as_str().is_none_or(|command| command.contains("rm "))
-///     }),
+///     ToolRule::deny("shell")
+///         .when(|input| input["command"].as_str().is_none_or(|command| command.contains("rm ")))
+///         .because("nothing may be deleted here: move files to the trash folder"),
 /// ];
 /// # assert_eq!(rules.len(), 4);
 /// ```
@@ -37,6 +37,7 @@ pub struct ToolRule {
     subject: Subject,
     effect: Effect,
     when: Option<Condition>,
+    reason: Option<Arc<str>>,
 }
 
 type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
@@ -89,7 +90,7 @@ impl ToolRule {
     }
 
     fn new(subject: Subject, effect: Effect) -> Self {
-        Self { subject, effect, when: None }
+        Self { subject, effect, when: None, reason: None }
     }
 
     /// Restricts the rule to calls whose arguments meet a condition. A panicking condition never allows a call:
@@ -97,6 +98,17 @@ impl ToolRule {
     pub fn when(mut self, condition: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Arc::new(condition));
         self
+    }
+
+    /// Sets the reason of a denial, which the model, events and spans get: what it may do instead. Without one, it is "a
+    /// permission rule denies this call". Of several rules that deny a call, the first with a reason gives it.
+    pub fn because(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
     }
 
     pub(crate) fn effect(&self) -> Effect {
@@ -131,6 +143,7 @@ impl fmt::Debug for ToolRule {
             .field("subject", &self.subject)
             .field("effect", &self.effect)
             .field("has_condition", &self.when.is_some())
+            .field("reason", &self.reason)
             .finish()
     }
 }

@@ -33,6 +33,33 @@ fn rules_apply_by_category() {
 }
 
 #[test]
+fn denials_give_the_first_reason() {
+    let plain = || ToolRule::deny("write_*");
+    let below = |folder: &'static str| {
+        let is_outside = move |path: &str| !path.starts_with(folder);
+        let rule = plain().when(move |input| input["path"].as_str().is_none_or(is_outside));
+        rule.because(format!("files are written only below {folder}"))
+    };
+    let denied = |rules: Vec<ToolRule>, path: &str| {
+        let permissions = rules.into_iter().fold(Permissions::new(), Permissions::rule);
+        let input = json!({ "path": path });
+        let own = permissions.denies("write_file", &input, None);
+        let inner = Permissions::new().rule(ToolRule::allow("*")).within(&permissions, "writer");
+        assert_eq!(inner.denies("write_file", &input, None), own, "sub-agents inherit it");
+        own
+    };
+    let unnamed = Some("a permission rule denies this call".to_owned());
+    assert_eq!(denied(vec![plain()], "/etc"), unnamed);
+    assert_eq!(denied(vec![below("work/")], "work/a"), None);
+    let work = Some("files are written only below work/".to_owned());
+    assert_eq!(denied(vec![below("work/")], "/etc"), work);
+    assert_eq!(denied(vec![plain(), below("work/"), below("tmp/")], "/etc"), work);
+    assert_eq!(denied(vec![plain(), below("work/")], "work/a"), unnamed);
+    let allowed = ToolRule::allow("*").because("no denial");
+    assert_eq!(denied(vec![allowed, plain()], "/etc"), unnamed);
+}
+
+#[test]
 fn tool_lists_can_be_inspected() {
     let permissions = Permissions::new();
     assert_eq!((permissions.allowed(), permissions.disallowed()), (None, Vec::new()));
