@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// A timeout: whole seconds, a `Duration`, or `None` for no limit.
+/// A timeout: seconds, a `Duration`, or `None` for no limit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 /// use oa_types::Timeout;
 ///
 /// assert_eq!(Timeout::from(5).duration(), Some(Duration::from_secs(5)));
+/// assert_eq!(Timeout::from(0.5).duration(), Some(Duration::from_millis(500)));
 /// assert_eq!(Timeout::from(Duration::from_millis(10)).duration(), Some(Duration::from_millis(10)));
 /// assert_eq!(Timeout::from(None).duration(), None);
 /// ```
@@ -69,5 +70,30 @@ impl From<i32> for Timeout {
     /// Converts an integer literal; negative values become 0.
     fn from(seconds: i32) -> Self {
         Self::from(u64::try_from(seconds).unwrap_or(0))
+    }
+}
+
+impl From<f64> for Timeout {
+    /// Converts seconds; negative values and NaN become 0, and values beyond the range of `Duration` its maximum.
+    fn from(seconds: f64) -> Self {
+        let beyond = if seconds > 0.0 { Duration::MAX } else { Duration::ZERO };
+        Self(Some(Duration::try_from_secs_f64(seconds).unwrap_or(beyond)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_may_have_a_fraction() {
+        let seconds = |seconds: f64| Timeout::from(seconds).duration();
+        assert_eq!(seconds(1.25), Some(Duration::from_millis(1_250)));
+        for nothing in [0.0, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+            assert!(Timeout::from(nothing).is_zero(), "{nothing}");
+        }
+        for much in [f64::INFINITY, f64::MAX, 1e30] {
+            assert_eq!(seconds(much), Some(Duration::MAX), "{much}");
+        }
     }
 }
