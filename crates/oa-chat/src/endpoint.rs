@@ -401,11 +401,9 @@ impl EndpointBuilder {
             Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
         // Each on its own: one without a certificate is a wrong file, whatever the others hold.
         #[cfg(feature = "tls")]
-        let transport = self
-            .roots
-            .iter()
-            .try_fold(transport, |transport, pem| transport.root_certificates(pem))
-            .map_err(|error| Error::config(error.to_string()))?;
+        let trusting = self.roots.iter().try_fold(transport, |it, pem| it.root_certificates(pem));
+        #[cfg(feature = "tls")]
+        let transport = trusting.map_err(|error| Error::config(error.to_string()))?;
         Ok(AnyService::Own(transport.build()))
     }
 }

@@ -114,13 +114,10 @@ pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
     bytes
 }
 
-/// Returns the error of a broken connection as a value.
-async fn fill(
-    bytes: &mut Vec<u8>,
-    body: AnyBody,
-    watch: &mut Watch,
-    max: usize,
-) -> Result<Option<Error>> {
+/// The error of a broken connection is a value.
+type Filled = Result<Option<Error>>;
+
+async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch, max: usize) -> Filled {
     let mut body = Source::new(body);
     // Starts the idle timeout, which the pieces below do not extend. Without one, that of the beginning stays.
     if watch.timeouts().idle.is_some() {
