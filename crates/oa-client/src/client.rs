@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
-use oa_events::{AgentEvent, Reply, TurnText};
+use oa_events::{AgentEvent, Reply, TurnMetadata, TurnText};
 use oa_executor::InterruptHandle;
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
@@ -27,7 +27,6 @@ use oa_types::{
 
 use crate::driver::{BoxedDriver, Driver};
 use crate::error::{self, Error, Result};
-use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
@@ -289,7 +288,8 @@ impl Client {
         }
         let mut reply = Reply::new(text, self.finish_reason().cloned().unwrap_or_default());
         (reply.message, reply.usage) = (self.message().cloned(), self.usage());
-        reply.turn_usage = self.driver.metadata.turn_usage;
+        let metadata = &self.driver.metadata;
+        (reply.turn_usage, reply.sub_agents) = (metadata.turn_usage, metadata.sub_agents);
         Ok(reply)
     }
 

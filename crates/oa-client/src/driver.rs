@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_aggregate::UsedIds;
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation, Erased};
-use oa_events::AgentEvent;
+use oa_events::{AgentEvent, TurnMetadata};
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::{OutputValidator, Validation};
 use oa_tools::IdempotencyKey;
@@ -25,7 +25,6 @@ use crate::call_ids::replace_in;
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::hooks;
-use crate::metadata::TurnMetadata;
 use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
@@ -509,7 +508,9 @@ impl Driver {
         if let Some(trace) = &mut self.trace {
             trace.failed(&error);
         }
+        let is_undone = self.turn.is_shortened_in_vain();
         self.abort();
+        self.events.retain(|it| !(is_undone && matches!(it, AgentEvent::ContextShortened(_))));
         error
     }
 

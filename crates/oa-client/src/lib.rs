@@ -41,7 +41,6 @@ mod query;
 mod stream;
 
 mod client;
-mod metadata;
 mod nested;
 mod parent_agent;
 mod steer;
@@ -77,7 +76,6 @@ pub use crate::builder::AgentOptionsBuilder;
 pub use crate::callback::CallbackOutput;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::metadata::TurnMetadata;
 pub use crate::nested::ParentAgent;
 pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
@@ -87,7 +85,9 @@ pub use crate::steer::SteerHandle;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
-pub use oa_events::{AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta, TurnText};
+pub use oa_events::{
+    AgentEvent, CallDenied, NestedEvent, Reply, ToolUseDelta, TurnMetadata, TurnText,
+};
 pub use oa_executor::{InterruptGuard, InterruptHandle};
 pub use oa_output::ResponseFormat;
 pub use oa_turn::stop_when;

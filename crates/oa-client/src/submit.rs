@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use oa_events::AgentEvent;
 use oa_hooks::HookOutcome;
 use oa_turn::{Action, PromptOutcome, StepOutcome};
-use oa_types::{ImageBlock, Message, Outcome, Usage};
+use oa_types::{ImageBlock, Message, Outcome};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -22,7 +22,7 @@ impl Driver {
         // Everything that can be refused was checked above: from here on the conversation changes.
         self.abandon();
         self.forget_events();
-        self.metadata.turn_usage = Usage::default();
+        self.metadata.begin();
         if self.turn.is_retry(&prompt) {
             // The prompt is in history, as the hooks have left it. They do not see it again.
             self.turn.retry(&prompt).map_err(error::turn)?;

@@ -353,7 +353,7 @@ impl ContextPolicy {
             let kept = (0..weights.len()).filter(|place| turn.stays(*place));
             let kept = sum(&kept.map(|place| weights[place]).collect::<Vec<_>>());
             // Estimates are not wrong by as much, so the rest would be lost in vain.
-            let capacity = context.unwrap_or(self.limit());
+            let capacity = context.unwrap_or_else(|| self.limit());
             if kept.saturating_add(fixed) / HOPELESS > capacity {
                 return None;
             }

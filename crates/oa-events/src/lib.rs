@@ -17,10 +17,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod event;
+mod metadata;
 mod reply;
 mod turn_text;
 
 pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
+pub use crate::metadata::TurnMetadata;
 pub use crate::reply::Reply;
 pub use crate::turn_text::TurnText;
 

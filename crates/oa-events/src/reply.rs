@@ -15,6 +15,9 @@ pub struct Reply {
     /// Usage of all answers to the prompt together.
     #[serde(default)]
     pub turn_usage: Usage,
+    /// What sub-agents have used, which is not in `turn_usage`: `total_tokens` and `cost`.
+    #[serde(default)]
+    pub sub_agents: Usage,
     /// The reason why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,
 }
@@ -23,7 +26,14 @@ impl Reply {
     /// Creates a reply without a message and usage.
     #[must_use]
     pub fn new(text: impl Into<String>, finish_reason: FinishReason) -> Self {
-        let turn_usage = Usage::default();
-        Self { text: text.into(), message: None, usage: None, turn_usage, finish_reason }
+        let (turn_usage, sub_agents) = Default::default();
+        Self {
+            text: text.into(),
+            message: None,
+            usage: None,
+            turn_usage,
+            sub_agents,
+            finish_reason,
+        }
     }
 }

@@ -111,6 +111,28 @@ async fn a_budget_reaches_two_levels_down() {
     assert_eq!(asked, [4, 1, 1]);
 }
 
+/// What the agents below have used is told apart from the agent's own usage.
+#[tokio::test]
+async fn usage_of_sub_agents_is_told() {
+    let text = |text: &str, tokens| MemoryServer::new([Reply::text(text).usage(tokens, 0)]);
+    let [inner, broken] = [text("Found.", 1_000), MemoryServer::new([Reply::error(400, "no")])];
+    let middle = MemoryServer::new([ask("inner").usage(10, 0), Reply::text("Read.").usage(20, 0)]);
+    let middle_options = auto(&middle).tool(agent("inner", auto(&inner).price(1e6, 1e6)));
+    let replies =
+        [ask("middle").usage(1, 0), ask("broken").usage(2, 0), Reply::text("So.").usage(3, 0)];
+    let outer = MemoryServer::new(Script::from(replies.to_vec()).reply(Reply::text("Hi.")));
+    let options = auto(&outer).tool(agent("middle", middle_options));
+    let options = options.tool(agent("broken", auto(&broken)));
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Go.").await.unwrap();
+    let told = |usage: oa_types::Usage| (usage.total(), usage.cost.map(oa_types::Cost::to_f64));
+    assert_eq!(told(reply.turn_usage), (Some(6), None));
+    assert_eq!(told(reply.sub_agents), (Some(1_030), Some(1_000.0)));
+    assert_eq!(client.turn_metadata().sub_agents, reply.sub_agents);
+    let next = client.ask("Hello.").await.unwrap();
+    assert_eq!(told(next.sub_agents), (None, None), "each turn has its own");
+}
+
 #[tokio::test]
 async fn performed_steps_share_the_budgets() {
     let (servers, model) = ([endless(), endless()], asks_two());

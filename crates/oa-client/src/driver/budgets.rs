@@ -22,6 +22,7 @@ impl Driver {
     fn share(&mut self, nested: Spent) {
         // Sub-agents have charged the agents above for `nested` themselves, so `report` leaves it out.
         self.turn.charge(nested);
+        self.metadata.add_sub_agents(nested.tokens, nested.cost);
         if let Some(outer) = &self.settings.config.outer {
             let left = outer.report(self.turn.spent(), nested);
             self.turn.set_outer_budget(left);

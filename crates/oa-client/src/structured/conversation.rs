@@ -25,6 +25,8 @@ pub struct Structured<T> {
     pub message: Option<AssistantMessage>,
     /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
+    /// Usage of all attempts, and of all other answers of the turn.
+    pub turn_usage: Usage,
     /// The reason why the turn ended.
     pub finish_reason: FinishReason,
 }

@@ -149,6 +149,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 tries,
                 message: self.driver.message.as_deref().cloned(),
                 usage: self.driver.metadata.usage,
+                turn_usage: self.driver.metadata.turn_usage,
                 finish_reason: reason,
             }),
             (None, Some(output)) => Err(error::output(output.error(&reason))),

@@ -237,6 +237,29 @@ async fn a_second_overflow_is_an_error() {
     assert_eq!(client.history().len(), 3);
 }
 
+/// A prompt that is rejected even with nothing before it takes nothing with it.
+#[tokio::test]
+async fn prompts_too_long_leave_the_history() {
+    for (overflow, length) in
+        [(Overflow::DropOldest, 60), (Overflow::Summarize, 60), (Overflow::Summarize, 400)]
+    {
+        let server = server(0, 1_200, bees());
+        let policy = ContextPolicy::new(4_096).with_overflow(overflow);
+        let mut client = client(agent(&server).context(policy));
+        for number in 0..5 {
+            client.ask(format!("Fact {number}. {}", "Remember it. ".repeat(20))).await.unwrap();
+        }
+        let before = client.history().to_vec();
+        let error = client.ask("A line of a log. ".repeat(length * 5)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ContextOverflow);
+        assert_eq!(client.history(), before);
+        assert_eq!(client.next_event().await.unwrap(), None, "nothing was shortened after all");
+        let reply = client.ask("Go on.").await.unwrap();
+        assert_eq!(reply.text, "I have read all pages.");
+        assert_eq!(client.history().len(), 12);
+    }
+}
+
 #[tokio::test]
 async fn failed_summaries_drop_messages() {
     let server = server(40, 4_096, Reply::new().refuse("I cannot."));

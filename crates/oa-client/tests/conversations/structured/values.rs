@@ -77,6 +77,22 @@ async fn panicking_checks_are_errors() {
     assert!(words.contains("checking the value panicked: index out of bounds"), "{words}");
 }
 
+#[tokio::test]
+async fn usage_of_all_attempts_is_told() {
+    let replies = || {
+        let server = [Reply::text("Oslo.").usage(100, 10), Reply::text(OSLO).usage(200, 20)];
+        auto(&MemoryServer::new(server))
+    };
+    let mut client = client(replies());
+    let sent = client.send_for::<Place>("Where?").await.unwrap();
+    let options = replies().build().unwrap();
+    let asked = oa_client::query_for::<Place>("Where?", &options).await.unwrap();
+    for answer in [sent, asked] {
+        assert_eq!((answer.tries, answer.usage.unwrap().total()), (2, Some(220)));
+        assert_eq!(answer.turn_usage.total(), Some(330));
+    }
+}
+
 /// The answer did not fit, but the budget ended the turn.
 #[tokio::test]
 async fn used_up_budgets_are_named() {

@@ -1,7 +1,7 @@
 use oa_context::PromptCut;
-use oa_types::{FinishReason, Usage};
+use oa_types::{Cost, FinishReason, Usage};
 
-/// Metadata of the turns of a [`Client`](crate::Client) so far.
+/// Metadata of the turns of a client so far, as `Client::turn_metadata` returns it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TurnMetadata {
@@ -16,6 +16,9 @@ pub struct TurnMetadata {
     pub turn_usage: Usage,
     /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,
+    /// What sub-agents have used since the last prompt: `total_tokens` and `cost`. It counts toward the budgets, but is
+    /// not contained in the other numbers.
+    pub sub_agents: Usage,
     /// Set if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,
     /// The reason why the last turn ended; `None` while it is in progress, and if it failed.
@@ -23,15 +26,30 @@ pub struct TurnMetadata {
 }
 
 impl TurnMetadata {
-    pub(crate) fn count(&mut self, usage: Option<Usage>) {
+    /// Begins a turn, without usage.
+    pub fn begin(&mut self) {
+        (self.turn_usage, self.sub_agents) = Default::default();
+    }
+
+    /// Counts an answer that has ended.
+    pub fn count(&mut self, usage: Option<Usage>) {
         self.usage = usage;
         if let Some(usage) = usage {
             self.add(&usage);
         }
     }
 
-    pub(crate) fn add(&mut self, usage: &Usage) {
+    /// Adds the usage of another answer, such as a summary.
+    pub fn add(&mut self, usage: &Usage) {
         self.turn_usage.add(usage);
         self.total_usage.add(usage);
+    }
+
+    /// Adds what sub-agents have used.
+    pub fn add_sub_agents(&mut self, tokens: u64, cost: Cost) {
+        let mut usage = Usage::default();
+        usage.total_tokens = Some(tokens).filter(|tokens| *tokens > 0);
+        usage.cost = Some(cost).filter(|cost| *cost > Cost::ZERO);
+        self.sub_agents.add(&usage);
     }
 }
