@@ -423,7 +423,9 @@ impl Error {
         self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
-    /// Returns `true` if the same request may succeed later, and no output was delivered.
+    /// Returns `true` if the same request may succeed later, and no output was delivered: if
+    /// [`RetryConfig`](crate::RetryConfig) retries it. The timeouts of a silent server, and errors that a server
+    /// reports inside a response with status 200, are not retryable.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
