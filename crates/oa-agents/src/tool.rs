@@ -20,7 +20,9 @@ use crate::progress::AgentProgress;
 ///   running agent can exceed a budget by at most one answer. Rounds are counted per agent. If the outer agent runs
 ///   out of time or is interrupted, the sub-agent stops at once.
 /// - It cannot run a call that the outer agent's settings forbid. Without permission settings of its own, it uses
-///   those of the outer agent: see `Permissions::within` in `oa-hooks`. Hooks are not inherited.
+///   those of the outer agent: see `Permissions::within` in `oa-hooks`. Hooks and state are not inherited.
+/// - Its calls cannot wait for approval. If one needs it and gets no decision, the sub-agent ends, as incomplete with
+///   the reason `approval_pending`, and the call cannot be approved later.
 ///
 /// If no agent runs it, for example in an MCP server, it reports each of its steps as
 /// [progress](oa_tools::ToolContext::emit_progress) with a message and a growing count.
