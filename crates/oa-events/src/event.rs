@@ -28,7 +28,9 @@ pub enum AgentEvent {
     AnswerRetry(String),
     /// The start of an answer: the head of the response has arrived.
     AnswerStart,
-    /// A block, as `Client::receive` returns it: pieces of text and thinking, calls, invalid calls, and results.
+    /// A block, as `Client::receive` returns it: pieces of text and thinking, calls, errors of calls, and results. A
+    /// [`ToolUseError`](oa_types::ToolUseError) is either a malformed call, or comes right before the result of a call
+    /// that failed or was denied.
     Block(ContentBlock),
     /// For the answer that has just ended, the server had far fewer tokens of the prompt in its cache than before.
     CacheMiss(CacheMiss),
