@@ -3,7 +3,7 @@
 use crate::{files, read};
 
 /// Imported for their methods, so that no line names them again.
-const TRAITS: [&str; 1] = ["Service"];
+const TRAITS: [&str; 2] = ["Service", "StreamExt"];
 
 /// Returns the shown lines of each program of a page.
 fn shown(page: &str) -> Vec<String> {
