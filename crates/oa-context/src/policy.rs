@@ -108,7 +108,8 @@ impl ContextPolicy {
         self
     }
 
-    /// Sets the instructions for the model that writes a summary.
+    /// Sets the instructions for the model that writes a summary. After them, it reads how many words it may use: what
+    /// fits into a fifth of the target. A longer summary is cut.
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
         self
