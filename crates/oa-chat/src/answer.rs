@@ -125,6 +125,9 @@ impl AnswerStream {
     /// is not an [`Error`] becomes one of kind `Connect` before the first delta, and of kind `Stream` after it.
     /// Without [`AnswerDelta::Finish`], the answer is complete when the stream ends. No timeouts apply.
     ///
+    /// It knows no server: an answer that is made from the deltas of another has none of its
+    /// [refusals](Self::take_refusals), and an outcome without [`server`](AnswerOutcome::server).
+    ///
     /// ```
     /// use futures_util::stream;
     /// use oa_chat::{AnswerDelta, AnswerStream, Error};

@@ -23,7 +23,9 @@ use crate::wire_format::WireFormat;
 /// agent's requests carry messages that are already serialized. Messages that no longer match after a change are
 /// serialized again, so a changed request is correct, only slower. Clones share everything.
 ///
-/// Two requests are equal if their options, messages, tools and conversation are equal.
+/// Two requests are equal if their options, messages, tools, conversation and id seed are equal. To compare requests of
+/// different conversations, set [`with_conversation`](Self::with_conversation) and [`with_id_seed`](Self::with_id_seed)
+/// of both to 0.
 ///
 /// ```
 /// use oa_chat::ChatRequest;
