@@ -36,7 +36,8 @@ impl ToolError {
         Self { message: message.into(), causes: Vec::new(), retryable: None }
     }
 
-    /// Sets whether running the tool again may help, for retry policies.
+    /// Sets whether running the tool again may help. It only matters to the executor's retry policy, and by default
+    /// there is none.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
