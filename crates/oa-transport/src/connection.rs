@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::error::Heard;
 use crate::head::RequestHead;
+use crate::limits::MAX_BUFFER;
 use crate::relay::Relay;
 use crate::request::RequestBody;
 use crate::stream::{Stream, Wire};
@@ -175,10 +176,3 @@ impl Connection {
         }
     }
 }
-
-/// The largest response head. It also bounds a single read: reads start at 8 KiB and grow while they are
-/// filled.
-pub(crate) const MAX_BUFFER: usize = 64 * 1024;
-
-/// The largest number of headers in a response head: hyper's default, with which it needs no allocation for them.
-pub(crate) const MAX_HEADERS: usize = 100;

@@ -2,7 +2,8 @@ use std::error::Error as StdError;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::connection::{MAX_BUFFER, MAX_HEADERS};
+use crate::encryption::Encryption;
+use crate::limits::{CHUNK_EXTRAS, MAX_BUFFER, MAX_HEADERS};
 use crate::peer::Peer;
 use crate::timeout::TimeoutKind;
 
@@ -47,9 +48,6 @@ struct Inner {
 
 type Source = Box<dyn StdError + Send + Sync>;
 
-/// hyper's limit on the extensions of all chunks of a body, and on its trailers, in bytes.
-const CHUNK_EXTRAS: usize = 16 * 1024;
-
 /// The part of a response head received before the connection failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Heard {
@@ -57,15 +55,6 @@ pub(crate) enum Heard {
     Bytes,
     /// The first byte was the start of a TLS record.
     Tls,
-}
-
-/// A failure of the encryption of an open connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "nothing is encrypted"))]
-pub(crate) enum Encryption {
-    Failed,
-    /// The server wants the client to have a certificate.
-    NeedsCertificate,
 }
 
 impl Error {
@@ -289,11 +278,7 @@ fn unencrypted(peer: &Peer, why: &str) -> String {
 
 /// Returns the way in which the encryption of an open connection failed, if that is the cause.
 fn encryption_failure(error: &hyper::Error) -> Option<Encryption> {
-    let error = find::<io::Error>(error)?;
-    #[cfg(feature = "tls")]
-    return crate::tls::failure(error);
-    #[cfg(not(feature = "tls"))]
-    return Some(error).and(None);
+    find::<io::Error>(error).and_then(Encryption::failure)
 }
 
 /// Returns the kind of the underlying I/O error.

@@ -77,7 +77,9 @@ mod relay;
 mod stream;
 
 mod date;
+mod encryption;
 mod error;
+mod limits;
 mod peer;
 mod retry_after;
 #[cfg(feature = "tls")]

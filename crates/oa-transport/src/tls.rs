@@ -5,9 +5,9 @@ use oa_tls::{Roots, Trust};
 use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig};
 
-use crate::error::{Encryption, Error};
+use crate::error::Error;
 use crate::peer::Peer;
 use crate::stream::Stream;
 
@@ -50,16 +50,6 @@ impl Tls {
         })?;
         Ok(Stream::other(stream))
     }
-}
-
-/// Returns the way in which the encryption of an open connection failed, if that is the error's cause.
-pub(crate) fn failure(error: &io::Error) -> Option<Encryption> {
-    Some(match error.get_ref()?.downcast_ref()? {
-        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            Encryption::NeedsCertificate
-        }
-        _ => Encryption::Failed,
-    })
 }
 
 /// Returns the problem with a server's certificate. The operator of the server can renew it; the caller can
