@@ -16,7 +16,7 @@ use http::Response;
 use oa_aggregate::{Delta, StreamStatus, UncleanEnd};
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Timeouts, Watch};
-use oa_types::{AssistantMessage, ContentBlock, Usage};
+use oa_types::{AssistantMessage, ContentBlock, Erased, Usage};
 
 use self::beginning::{Beginning, Callback};
 use crate::answer_outcome::AnswerOutcome;
@@ -24,7 +24,6 @@ use crate::body::{AnyBody, BoxError};
 use crate::closing::Closing;
 use crate::deltas::{AnswerDelta, DeltaBody, Ending};
 use crate::destination::{Destination, secrets_of};
-use crate::erased::Erased;
 use crate::error::{Error, Result};
 use crate::negotiation::Refusal;
 use crate::pipeline::{Pipeline, PipelineOptions};

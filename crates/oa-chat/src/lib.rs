@@ -136,7 +136,6 @@ mod pipeline;
 mod quotation;
 mod scan;
 
-mod erased;
 mod error;
 
 pub use oa_output::{FormatFallback, FormatRequest};
@@ -154,7 +153,6 @@ pub use crate::dialect::ToolMode;
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
 // For `oa-client`, whose driver is as large.
 #[doc(hidden)]
-pub use crate::erased::Erased;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::inspect::{RawChat, RawResponse, Target};
 pub use crate::models::model_names;

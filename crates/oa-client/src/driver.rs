@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_aggregate::UsedIds;
-use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation, Erased};
+use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_events::{AgentEvent, TurnMetadata};
 use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::{OutputValidator, Validation};
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, SteerQueue, StepOutcome, Turn};
-use oa_types::{AssistantMessage, FinishReason};
+use oa_types::{AssistantMessage, Erased, FinishReason};
 use tokio::time::sleep;
 
 use crate::cache_miss::CacheMissCheck;

@@ -37,7 +37,8 @@ pub enum AgentEvent {
     /// A hook, a rule, the mode or the callback denied a call. Sent before any call of the answer starts; the error and
     /// the result that the model sees follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
-    /// The conversation was shortened before the next request, according to the agent's options.
+    /// The conversation was shortened before the next request, according to the agent's options. If the turn then fails
+    /// with `ContextOverflow` before an answer, it is as it was before.
     ContextShortened(ContextShortened),
     /// The server rejected the response format, or the tool choice of structured output, with this message. This and
     /// later requests fall back to a weaker one.

@@ -16,7 +16,7 @@ pub struct TurnMetadata {
     pub turn_usage: Usage,
     /// Usage of all answers together. Tokens are counted if the server reports them.
     pub total_usage: Usage,
-    /// What sub-agents have used since the last prompt: `total_tokens` and `cost`. It counts toward the budgets, but is
+    /// Usage of sub-agents since the last prompt: `total_tokens` and `cost`. It counts toward the budgets, but is
     /// not contained in the other numbers.
     pub sub_agents: Usage,
     /// Set if the server seems to have cut the prompt of the last answer.

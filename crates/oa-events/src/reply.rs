@@ -15,7 +15,7 @@ pub struct Reply {
     /// Usage of all answers to the prompt together.
     #[serde(default)]
     pub turn_usage: Usage,
-    /// What sub-agents have used, which is not in `turn_usage`: `total_tokens` and `cost`.
+    /// Usage of sub-agents, which is not in `turn_usage`: `total_tokens` and `cost`.
     #[serde(default)]
     pub sub_agents: Usage,
     /// The reason why the turn ended. In manual mode a reply may end with calls that wait for results.

@@ -41,6 +41,7 @@ mod name;
 pub mod micros;
 pub mod wire;
 
+mod erased;
 mod error;
 mod error_record;
 mod json_size;
@@ -54,6 +55,8 @@ pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
 pub use crate::cost::Cost;
+#[doc(hidden)]
+pub use crate::erased::Erased;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::error_record::ErrorRecord;
 pub use crate::extra::Extra;

@@ -111,7 +111,7 @@ async fn a_budget_reaches_two_levels_down() {
     assert_eq!(asked, [4, 1, 1]);
 }
 
-/// What the agents below have used is told apart from the agent's own usage.
+/// The usage of the agents below is told apart from the agent's own.
 #[tokio::test]
 async fn usage_of_sub_agents_is_told() {
     let text = |text: &str, tokens| MemoryServer::new([Reply::text(text).usage(tokens, 0)]);

@@ -25,7 +25,7 @@ pub(super) struct ShortenState {
     pub(super) unshortened: Option<Box<Unshortened>>,
 }
 
-/// What a failure restores: the conversation with the prompt, before it was shortened, and what refers to it.
+/// The state that a failure restores: the conversation with the prompt, before it was shortened, and what refers to it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Unshortened {
     pub(super) conversation: Conversation,
