@@ -147,14 +147,47 @@ impl State {
             self.emit(Block::Rule, out);
             return;
         }
-        // A line with `|` within a paragraph belongs to the paragraph.
-        if line.trim_start_matches(BLANKS).starts_with('|')
-            && !matches!(self.chunk, Some(Chunk::Text { .. }))
-        {
-            return self.row(line, base, out);
+        if line.trim_start_matches(BLANKS).starts_with('|') {
+            // A line with `|` within a paragraph belongs to the paragraph, unless the next line makes it the header
+            // of a table.
+            if let Some(Chunk::Text { text, .. }) = &mut self.chunk
+                && let Some(at) = block::header_at(text, line)
+            {
+                let header = text.split_off(at);
+                text.truncate(at - 1);
+                self.flush(base, out);
+                self.row(&header, base, out);
+            }
+            if !matches!(self.chunk, Some(Chunk::Text { .. })) {
+                return self.row(line, base, out);
+            }
         }
         let (marker, text) = marker::split(line, self.is_in_list);
+        if let Marker::Item { .. } = marker
+            && let Some((inner, fence)) = Fence::opened_in_item(line, text)
+        {
+            return self.item_of_code(&marker, inner, fence, base, out);
+        }
         self.text(marker, text, base, out);
+    }
+
+    /// Begins an item whose text is a fence, behind the markers of inner items.
+    fn item_of_code(
+        &mut self,
+        marker: &Marker,
+        inner: &str,
+        fence: Fence,
+        base: Style,
+        out: &mut Vec<Block>,
+    ) {
+        self.flush(base, out);
+        self.is_in_list = true;
+        let mut item = block::flow(marker, inner, base);
+        if let Block::Flow { spans, .. } = &mut item {
+            spans.push(Span::new(&fence.language, base.dim()));
+        }
+        self.emit(item, out);
+        self.fence = Some(fence);
     }
 
     fn row(&mut self, line: &str, base: Style, out: &mut Vec<Block>) {

@@ -90,8 +90,8 @@ pub(super) fn flow(marker: &Marker, text: &str, base: Style) -> Block {
     let (first, next, style) = match marker {
         Marker::Code => (vec![spaces(2)], vec![spaces(2)], base),
         Marker::Heading(level) => {
-            let style = if *level == 1 { base.bold().underline() } else { base.bold() };
-            (vec![], vec![], style)
+            let spans = inline::line(text, inline::heading(base, *level == 1));
+            return Block::Flow { spans, first: vec![], next: vec![] };
         }
         Marker::Item { indent, sign } => {
             let first = vec![spaces(*indent), Span::new(&format!("{sign} "), base.dim())];
@@ -108,19 +108,32 @@ pub(super) fn flow(marker: &Marker, text: &str, base: Style) -> Block {
 
 /// Creates blocks from lines that begin with `|`: a table if the second line separates a header.
 pub(super) fn table(rows: &[String], base: Style) -> Vec<Block> {
-    let is_table = rows.get(1).is_some_and(|line| {
-        line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
-    });
-    if !is_table {
+    if !rows.get(1).is_some_and(|line| is_delimiter(line)) {
         return rows.iter().map(|row| flow(&Marker::Plain { indent: 0 }, row, base)).collect();
     }
     let row = |(place, line): (usize, &String)| {
         let style = if place == 0 { base.bold() } else { base };
-        cells(line).iter().map(|cell| inline::spans(cell, style)).collect()
+        cells(line).iter().map(|cell| inline::line(cell, style)).collect()
     };
     let shown = rows.iter().enumerate().filter(|(place, _)| *place != 1);
     let aligned = cells(&rows[1]).iter().map(|cell| Align::of(cell)).collect();
     vec![Block::Table { rows: shown.map(row).collect(), aligned }]
+}
+
+/// Returns true if a line separates the header of a table.
+fn is_delimiter(line: &str) -> bool {
+    line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
+}
+
+/// Returns the place of a table's header at the end of a paragraph, if the line below it separates a header.
+pub(super) fn header_at(paragraph: &str, below: &str) -> Option<usize> {
+    let at = paragraph.rfind('\n')? + 1;
+    let header = &paragraph[at..];
+    let is_header = is_delimiter(below)
+        && header.starts_with('|')
+        // Otherwise, it is no table in GFM either.
+        && cells(header).len() == cells(below).len();
+    is_header.then_some(at)
 }
 
 /// Splits a row at `|`, but not at `\|` and not in code.
@@ -129,7 +142,7 @@ fn cells(line: &str) -> Vec<String> {
     let line = line.strip_prefix('|').unwrap_or(line);
     let (mut cells, mut cell) = (Vec::new(), String::new());
     let (mut is_escaped, mut is_code) = (false, false);
-    for c in line.chars() {
+    for (at, c) in line.char_indices() {
         match c {
             '|' if is_escaped => {
                 cell.pop();
@@ -139,7 +152,8 @@ fn cells(line: &str) -> Vec<String> {
                 cells.push(std::mem::take(&mut cell).trim().to_owned());
             }
             '`' if !is_escaped => {
-                is_code = !is_code;
+                // A backtick that no other one follows begins no code.
+                is_code = !is_code && line[at + 1..].contains('`');
                 cell.push(c);
             }
             c => cell.push(c),

@@ -1,8 +1,19 @@
 //! Inline Markdown.
 
-use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use std::borrow::Cow;
 
+use pulldown_cmark::{Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
+
+use super::marker;
 use crate::style::{Color, Span, Style};
+
+/// Parses a line that holds no blocks: in the cell of a table or a headline, `#` and `> 10 ms` are text.
+pub(super) fn line(text: &str, base: Style) -> Vec<Span> {
+    match marker::sign_of_block(text) {
+        Some(at) => spans(&format!("{}\\{}", &text[..at], &text[at..]), base),
+        None => spans(text, base),
+    }
+}
 
 /// Parses the text of a block. Line breaks are kept; `\n` in the result ends a line.
 pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
@@ -10,7 +21,8 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
     let mut spans = Spans::default();
     let mut links: Vec<(String, usize)> = Vec::new();
     let mut lists: Vec<Option<u64>> = Vec::new();
-    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
+    let text = &*with_definitions(text);
+    for (event, range) in parser(text).into_offset_iter() {
         let style = styles.last().copied().unwrap_or(base);
         match event {
             Event::Start(tag) => {
@@ -34,7 +46,10 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                         spans.begin_block();
                         match lists.last_mut() {
                             Some(Some(number)) => {
-                                spans.push(&format!("{number}. "), base.dim());
+                                let sign =
+                                    text[range].trim_start_matches(|c: char| c.is_ascii_digit());
+                                let sign = if sign.starts_with(')') { ')' } else { '.' };
+                                spans.push(&format!("{number}{sign} "), base.dim());
                                 *number += 1;
                             }
                             _ => spans.push("• ", base.dim()),
@@ -44,6 +59,10 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
                     Tag::List(first) => {
                         lists.push(*first);
                         style
+                    }
+                    Tag::Heading { level, .. } => {
+                        spans.begin_block();
+                        heading(style, *level == HeadingLevel::H1)
                     }
                     // The text of an item begins next to its marker.
                     Tag::Paragraph if !lists.is_empty() => style,
@@ -85,6 +104,45 @@ pub(super) fn spans(text: &str, base: Style) -> Vec<Span> {
         }
     }
     spans.0
+}
+
+/// Returns the style of a headline.
+pub(super) fn heading(base: Style, is_first_level: bool) -> Style {
+    if is_first_level { base.bold().underline() } else { base.bold() }
+}
+
+fn parser(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH)
+}
+
+/// The most rounds that look for definitions. One finds all that differ; another one, those that repeat a name.
+const ROUNDS: usize = 8;
+
+/// Escapes definitions of links, such as `[1]: http://a.b`, so that they are shown. A definition is meant for other
+/// blocks, which may have been shown already, and the parser shows nothing of it.
+fn with_definitions(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..ROUNDS {
+        let mut places: Vec<_> = {
+            let parser = parser(&text);
+            let places = parser.reference_definitions().iter().map(|(_, found)| found.span.start);
+            places.filter(|at| text[*at..].starts_with('[')).collect()
+        };
+        if places.is_empty() {
+            break;
+        }
+        places.sort_unstable();
+        let mut escaped = String::with_capacity(text.len() + places.len());
+        let mut done = 0;
+        for at in places {
+            escaped.push_str(&text[done..at]);
+            escaped.push('\\');
+            done = at;
+        }
+        escaped.push_str(&text[done..]);
+        text = Cow::Owned(escaped);
+    }
+    text
 }
 
 /// Returns true for `<br>`, which models write where a line break is impossible, such as in tables.

@@ -109,6 +109,19 @@ fn item(text: &str) -> Option<(String, &str)> {
         .or(Some((sign, rest)))
 }
 
+/// Returns the place of the sign with which a line begins a block; `None` if it is text.
+pub(super) fn sign_of_block(line: &str) -> Option<usize> {
+    let text = line.trim_start_matches(BLANKS);
+    let begins = heading(text).is_some()
+        || text.starts_with('>')
+        || item(text).is_some()
+        || is_rule(text)
+        || Fence::opened_by(text).is_some();
+    // Of a number, the sign is behind the digits.
+    let number = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    begins.then_some(line.len() - text.len() + number)
+}
+
 /// Returns true if the line is a rule: three or more of `-`, `*` or `_`.
 pub(super) fn is_rule(line: &str) -> bool {
     let marks = line.replace(BLANKS, "");
@@ -137,6 +150,17 @@ impl Fence {
         }
         let language = rest.split_whitespace().next().unwrap_or_default().to_owned();
         Some(Self { mark, length, indent: line.len() - text.len(), language })
+    }
+
+    /// Returns the fence that the text of an item opens, and the markers of inner items before it: `- 1. ~~~`.
+    pub(super) fn opened_in_item<'a>(line: &str, text: &'a str) -> Option<(&'a str, Self)> {
+        let mut rest = text;
+        while let Some((_, inner)) = item(rest) {
+            rest = inner;
+        }
+        let fence = Self::opened_by(rest)?;
+        let inner = text[..text.len() - rest.len()].trim_end_matches(BLANKS);
+        Some((inner, Self { indent: line.len() - rest.len(), ..fence }))
     }
 
     /// Returns true if a line closes the fence.

@@ -99,7 +99,93 @@ fn columns_of_a_table_are_aligned() {
 }
 
 #[test]
+fn a_table_may_follow_its_paragraph() {
+    let table = ["a │ b", "──┼──", "1 │ 2"];
+    for text in
+        ["Here:\n| a | b |\n|---|---|\n| 1 | 2 |", "Here:\n  | a | b |\n  |:--|---\n  | 1 | 2 |\n"]
+    {
+        let lines = check(text);
+        assert_eq!(lines[0], "Here:");
+        assert_eq!(lines[1..], table);
+    }
+    for text in ["a\n| b |\nc", "a\n| b | c |\n|---|", "a\n|---|", "a\nb\n|---|"] {
+        assert_eq!(check(text).join("\n"), text);
+    }
+}
+
+#[test]
+fn cells_and_headlines_hold_no_blocks() {
+    for text in [
+        "#",
+        "# of items",
+        "> 10 ms",
+        ">5",
+        "-",
+        "- 5",
+        "+",
+        "*",
+        "1.",
+        "1) x",
+        "10. x",
+        "---",
+        "* * *",
+        "___",
+        "`",
+        "```",
+        "~~~",
+        "```sh",
+        "[a]: b",
+        "[^1]: x",
+    ] {
+        assert_eq!(check(&format!("| {text} | b |\n|---|---|\n"))[0], format!("{text} │ b"));
+        assert_eq!(check(&format!("## {text}. c")), [format!("{text}. c")]);
+        assert_eq!(check(&format!("## {text} c")), [format!("{text} c")]);
+    }
+    assert_eq!(check("# **a** `b`"), ["a b"]);
+    assert_eq!(check("|**a**|*b* c|_d_|`e`|\n|-|-|-|-|")[0], "a │ b c │ d │ e");
+}
+
+#[test]
+fn definitions_of_links_are_shown() {
+    for text in [
+        "[1]: http://a.b\n[2]: http://c.d \"Title\"",
+        "[1]: http://a.b\n[1]: http://c.d",
+        "[^1]: note",
+        "[a]:\n/b",
+        "See [1].\n\n[1]: http://a.b",
+    ] {
+        assert_eq!(check(text).join("\n"), text);
+    }
+    assert_eq!(check("- [1]: http://a.b"), ["• [1]: http://a.b"]);
+    assert_eq!(check("> [1]: a\n>\n> [1]: b"), ["│ [1]: a", "│ [1]: b"]);
+}
+
+#[test]
+fn code_may_begin_an_item() {
+    assert_eq!(
+        check("1. ```sh\n   cd a\n     b\n   ```\n   text\n2. next"),
+        ["1. sh", "  cd a", "    b", "   text", "2. next"]
+    );
+    assert_eq!(check("- - ~~~\n    # a\n    ~~~\n- b"), ["• •", "  # a", "• b"]);
+    assert_eq!(check("- ```a``` b\n- c"), ["• a b", "• c"]);
+}
+
+#[test]
+fn headlines_in_blocks_are_bold() {
+    for (text, style) in [
+        ("> ## a", Style::PLAIN.italic().bold()),
+        ("- # a", Style::PLAIN.bold().underline()),
+        ("a\n==", Style::PLAIN.bold().underline()),
+    ] {
+        let lines = lines(text, 40);
+        assert_eq!(lines.last().unwrap().spans.last().unwrap(), &Span::new("a", style));
+    }
+}
+
+#[test]
 fn a_list_in_a_quote_has_its_signs() {
+    assert_eq!(check("> 1) a\n> 2) b\n"), ["│ 1) a", "│ 2) b"]);
+    assert_eq!(check("- 1) a"), ["• 1) a"]);
     assert_eq!(
         check("> Steps:\n> 1. one\n> 2. two\n>    - inner\n"),
         ["│ Steps:", "│ 1. one", "│ 2. two", "│ • inner"]
@@ -203,6 +289,9 @@ fn pieces() -> impl Strategy<Value = String> {
         Just("`"),
         Just("_"),
         Just("[a](b)"),
+        Just("[a]: "),
+        Just("\n|a|\n|-|\n"),
+        Just("- ~~~"),
         Just("---"),
         Just("    "),
         Just("\t"),
