@@ -158,6 +158,12 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
         // A closing tag without an opening one before it: the prompt's template has ended with `<think>`.
         (Some(opens), closes) if closes.is_none_or(|closes| opens < closes) => ThinkTags::Split,
         (_, Some(_)) => ThinkTags::StartsInThinking,
+        // All of it may be thinking whose opening tag is in the prompt, and whose closing tag did not come.
+        _ if observed.is_cut() && observed.bytewise.thinking.is_none() => {
+            let seen = "none seen, but the answer did not end";
+            return Finding::new(PROBE, Verdict::Unknown, seen)
+                .advise("allow more tokens with Doctor::max_tokens");
+        }
         _ => {
             return Finding::new(
                 PROBE,
