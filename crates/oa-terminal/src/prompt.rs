@@ -118,35 +118,35 @@ impl Terminal {
         // Escaped before it is cut, so that the limit counts what is shown.
         let call = visible(&call);
         let (mut shown, mut is_cut) = shortened(&call);
-        let line = loop {
+        loop {
             let show = if is_cut { ", [s]how all" } else { "" };
             write!(self.output, "{shown}? [y]es, [n]o, [a]lways{show}: ")?;
             self.output.flush()?;
             let mut line = String::new();
             // At the end of the input the line is empty, which denies the call.
             self.input.read_line(&mut line)?;
-            if !is_cut || !matches!(line.trim(), "s" | "S" | "show") {
-                break line;
-            }
-            (shown, is_cut) = (Cow::Borrowed(&*call), false);
-        };
-        let line = line.trim();
-        let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let word = word.trim_end_matches([',', '.', ':', '!']).to_ascii_lowercase();
-        Ok(match (&*word, reason.trim()) {
-            // Only alone: `a shorter answer` and `yes but not that` are no consent.
-            ("a" | "always", "") => {
-                // The call of a late answer was decided without it.
-                if is_awaited() {
-                    self.always.insert(path);
+            let line = line.trim();
+            let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let word = word.trim_end_matches([',', '.', ':', '!']).to_ascii_lowercase();
+            return Ok(match (&*word, reason.trim()) {
+                ("s" | "show", "") if is_cut => {
+                    (shown, is_cut) = (Cow::Borrowed(&*call), false);
+                    continue;
                 }
-                Permission::Allow
-            }
-            ("y" | "yes", "") => Permission::Allow,
-            ("" | "n" | "no" | "s" | "show", "") => Permission::deny("the user said no"),
-            ("n" | "no", reason) => Permission::Deny(format!("the user said no: {reason}")),
-            _ => Permission::Deny(format!("the user said no: {line}")),
-        })
+                // Only alone: `a shorter answer` and `yes but not that` are no consent.
+                ("a" | "always", "") => {
+                    // The call of a late answer was decided without it.
+                    if is_awaited() {
+                        self.always.insert(path);
+                    }
+                    Permission::Allow
+                }
+                ("y" | "yes", "") => Permission::Allow,
+                ("" | "n" | "no" | "s" | "show", "") => Permission::deny("the user said no"),
+                ("n" | "no", reason) => Permission::Deny(format!("the user said no: {reason}")),
+                _ => Permission::Deny(format!("the user said no: {line}")),
+            });
+        }
     }
 }
 

@@ -486,9 +486,11 @@ async fn long_calls_are_shown_whole_on_demand() {
     let (size, rest) = rest.split_once(" ..] ").unwrap();
     assert_eq!(size, "4037 of 5037 characters not shown");
     assert!(rest.ends_with(" && rm -r /\"})? [y]es, [n]o, [a]lways, [s]how all: "), "{rest}");
-    let (shown, answer) = asked("s\nno way\n", "shell", input).await;
-    assert!(shown.ends_with(&whole), "{shown}");
-    assert_eq!(answer, Permission::deny("the user said no: way"));
+    for lines in ["s\nno way\n", "S\nno way\n", "Show\nno way\n", " SHOW.\nno way\n"] {
+        let (shown, answer) = asked(lines, "shell", input.clone()).await;
+        assert!(shown.ends_with(&whole), "{shown}");
+        assert_eq!(answer, Permission::deny("the user said no: way"));
+    }
     // A call shown in full has nothing more to show.
     let (_, answer) = asked("s\ny\n", "shell", json!({})).await;
     assert_eq!(answer, Permission::deny("the user said no"));
