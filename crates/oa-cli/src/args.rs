@@ -84,6 +84,7 @@ Exit status: 0 if all probes pass, 1 if one fails.
 Examples:
   oa doctor --stand-in          see a report without a model server
   oa doctor --model qwen3:8b
+  oa doctor --max-tokens 2000   for a model that thinks before it answers
   oa doctor --json > report.json";
 
 const BATCH_EXAMPLES: &str = "\
@@ -147,7 +148,16 @@ const EFFECTS: &[(&str, bool, &[&str])] = &[
     (
         "doctor",
         true,
-        &["model", "base_url", "servers", "provider", "temperature", "max_tokens", "stand_in"],
+        &[
+            "model",
+            "base_url",
+            "servers",
+            "provider",
+            "temperature",
+            "max_tokens",
+            "thinking",
+            "stand_in",
+        ],
     ),
     ("mcp", true, &["tools", "mcp", "stand_in"]),
     ("models", true, &["base_url", "servers", "provider", "stand_in"]),

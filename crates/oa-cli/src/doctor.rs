@@ -67,6 +67,10 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
         agent::build(settings, Person::Nobody).await?.options
     };
     let mut doctor = Doctor::new(&options)?;
+    // The doctor leaves out the limit of the options: it has one of its own.
+    if let Some(tokens) = settings.integer("max_tokens") {
+        doctor = doctor.max_tokens(u32::try_from(tokens).unwrap_or(u32::MAX));
+    }
     let bar = progress_bar(Probe::ALL.len() as u64, "{spinner} {pos} of {len}  {msg}  {elapsed}");
     for probe in Probe::ALL {
         bar.set_message(probe.name());

@@ -385,6 +385,15 @@ fn files_may_begin_with_a_byte_order_mark() {
     assert_eq!(prompts, ["one", "two"]);
 }
 
+#[test]
+fn max_tokens_limits_answers_to_the_doctor() {
+    let (home, server) = (Home::new(), Server::start(echo()));
+    home.run(&["doctor", "--max-tokens", "777", "--base-url", &server.url()], "");
+    let requests = server.server.requests();
+    let limits = requests.iter().map(|request| request.json()["max_tokens"].clone());
+    assert!(limits.filter(|limit| *limit == 777).count() > 4);
+}
+
 /// Before the measurement, which takes minutes.
 #[test]
 fn unwritable_profile_stops_the_doctor_early() {
