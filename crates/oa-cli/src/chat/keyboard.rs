@@ -1,5 +1,10 @@
 //! The mode of the terminal while the program uses it.
 
+#[cfg(unix)]
+use std::future::poll_fn;
+#[cfg(unix)]
+use std::task::Poll;
+
 use crossterm::{cursor, event, execute, terminal};
 
 use crate::failure::Result;
@@ -92,20 +97,25 @@ pub(super) fn restore_at_termination(
     keyboard: std::sync::Arc<Keyboard>,
 ) -> Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
-    let signals = {
+    let mut signals = {
         use tokio::signal::unix::{SignalKind, signal};
 
-        let kinds = (SignalKind::terminate(), SignalKind::hangup());
-        (signal(kinds.0)?, signal(kinds.1)?, kinds)
+        // In raw mode, keys send none of them, but other programs do.
+        let interrupts = [SignalKind::interrupt(), SignalKind::quit()];
+        let ends = [SignalKind::terminate(), SignalKind::hangup()];
+        let kinds = ends.into_iter().chain(interrupts);
+        kinds.map(|kind| Ok((kind, signal(kind)?))).collect::<Result<Vec<_>>>()?
     };
     Ok(async move {
         #[cfg(unix)]
         {
-            let (mut terminate, mut hang_up, kinds) = signals;
-            let kind = tokio::select! {
-                _ = terminate.recv() => kinds.0,
-                _ = hang_up.recv() => kinds.1,
-            };
+            let kind = poll_fn(|cx| {
+                let ended = signals
+                    .iter_mut()
+                    .find_map(|(kind, signal)| signal.poll_recv(cx).is_ready().then_some(*kind));
+                ended.map_or(Poll::Pending, Poll::Ready)
+            })
+            .await;
             // While this lock is held, no other thread draws.
             let _still = std::io::stdout().lock();
             keyboard.give_back();

@@ -183,18 +183,20 @@ fn terminal_mode_is_restored_at_the_end() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let home = Home::new();
-    for ending in ["/quit\r", "\x04", "signal"] {
+    let signals = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT].map(Some);
+    let keys = ["/quit\r", "\x04"].map(|keys| (keys, None));
+    for (keys, signal) in keys.into_iter().chain(signals.map(|signal| ("", signal))) {
         let mut terminal = Terminal::start(&home, &CHAT);
         let before = terminal.first_mode.clone();
         terminal.wait_for_prompt();
         assert_ne!(terminal.mode(), before);
-        if ending == "signal" {
+        terminal.type_keys(keys);
+        if let Some(signal) = signal {
             let id = Pid::from_raw(terminal.id().cast_signed()).unwrap();
-            kill_process(id, Signal::TERM).unwrap();
-        } else {
-            terminal.type_keys(ending);
+            kill_process(id, signal).unwrap();
         }
-        terminal.wait_for_end();
-        assert_eq!(terminal.mode(), before, "{ending:?}");
+        let status = terminal.wait_for_end().code();
+        assert_eq!(terminal.mode(), before, "{keys:?} {signal:?}");
+        assert_eq!(status, Some(signal.map_or(0, |signal| 128 + signal.as_raw())));
     }
 }
