@@ -127,7 +127,11 @@ impl Screen {
     }
 
     fn write_rows(&mut self, out: &mut String, rows: Vec<String>, at: (usize, usize)) {
-        out.push_str(&rows.join("\r\n"));
+        if !rows.is_empty() {
+            out.push_str(NO_WRAP);
+            out.push_str(&rows.join("\r\n"));
+            out.push_str(WRAP);
+        }
         let last = rows.len().saturating_sub(1);
         // The cursor is at the end of the last row. Its moves are relative, because nobody knows its position
         // on the screen.
@@ -147,6 +151,10 @@ impl Screen {
 /// Wraps an update, so that terminals that support it show all of it at once; others ignore it.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
+/// Around rows that change: terminals disagree about the width of some characters, such as emoji of several parts. A row
+/// that wrapped in one of them would take two lines, and the first could not be reached any more.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,15 @@ fn resize_redraws_permanent_lines() {
     assert_eq!(rows(&terminal), ["a long li", "ne of it", "end", ">"]);
 }
 
+/// A terminal may show a row in more columns than it counts here. (The one of the tests knows no such mode.)
+#[test]
+fn rows_that_change_never_wrap() {
+    let mut screen = Screen::new(20, 6, true);
+    let out = screen.draw(vec![line("stays")], &[line("one"), line("> ")], (1, 2));
+    assert!(out.contains("stays\r\n\x1b[?7lone\r\n> \x1b[?7h"), "{out:?}");
+    assert!(!screen.clear().contains("\x1b[?7"));
+}
+
 proptest! {
     /// However often the rows below are drawn, the lines that stay are all there, in order.
     #[test]
