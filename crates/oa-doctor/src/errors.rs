@@ -54,6 +54,13 @@ fn judged(cx: &ProbeContext, probe: Probe, reply: &RawResponse) -> Finding {
             .advise("check the server's log when something fails");
     }
     let seen = format!("{status}: {words}");
+    // It rejects the plain prompt in the same way, so this is not about what is wrong with this request.
+    if let Some(Err(error)) = &cx.plain
+        && error.status() == Some(status)
+        && (matches!(status, 401 | 403) || status >= 500)
+    {
+        return Finding::new(probe, Verdict::Unknown, seen);
+    }
     if status >= 500 {
         return Finding::new(probe, Verdict::Warn, seen)
             .advise("client errors are reported as server errors, so they may be retried");

@@ -528,6 +528,17 @@ async fn errors_without_message_are_a_warning() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn errors_for_any_request_say_nothing_about_one() {
+    for (status, verdict) in [(401, Verdict::Unknown), (500, Verdict::Unknown), (404, Verdict::Ok)]
+    {
+        let report = report(server(move |_| Reply::error(status, "no"))).await;
+        for probe in [Probe::UnknownModel, Probe::BadRequest] {
+            assert_eq!(crate::verdict(&report, probe), verdict, "{status}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn dropped_probe_closes_and_can_be_repeated() {
     let memory = MemoryServer::new(server(|_| Reply::silence()));
     let options = AgentOptions::builder().model(MODEL).transport(memory.clone()).build().unwrap();
