@@ -87,6 +87,13 @@ impl PromptEditor {
     /// Adds a line that was entered elsewhere to the history. A failure is ignored: the line is then not saved.
     pub(super) fn remember(&mut self, line: &str) {
         let _ = self.editor.history_mut().save(HistoryItem::from_command_line(line));
+        self.save_history();
+    }
+
+    /// Writes new lines to the file at once: a program that a signal ends, such as that of a closed window, does not
+    /// drop the editor. A failure is ignored: the lines then last as long as the program runs.
+    fn save_history(&mut self) {
+        let _ = self.editor.sync_history();
     }
 
     /// Reads a line that starts with the text `begun`.
@@ -105,6 +112,7 @@ impl PromptEditor {
             {
                 Signal::Success(line) => {
                     self.is_leaving = false;
+                    self.save_history();
                     return Ok(Entry::Entered(line));
                 }
                 Signal::CtrlD => return Ok(Entry::Quit),

@@ -228,18 +228,31 @@ fn commands_show_and_change_things() {
 
 #[test]
 fn the_history_of_prompts_is_kept() {
+    use rustix::process::{Pid, Signal, kill_process};
+
     let home = Home::new();
-    let mut terminal = Terminal::start(&home, &CHAT);
-    terminal.wait_for_prompt();
-    terminal.type_keys("/mode plan\r");
-    terminal.wait_for("The mode is plan.");
-    terminal.wait_for_prompt();
-    terminal.type_keys("\x04");
-    assert!(terminal.wait_for_end().success());
+    let modes = ["plan", "ask", "all"];
+    for mode in modes {
+        let mut terminal = Terminal::start(&home, &CHAT);
+        terminal.wait_for_prompt();
+        terminal.type_keys(&format!("/mode {mode}\r"));
+        terminal.wait_for(&format!("The mode is {mode}."));
+        terminal.wait_for_prompt();
+        let id = Pid::from_raw(terminal.id().cast_signed()).unwrap();
+        match mode {
+            "plan" => terminal.type_keys("\x04"),
+            // As if its window was closed.
+            "ask" => kill_process(id, Signal::HUP).unwrap(),
+            _ => kill_process(id, Signal::KILL).unwrap(),
+        }
+        terminal.wait_for_end();
+    }
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
-    terminal.type_keys("\x1b[A");
-    terminal.wait_for("› /mode plan");
+    for mode in modes.into_iter().rev() {
+        terminal.type_keys("\x1b[A");
+        terminal.wait_for(&format!("› /mode {mode}"));
+    }
     use std::os::unix::fs::PermissionsExt;
     let file = home.path().join("data/oa/history.txt");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
