@@ -307,6 +307,59 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
+/// Beginnings of everything but links with a title, which is not shown.
+const MARKS: &[&str] = &[
+    "",
+    " ",
+    "  ",
+    "    ",
+    "\t",
+    "\n",
+    "\n\n",
+    "\n> ",
+    "\n- ",
+    "\n  ",
+    "\n|",
+    "\n|-|-|\n",
+    "# ",
+    "## ",
+    "- ",
+    "+ ",
+    "1. ",
+    "1) ",
+    ">",
+    "> ",
+    "|",
+    "---",
+    "===",
+    "\n==\n",
+    "**",
+    "*",
+    "_",
+    "`",
+    "``",
+    "~~",
+    "[",
+    "]",
+    "![",
+    "]: ",
+    "[^1]: ",
+    "[ ] ",
+    "<",
+    ">",
+    "<b>",
+    "<div>",
+    "<!-- ",
+    " -->",
+    "<?",
+    "<!",
+    "&amp;",
+    "\\",
+    ":",
+    "http://a.b/",
+    "@",
+];
+
 proptest! {
     /// The same blocks for any split, and thus the same final screen in any width.
     #[test]
@@ -316,6 +369,26 @@ proptest! {
         places.sort_unstable();
         let split: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
         prop_assert_eq!(blocks(&split), blocks(&[&text]));
+    }
+
+    /// Whatever the syntax means, all that was said is shown.
+    #[test]
+    fn no_word_is_lost(marks in prop::collection::vec((any::<bool>(), prop::sample::select(MARKS)), 1..20)) {
+        let mut text = String::new();
+        let mut words = Vec::new();
+        for (place, (is_word, mark)) in marks.into_iter().enumerate() {
+            text.push_str(mark);
+            if is_word {
+                words.push(format!("w{place}w"));
+                text.push_str(&words[words.len() - 1]);
+            }
+        }
+        // What is behind the language of code is not shown.
+        prop_assume!(!text.contains("```") && !text.contains("~~~"));
+        let shown = lines(&text, 400).iter().map(Line::plain).collect::<Vec<_>>().join("\n");
+        for word in words {
+            prop_assert!(shown.contains(&word), "{word} of {text:?} in {shown:?}");
+        }
     }
 
     /// The live part is drawn while any character may be the last one.
