@@ -123,11 +123,14 @@ impl State {
         if let Some(fence) = &self.fence {
             if fence.is_closed_by(line) {
                 self.fence = None;
-            } else {
+                return;
+            }
+            if !fence.is_left_by(line) {
                 let code = Span::new(fence.without_indent(line), base.color(Color::Cyan));
                 self.emit(Block::Code(code), out);
+                return;
             }
-            return;
+            self.fence = None;
         }
         if line.trim().is_empty() {
             self.flush(base, out);

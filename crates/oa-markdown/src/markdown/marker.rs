@@ -134,6 +134,8 @@ pub(super) struct Fence {
     mark: char,
     length: usize,
     indent: usize,
+    /// True if it is the text of an item.
+    is_in_item: bool,
     pub(super) language: String,
 }
 
@@ -149,7 +151,8 @@ impl Fence {
             return None;
         }
         let language = rest.split_whitespace().next().unwrap_or_default().to_owned();
-        Some(Self { mark, length, indent: line.len() - text.len(), language })
+        let indent = line.len() - text.len();
+        Some(Self { mark, length, indent, is_in_item: false, language })
     }
 
     /// Returns the fence that the text of an item opens, and the markers of inner items before it: `- 1. ~~~`.
@@ -160,7 +163,13 @@ impl Fence {
         }
         let fence = Self::opened_by(rest)?;
         let inner = text[..text.len() - rest.len()].trim_end_matches(BLANKS);
-        Some((inner, Self { indent: line.len() - rest.len(), ..fence }))
+        Some((inner, Self { indent: line.len() - rest.len(), is_in_item: true, ..fence }))
+    }
+
+    /// Returns true if a line is the next item of a list, which ends the item of the fence, and so its code.
+    pub(super) fn is_left_by(&self, line: &str) -> bool {
+        let text = line.trim_start_matches(BLANKS);
+        self.is_in_item && line.len() - text.len() < self.indent && item(text).is_some()
     }
 
     /// Returns true if a line closes the fence.

@@ -168,6 +168,12 @@ fn code_may_begin_an_item() {
     );
     assert_eq!(check("- - ~~~\n    # a\n    ~~~\n- b"), ["• •", "  # a", "• b"]);
     assert_eq!(check("- ```a``` b\n- c"), ["• a b", "• c"]);
+    // The next item ends an item, and what is open in it.
+    assert_eq!(
+        check("- ~~~ opens\n- ~~~ closes\n- c\n  - d"),
+        ["• opens", "• closes", "• c", "  • d"]
+    );
+    assert_eq!(check("1. ~~~\n   - a\n\n   1. b\n2. c"), ["1. ", "  - a", "  ", "  1. b", "2. c"]);
 }
 
 #[test]
