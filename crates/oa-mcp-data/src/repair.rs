@@ -52,17 +52,17 @@ fn repair(keywords: &mut Map<String, Value>) {
         }
     }
     leave_out_dependents(keywords, &mut kept);
-    // After the loop, so that a `minLength` that was left out does not take the `maxLength` with it.
+    // Bounds that exclude each other mean nothing, also if one of them was left out: arguments are accepted without both.
     for (least, most) in
         [("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")]
     {
-        let number = |name| kept.get(name).and_then(Value::as_u64);
+        let number = |name| keywords.get(name).and_then(Value::as_u64);
         if number(least).zip(number(most)).is_some_and(|(least, most)| least > most) {
             kept.shift_remove(least);
             kept.shift_remove(most);
         }
     }
-    if is_empty_range(&kept) {
+    if is_empty_range(keywords) {
         for name in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
             kept.shift_remove(name);
         }
@@ -374,8 +374,10 @@ mod tests {
         assert_eq!(of(short.clone()), short);
         assert_eq!(of(json!({ "not": { "type": "string", "minLength": 5_000 } })), json!({}));
         assert_eq!(of(json!({ "minLength": 5, "maxLength": 1 })), json!({}));
-        assert_eq!(of(json!({ "minLength": 5_000, "maxLength": 5 })), json!({ "maxLength": 5 }));
+        assert_eq!(of(json!({ "minLength": 5_000, "maxLength": 5 })), json!({}));
+        assert_eq!(of(json!({ "minLength": 5, "maxLength": 5_000 })), json!({ "minLength": 5 }));
         assert_eq!(of(json!({ "minimum": 5, "maximum": 1 })), json!({}));
+        assert_eq!(of(json!({ "minimum": u64::MAX, "exclusiveMaximum": 0.5 })), json!({}));
         assert_eq!(of(json!({ "minimum": 0.2, "maximum": 0.8 })), json!({}), "no whole number");
         assert_eq!(of(json!({ "exclusiveMinimum": 1, "exclusiveMaximum": 2 })), json!({}));
         assert_eq!(
