@@ -1,4 +1,4 @@
-//! References within a JSON Schema.
+//! References within a JSON Schema, and percent-encoding.
 
 use serde_json::Value;
 
@@ -9,14 +9,17 @@ use serde_json::Value;
 pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     match pointer.contains('%') {
-        true => root.pointer(&decoded(pointer)?),
+        // schemars encodes all but plain ASCII. `~1` is decoded by `pointer`.
+        true => root.pointer(&percent_decoded(pointer)?),
         false => root.pointer(pointer),
     }
 }
 
-/// Decodes percent-encoding, which schemars writes for all but plain ASCII: a fragment is encoded twice, and `~1` is
-/// decoded by `Value::pointer`. A `%` without two digits stands for itself, as in schemars.
-fn decoded(text: &str) -> Option<String> {
+/// Decodes percent-encoding (RFC 3986, section 2.1). A `%` without two digits stands for itself. `None` if the bytes are
+/// not UTF-8.
+#[doc(hidden)]
+#[must_use]
+pub fn percent_decoded(text: &str) -> Option<String> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -34,7 +34,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the price of a million input tokens and of a million output tokens, in any currency. The usage of each
-    /// answer with token counts then has a [`cost`](oa_types::Usage::cost).
+    /// answer with token counts then has a [`cost`](oa_types::Usage::cost), also that of steps with another model.
     pub fn price(mut self, input: f64, output: f64) -> Self {
         match Price::per_million(input, output) {
             Ok(price) => self.config.price = Some(price),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Uri;
 use http::header::HeaderMap;
 use oa_redact::MASK;
+use oa_types::percent_decoded;
 use serde_json::{Map, Value};
 
 /// The known secrets, in every form in which a body or URL may contain them.
@@ -24,7 +25,7 @@ impl Secrets {
         let members = uri.query().unwrap_or_default().split('&');
         for (name, value) in members.filter_map(|member| member.split_once('=')) {
             if is_secret(name) {
-                self.0.add_key(&unescaped(value));
+                self.0.add_key(percent_decoded(value).as_deref().unwrap_or(value));
             }
         }
         for (name, value) in headers {
@@ -147,20 +148,6 @@ fn bearer_tokens(bytes: &[u8]) -> Vec<Range<usize>> {
 /// Returns true if a byte may be part of a token, according to RFC 6750.
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
-}
-
-/// Decodes the percent escapes of a text.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digit = |place: usize| char::from(*more.get(place)?).to_digit(16);
-        let escaped = digit(0).zip(digit(1)).filter(|_| *first == b'%');
-        let byte = escaped.and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &more[2..] } else { more };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn is_secret(name: &str) -> bool {
