@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use oa_json::{JsonStr, number_length};
+use oa_json::{JsonStr, number_length, string_length};
 use oa_types::Usage;
 
 use crate::json::integer;
@@ -82,7 +82,10 @@ impl Pattern {
     /// Returns the string in the first slot of a kind.
     pub(crate) fn string(&self, kind: SlotKind) -> Option<JsonStr<'_>> {
         let slot = self.slots.iter().find(|slot| slot.kind == kind)?;
-        JsonStr::at(&self.bytes[slot.start()..])
+        // Half a character at an end stays, as when it was read in full: nothing continues an id.
+        let (length, escapes) = string_length(&self.bytes[slot.start()..])?;
+        let raw = &self.bytes[slot.start()..][..length];
+        Some(JsonStr::new(str::from_utf8(raw).ok()?, 0, escapes))
     }
 
     /// Compares a payload of the same answer.

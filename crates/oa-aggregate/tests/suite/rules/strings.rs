@@ -108,3 +108,18 @@ fn deep_members_become_texts() {
         }
     }
 }
+
+/// An id and a model may have half a character, also in the chunk of a later answer that matches one of an earlier answer.
+#[test]
+fn identity_with_half_a_character_is_kept() {
+    let payload = r#"{"id":"a\ud83d","model":"\ude00b","choices":[{"delta":{"content":"x"}}]}"#;
+    let mut templates = TemplateCache::default();
+    for _ in 0..3 {
+        let mut aggregator = Aggregator::with_templates(Options::default(), templates);
+        aggregator.push(payload.as_bytes()).unwrap();
+        templates = aggregator.take_templates();
+        let answer = aggregator.into_answer();
+        assert_eq!(answer.id.as_deref(), Some("a\u{fffd}"));
+        assert_eq!(answer.model.as_deref(), Some("\u{fffd}b"));
+    }
+}
