@@ -27,11 +27,13 @@ pub struct TurnMetadata {
 
 impl TurnMetadata {
     /// Begins a turn, without usage.
+    #[doc(hidden)]
     pub fn begin(&mut self) {
         (self.turn_usage, self.sub_agents) = Default::default();
     }
 
     /// Counts an answer that has ended.
+    #[doc(hidden)]
     pub fn count(&mut self, usage: Option<Usage>) {
         self.usage = usage;
         if let Some(usage) = usage {
@@ -40,12 +42,14 @@ impl TurnMetadata {
     }
 
     /// Adds the usage of another answer, such as a summary.
+    #[doc(hidden)]
     pub fn add(&mut self, usage: &Usage) {
         self.turn_usage.add(usage);
         self.total_usage.add(usage);
     }
 
     /// Adds what sub-agents have used.
+    #[doc(hidden)]
     pub fn add_sub_agents(&mut self, tokens: u64, cost: Cost) {
         let mut usage = Usage::default();
         usage.total_tokens = Some(tokens).filter(|tokens| *tokens > 0);

@@ -6,6 +6,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod answer;
 mod prompt;
 
 pub use crate::prompt::TerminalPrompt;

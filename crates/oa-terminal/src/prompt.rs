@@ -8,6 +8,8 @@ use oa_hooks::{Permission, PermissionRequest};
 use oa_redact::visible;
 use tokio::task::spawn_blocking;
 
+use crate::answer::Answer;
+
 /// Asks a person at a terminal whether a call may run.
 ///
 /// ```
@@ -67,6 +69,25 @@ impl TerminalPrompt {
         })))
     }
 
+    /// Returns true if a line answers a question of a prompt, for programs that read the lines themselves. Any other
+    /// line denies the call, even an empty one or one that was not meant as an answer.
+    ///
+    /// ```
+    /// use oa_terminal::TerminalPrompt;
+    ///
+    /// let question = "remove({})? [y]es, [n]o, [a]lways: ";
+    /// assert!(TerminalPrompt::is_answer(question, "no, not that one"));
+    /// assert!(!TerminalPrompt::is_answer(question, "a shorter answer, please"));
+    /// ```
+    #[must_use]
+    pub fn is_answer(question: &str, line: &str) -> bool {
+        match Answer::read(line) {
+            // At the end: the call itself may contain these words.
+            Some(Answer::Show) => question.ends_with(WORDS_OF_CUT),
+            answer => answer.is_some(),
+        }
+    }
+
     /// Asks about a call. Waits on a separate thread; questions are asked one at a time.
     ///
     /// # Cancel safety
@@ -119,32 +140,31 @@ impl Terminal {
         let call = visible(&call);
         let (mut shown, mut is_cut) = shortened(&call);
         loop {
-            let show = if is_cut { ", [s]how all" } else { "" };
-            write!(self.output, "{shown}? [y]es, [n]o, [a]lways{show}: ")?;
+            let words = if is_cut { WORDS_OF_CUT } else { WORDS };
+            write!(self.output, "{shown}{words}")?;
             self.output.flush()?;
             let mut line = String::new();
             // At the end of the input the line is empty, which denies the call.
             self.input.read_line(&mut line)?;
-            let line = line.trim();
-            let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            let word = word.trim_end_matches([',', '.', ':', '!']).to_ascii_lowercase();
-            return Ok(match (&*word, reason.trim()) {
-                ("s" | "show", "") if is_cut => {
+            return Ok(match (Answer::read(&line), line.trim()) {
+                (Some(Answer::Show), _) if is_cut => {
                     (shown, is_cut) = (Cow::Borrowed(&*call), false);
                     continue;
                 }
-                // Only alone: `a shorter answer` and `yes but not that` are no consent.
-                ("a" | "always", "") => {
+                (Some(Answer::Always), _) => {
                     // The call of a late answer was decided without it.
                     if is_awaited() {
                         self.always.insert(path);
                     }
                     Permission::Allow
                 }
-                ("y" | "yes", "") => Permission::Allow,
-                ("" | "n" | "no" | "s" | "show", "") => Permission::deny("the user said no"),
-                ("n" | "no", reason) => Permission::Deny(format!("the user said no: {reason}")),
-                _ => Permission::Deny(format!("the user said no: {line}")),
+                (Some(Answer::Yes), _) => Permission::Allow,
+                (Some(Answer::No("") | Answer::Show), _) | (None, "") => {
+                    Permission::deny("the user said no")
+                }
+                (Some(Answer::No(reason)), _) | (None, reason) => {
+                    Permission::Deny(format!("the user said no: {reason}"))
+                }
             });
         }
     }
@@ -162,6 +182,11 @@ fn shortened(text: &str) -> (Cow<'_, str>, bool) {
     let note = format!("[.. {left_out} of {size} characters not shown ..]");
     (format!("{head} {note} {tail}").into(), true)
 }
+
+/// The end of a question.
+const WORDS: &str = "? [y]es, [n]o, [a]lways: ";
+/// The end of a question about a call that was cut.
+const WORDS_OF_CUT: &str = "? [y]es, [n]o, [a]lways, [s]how all: ";
 
 /// The longest call that is shown in full, in characters: about a dozen lines, so that the question and the call
 /// fit on one screen.

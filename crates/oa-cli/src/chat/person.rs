@@ -48,23 +48,6 @@ impl Questions {
     }
 }
 
-/// Returns true if a line answers a question of [`TerminalPrompt`]. Any other line would deny the call, even an empty
-/// one or one meant for the model.
-pub(super) fn is_answer(question: &str, line: &str) -> bool {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    // The prompt reads `no, not that` and `Yes.` as well.
-    let word = first.trim_end_matches([',', '.', ':', '!']).to_ascii_lowercase();
-    match &*word {
-        "n" | "no" => true,
-        // Only alone: `a shorter answer` is meant for the model.
-        _ if line.trim().len() > first.len() => false,
-        "a" | "always" | "y" | "yes" => true,
-        // At the end: the call itself may contain these words.
-        "s" | "show" => question.ends_with("[s]how all: "),
-        _ => false,
-    }
-}
-
 /// The answers, as the input of a prompt.
 struct Answers {
     answered: mpsc::Receiver<String>,
@@ -105,34 +88,6 @@ mod tests {
     use open_agent::{Permission, PermissionRequest, json};
 
     use super::*;
-
-    #[test]
-    fn only_answers_are_recognized() {
-        let short = "remove({})? [y]es, [n]o, [a]lways: ";
-        let long = "remove({})? [y]es, [n]o, [a]lways, [s]how all: ";
-        for line in
-            ["y", "Yes", " n", "n not that", "a", "ALWAYS", "Yes.", "no, not that", "n: not that"]
-        {
-            assert!(is_answer(short, line), "{line}");
-        }
-        for line in [
-            "",
-            " ",
-            ".",
-            "s",
-            "maybe",
-            "yesterday",
-            "/help",
-            "a shorter answer",
-            "yes but not that",
-            "yes, but",
-        ] {
-            assert!(!is_answer(short, line), "{line}");
-        }
-        assert!(is_answer(long, "s") && is_answer(long, "Show") && !is_answer(long, "s that"));
-        let about = r#"say("[s]how all: ")? [y]es, [n]o, [a]lways: "#;
-        assert!(!is_answer(about, "s"));
-    }
 
     #[tokio::test]
     async fn questions_get_their_answers() {

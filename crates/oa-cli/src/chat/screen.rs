@@ -151,8 +151,8 @@ impl Screen {
 /// Wraps an update, so that terminals that support it show all of it at once; others ignore it.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
-/// Around rows that change: terminals disagree about the width of some characters, such as emoji of several parts. A row
-/// that wrapped in one of them would take two lines, and the first could not be reached any more.
+/// Around rows that change: terminals disagree about the width of some characters, such as emoji of several parts. A
+/// row that wrapped in one of them would take two lines, and the first could not be reached any more.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 

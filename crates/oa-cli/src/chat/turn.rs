@@ -20,7 +20,6 @@ use super::conversation::Conversation;
 use super::history;
 use super::keyboard::RawMode;
 use super::keys::Keys;
-use super::person::is_answer;
 use super::prompt::SIGN;
 use super::terminal::{TICK, Terminal, size, write};
 use super::view::View;
@@ -172,7 +171,7 @@ impl Terminal {
                 write(&out)?;
             }
             Input::Sent(line) => match view.question() {
-                Some(question) if is_answer(question, &line) => {
+                Some(question) if TerminalPrompt::is_answer(question, &line) => {
                     view.answer(&line);
                     self.questions.answer(&line);
                     self.unask();

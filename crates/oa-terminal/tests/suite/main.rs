@@ -87,3 +87,35 @@ async fn questions_without_an_asker_are_not_asked() {
     assert_eq!(person.ask(call("third")).await, Permission::deny("the user said no"));
     assert!(asked.recv().unwrap().starts_with("third"));
 }
+
+#[test]
+fn only_answers_are_recognized() {
+    let short = "remove({})? [y]es, [n]o, [a]lways: ";
+    let long = "remove({})? [y]es, [n]o, [a]lways, [s]how all: ";
+    for line in
+        ["y", "Yes", " n", "n not that", "a", "ALWAYS", "Yes.", "no, not that", "n: not that"]
+    {
+        assert!(TerminalPrompt::is_answer(short, line), "{line}");
+    }
+    for line in [
+        "",
+        " ",
+        ".",
+        "s",
+        "maybe",
+        "yesterday",
+        "/help",
+        "a shorter answer",
+        "yes but not that",
+        "yes, but",
+    ] {
+        assert!(!TerminalPrompt::is_answer(short, line), "{line}");
+    }
+    assert!(
+        TerminalPrompt::is_answer(long, "s")
+            && TerminalPrompt::is_answer(long, "Show")
+            && !TerminalPrompt::is_answer(long, "s that")
+    );
+    let about = r#"say("[s]how all: ")? [y]es, [n]o, [a]lways: "#;
+    assert!(!TerminalPrompt::is_answer(about, "s"));
+}
