@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::error::Refusal;
 
-/// The maximum number of values and names in a body, and in all the arguments of calls in it. In memory, a value takes much more
-/// than its text: `[{"":0},{"":0},..]` takes eighty times its length.
+/// The maximum number of values and names in a body, and in all the arguments of calls in it. In memory, a value takes
+/// much more than its text: `[{"":0},{"":0},..]` takes eighty times its length.
 const MOST_VALUES: usize = 250_000;
 
 /// Reads a JSON object. On its own, what serde derives would also read an array of the values of the members.

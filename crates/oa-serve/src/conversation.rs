@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use oa_client::SteerHandle;
 use oa_event_log::{
-    CallAnswer, ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, WaitingCall,
-    WaitingKind,
+    CallAnswer, ConversationEvent, EventId, EventLog, Next, RunEvent, RunState, SubAgent,
+    SubAgents, WaitingCall, WaitingKind,
 };
 use oa_events::AgentEvent;
 use oa_types::Usage;
@@ -17,7 +17,6 @@ use crate::error::Refusal;
 use crate::front_session::{BeginFront, Front};
 use crate::limits::ServeLimits;
 use crate::seat::Seat;
-use oa_event_log::{SubAgent, SubAgents};
 
 /// A conversation in memory.
 #[derive(Debug)]

@@ -3,13 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use oa_event_log::CallAnswer;
+use oa_event_log::{CallAnswer, SubAgent};
 use oa_session::{Pending, Session, SessionId, SessionInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-
-use oa_event_log::SubAgent;
 
 /// The member of a session's metadata that holds a [`FrontMark`].
 const FRONT: &str = "front";

@@ -3,7 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use oa_event_log::{ConversationEvent, RunEvent, RunState, WaitingCall, WaitingKind};
+use oa_event_log::{
+    ConversationEvent, FailureKind, RunEvent, RunState, SubAgent, SubAgents, WaitingCall,
+    WaitingKind,
+};
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
@@ -11,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::conversation::View;
 use crate::encoder::{CallResult, Encoder, activity, notice, state_change};
-use oa_event_log::{SubAgent, SubAgents};
 
 /// A kind of text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,7 +91,7 @@ pub(crate) trait RunWriter: Send + 'static {
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>);
 
-    fn fail(&mut self, error: &str, out: &mut Vec<u8>);
+    fn fail(&mut self, error: &str, kind: FailureKind, out: &mut Vec<u8>);
 }
 
 /// A run encoded in a protocol. In all cases, each text that is opened is closed, and nothing follows the end.
@@ -262,7 +264,8 @@ impl<W: RunWriter> RunStream<W> {
             }
             (RunState::Started, _) => {}
             (RunState::Failed, _) => {
-                self.fail(run.error.as_deref().unwrap_or("the run failed"), out);
+                let error = run.error.as_deref().unwrap_or("the run failed");
+                self.fail(error, run.failure, out);
             }
             (RunState::Ended, _) => {
                 self.close(out);
@@ -273,9 +276,9 @@ impl<W: RunWriter> RunStream<W> {
         }
     }
 
-    fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
+    fn fail(&mut self, error: &str, kind: FailureKind, out: &mut Vec<u8>) {
         self.close(out);
-        self.writer.fail(error, out);
+        self.writer.fail(error, kind, out);
         self.stage = Stage::Over;
     }
 }
@@ -285,7 +288,7 @@ impl<W: RunWriter> Encoder for RunStream<W> {
         match view {
             _ if self.stage == Stage::Over => {}
             // No protocol can leave out a part of a run, and a clean end would pass for a complete answer.
-            View::Gap => self.fail(W::GAP, out),
+            View::Gap => self.fail(W::GAP, FailureKind::Passing, out),
             View::Event(_, ConversationEvent::Run(event)) => self.run(event, out),
             View::Event(_, ConversationEvent::Agent(event)) if self.stage == Stage::Running => {
                 self.follow(event, out);

@@ -1,7 +1,7 @@
 //! The agent of a conversation and its stored session.
 
 use oa_client::{AgentOptions, Client};
-use oa_event_log::{CallAnswer, WaitingCall, WaitingKind};
+use oa_event_log::{CallAnswer, SubAgent, WaitingCall, WaitingKind};
 use oa_session::{SavedSession, SessionId};
 use oa_types::{Message, MessageRole};
 use serde_json::{Map, Value};
@@ -12,7 +12,6 @@ use crate::front_session::{
     run_members, stored_agents,
 };
 use crate::front_state::FrontState;
-use oa_event_log::SubAgent;
 
 /// The maximum size in bytes of the answers stored while other calls wait.
 const MOST_EARLY: usize = 16 << 10;

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use oa_event_log::{RunEvent, WaitingCall, WaitingKind};
+use oa_event_log::{FailureKind, RunEvent, SubAgent, WaitingCall, WaitingKind};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock, ToolUseError, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::encoder::{CallResult, approval_id, data};
 use crate::front_state::merge;
 use crate::run_stream::{Kind, RunWriter};
-use oa_event_log::SubAgent;
 
 /// The AG-UI encoding of a run.
 ///
@@ -277,7 +276,7 @@ impl RunWriter for RunEvents {
         data(&event, out);
     }
 
-    fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
+    fn fail(&mut self, message: &str, _: FailureKind, out: &mut Vec<u8>) {
         data(&json!({"type": "RUN_ERROR", "message": message}), out);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use oa_event_log::{RunEvent, WaitingKind};
+use oa_event_log::{FailureKind, RunEvent, SubAgent, WaitingKind};
 use oa_sse::Frame;
 use oa_types::{FinishReason, Outcome, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::ai_sdk::keys::without_forbidden_keys;
 use crate::encoder::{CallResult, approval_id, data};
 use crate::run_stream::{Kind, RunWriter};
-use oa_event_log::SubAgent;
 
 /// A run as one assistant message of a `useChat` front end.
 #[derive(Debug)]
@@ -246,7 +245,7 @@ impl RunWriter for MessageWriter {
         debug_assert!(written.is_ok(), "an event without fields is valid");
     }
 
-    fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
+    fn fail(&mut self, error: &str, _: FailureKind, out: &mut Vec<u8>) {
         chunk(json!({"type": "error", "errorText": error}), out);
     }
 }

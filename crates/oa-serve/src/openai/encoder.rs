@@ -163,7 +163,7 @@ impl RunWriter for Chunks {
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
         let reason = run.finish_reason.unwrap_or_default();
         if reason == FinishReason::Interrupted {
-            return self.fail(STOPPED, out);
+            return self.fail(STOPPED, FailureKind::Passing, out);
         }
         self.release(out);
         // Whole calls at the end, because only the end of the run says which of them the client must answer.
@@ -186,9 +186,13 @@ impl RunWriter for Chunks {
         debug_assert!(written.is_ok(), "an event without fields is valid");
     }
 
-    fn fail(&mut self, message: &str, out: &mut Vec<u8>) {
+    fn fail(&mut self, message: &str, kind: FailureKind, out: &mut Vec<u8>) {
+        let error = match kind {
+            FailureKind::Blocked => blocked(message),
+            _ => error(message, "server_error", None, None),
+        };
         // No `[DONE]`: the client libraries raise an error when they read this object.
-        data(&error(message, "server_error", None, None), out);
+        data(&error, out);
     }
 }
 

@@ -254,6 +254,13 @@ async fn blocked_prompts_are_not_repeated() {
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert_eq!(body["error"]["code"], "content_filter");
     assert!(body["error"]["message"].to_string().contains("no passwords"), "{body}");
+    let post = Request::post("/v1/chat/completions").header("content-type", "application/json");
+    let asked = asking("My password is 1234.", json!({"stream": true}));
+    let response =
+        app.request(post.body(Body::from(asked.to_string())).expect("it is valid")).await;
+    let told = axum::body::to_bytes(response.into_body(), 1 << 20).await.expect("it ends");
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("content_filter") && !told.contains("[DONE]"), "{told}");
 }
 
 /// Some model servers give the calls of each first answer the same ids.
