@@ -138,8 +138,8 @@ impl BatchLog {
         })
     }
 
-    /// Adds the outcome of a prompt to the lines that wait. The next [`flush`](Self::flush) or the drop of the file writes
-    /// them.
+    /// Adds the outcome of a prompt to the lines that wait. The next [`flush`](Self::flush) or the drop of the file
+    /// writes them.
     pub(crate) fn add(
         &self,
         index: u64,
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use crate::{BatchOptions, run_batch};
 
-    /// The second prompt is answered while the line of the first is being written, and the batch is dropped at the first
-    /// reply.
+    /// The second prompt is answered while the line of the first is being written, and the batch is dropped at the
+    /// first reply.
     #[tokio::test(start_paused = true)]
     async fn dropped_batch_keeps_all_answers() {
         let folder = tempfile::tempdir().unwrap();
@@ -222,7 +222,10 @@ mod tests {
         assert_eq!(server.requests().iter().filter(|request| request.is_over()).count(), 1);
         tokio::time::advance(Duration::from_secs(2)).await;
         release.send(()).unwrap();
-        std::thread::sleep(Duration::from_millis(200));
+        // Not polled meanwhile, so the second answer is not read before the first line is written.
+        while !std::fs::read_to_string(&path).unwrap().contains("One.") {
+            std::thread::yield_now();
+        }
         let (index, reply) = batch.next().await.unwrap();
         assert_eq!((index, &*reply.unwrap().text), (0, "One."));
         assert!(server.requests().iter().all(|request| request.is_over()));

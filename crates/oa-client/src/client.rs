@@ -189,8 +189,8 @@ impl Client {
     /// `InvalidInput` for a blank prompt, for an empty one with nothing to continue, or if history has a system
     /// message with an image; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
     /// `ContextOverflow`, `Stream`. The prompt is removed and history restored, except that calls that were open stay
-    /// answered, and that a conversation that was shortened stays short, unless the server rejected the rest as too long,
-    /// too. A retry removes nothing.
+    /// answered, and that a conversation that was shortened stays short, unless the server rejected the rest as too
+    /// long, too. A retry removes nothing.
     ///
     /// # Panics
     ///

@@ -262,9 +262,9 @@ impl ContextPolicy {
     /// of the turn are dropped or summarized. A summary becomes a separate user message, which a later summary
     /// replaces. It is shorter than the messages that it replaces; those hardly longer than a summary are dropped.
     ///
-    /// Leading system messages, the turn's prompt, later user messages, and the last answer with its results are always
-    /// kept. A system message between other messages belongs to its exchange, and leaves with it. If what is kept is more
-    /// than twice the context by itself, nothing is shortened: it could not fit.
+    /// Leading system messages, the turn's prompt, later user messages, and the last answer with its results are
+    /// always kept. A system message between other messages belongs to its exchange, and leaves with it. If what is
+    /// kept is more than twice the context by itself, nothing is shortened: it could not fit.
     ///
     /// ```
     /// use oa_context::{ContextPolicy, Estimator, RunningTurn};

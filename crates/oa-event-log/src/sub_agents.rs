@@ -14,8 +14,8 @@ const MOST_PARTS: usize = 64;
 const MOST_TEXT: usize = 32 << 10;
 /// The largest input or result of a call that is kept, in bytes of JSON.
 const MOST_VALUE: usize = 2 << 10;
-/// The maximum size of the sub-agents stored with a conversation, in bytes of JSON. The oldest are left out, and of one that
-/// is larger by itself, inputs, results and the oldest parts.
+/// The maximum size of the sub-agents stored with a conversation, in bytes of JSON. The oldest are left out, and of
+/// one that is larger by itself, inputs, results and the oldest parts.
 const MOST_STORED: usize = 24 << 10;
 
 /// The progress of a sub-agent.

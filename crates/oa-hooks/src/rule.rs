@@ -100,8 +100,8 @@ impl ToolRule {
         self
     }
 
-    /// Sets the reason of a denial, which the model, events and spans get: what it may do instead. Without one, it is "a
-    /// permission rule denies this call". Of several rules that deny a call, the first with a reason gives it.
+    /// Sets the reason of a denial, which the model reads, and which events contain: say what the model may do instead.
+    /// The default is "a permission rule denies this call". If several rules deny a call, the first reason counts.
     pub fn because(mut self, reason: impl Into<Arc<str>>) -> Self {
         self.reason = Some(reason.into());
         self

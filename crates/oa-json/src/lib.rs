@@ -11,9 +11,9 @@
 //! | almost valid and truncated | [`repair`](repair()) | closes open values, drops members without a value |
 //!
 //! [`Escape`] decodes escapes and surrogate pairs for all of them, and [`held`] bounds the memory that a value takes.
-//! [`ValueEnd`], [`value_length`], [`string_length`] and [`number_length`] find where a value ends, without reading it,
-//! and [`count_values`] bounds how many there are. [`replace_lone_surrogates`] makes text that was cut within a character
-//! readable for serde_json.
+//! [`ValueEnd`], [`value_length`], [`string_length`] and [`number_length`] find where a value ends, without reading
+//! it, and [`count_values`] bounds how many there are. [`replace_lone_surrogates`] makes text that was cut within a
+//! character readable for serde_json.
 //!
 //! ```
 //! use oa_json::PartialReader;

@@ -52,7 +52,8 @@ fn repair(keywords: &mut Map<String, Value>) {
         }
     }
     leave_out_dependents(keywords, &mut kept);
-    // Bounds that exclude each other mean nothing, also if one of them was left out: arguments are accepted without both.
+    // Bounds that exclude each other mean nothing, also if one of them was left out: arguments are accepted without
+    // both.
     for (least, most) in
         [("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")]
     {

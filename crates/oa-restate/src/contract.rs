@@ -190,8 +190,8 @@ pub struct Fork {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BatchPrompts {
-    /// The name of the batch. The session of the first prompt is `NAME/0`. Another batch of the same name continues these
-    /// sessions.
+    /// The name of the batch. The session of the first prompt is `NAME/0`. Another batch of the same name continues
+    /// these sessions.
     pub name: String,
     /// The prompts.
     pub prompts: Vec<String>,

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::limits::Limits;
 
-/// The version of the path that a turn takes through the journal. Raise it with each change of the order, the number, the
-/// names or the inputs of entries, so that workers notice a turn that an older version began.
+/// The version of the path that a turn takes through the journal. Raise it with each change of the order, the number,
+/// the names or the inputs of entries, so that workers notice a turn that an older version began.
 const PATH: u32 = 2;
 
 /// The maximum length of a part of a name that the model has chosen, in characters.

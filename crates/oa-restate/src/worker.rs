@@ -63,10 +63,10 @@ use crate::warning::{WarningSink, WorkerWarning};
 /// - The events of [structured output](crate::SessionPrompt::output) show answers as the model gave them, with the calls
 ///   of the output tool.
 /// - Durable turns do not detect servers that truncate prompts.
-/// - A call of a sub-agent that waits for approval is in the [status](crate::Status) of the sub-agent's session, and not
-///   in that of the calling session. Its [events](Self::events) name the session.
-/// - A sub-agent starts with what is left of the budgets of the agents above it. Those that run at once do not see what the
-///   others spend until they have ended, so together they can exceed a budget by more than an answer each.
+/// - A call of a sub-agent that waits for approval is in the [status](crate::Status) of the sub-agent's session, and
+///   not in that of the calling session. Its [events](Self::events) name the session.
+/// - A sub-agent starts with what is left of the budgets of the agents above it. Those that run at once do not see
+///   what the others spend until they have ended, so together they can exceed a budget by more than an answer each.
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it serves"]
 pub struct AgentWorker {
@@ -102,9 +102,9 @@ impl AgentWorker {
 
     /// Adds another agent. A call of a tool with this name, by any agent of the worker, is a turn of this agent in a
     /// separate session. It takes the argument `prompt`, and the text of its last answer is the result of the call. If
-    /// the answer may be incomplete, the result is `{"text": "..", "incomplete": "<reason>"}`; without text, it is an error.
-    /// Its calls also need the permission of the agents that it runs [within](AgentOptions::within).
-    /// A [prompt](crate::SessionPrompt::agent) can also name it.
+    /// the answer may be incomplete, the result is `{"text": "..", "incomplete": "<reason>"}`; without text, it is an
+    /// error. Its calls also need the permission of the agents that it runs [within](AgentOptions::within). A
+    /// [prompt](crate::SessionPrompt::agent) can also name it.
     pub fn agent(mut self, name: impl Into<String>, agent: AgentOptions) -> Self {
         self.named.insert(name.into(), agent);
         self

@@ -169,11 +169,11 @@ impl ToolUseBlock {
 
 /// A tool call that failed.
 ///
-/// - In a model's answer, it takes the place of a call that cannot be run: it was cut off, has no name, or its arguments
-///   are not a JSON object.
-/// - Among the blocks of a turn, another precedes the [`ToolResultBlock`] of a call that was denied, names no tool, has
-///   invalid arguments, or whose tool returned an error, panicked or timed out. Calls that were canceled or not run have
-///   only a result.
+/// - In a model's answer, it takes the place of a call that cannot be run: it was cut off, has no name, or its
+///   arguments are not a JSON object.
+/// - Among the blocks of a turn, another precedes the [`ToolResultBlock`] of a call that was denied, names no tool,
+///   has invalid arguments, or whose tool returned an error, panicked or timed out. Calls that were canceled or not
+///   run have only a result.
 ///
 /// The result of the same [`id`](Self::id), if there is one, describes the same failure. To show it once, show the
 /// error, and skip results with the id of an error.

@@ -46,6 +46,7 @@ mod error;
 mod error_record;
 mod json_size;
 mod nesting;
+mod percent;
 mod permanent;
 mod reference;
 
@@ -70,11 +71,13 @@ pub use crate::name::{BaseUrl, ModelName, Temperature};
 #[doc(hidden)]
 pub use crate::nesting::{MAX_NESTING, check_nesting, flattened, is_nested_within, shallow};
 pub use crate::outcome::Outcome;
+#[doc(hidden)]
+pub use crate::percent::percent_decoded;
 pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::prompt_progress::PromptProgress;
 #[doc(hidden)]
-pub use crate::reference::{percent_decoded, resolve};
+pub use crate::reference::resolve;
 pub use crate::timeout::Timeout;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

@@ -1,6 +1,8 @@
-//! References within a JSON Schema, and percent-encoding.
+//! References within a JSON Schema.
 
 use serde_json::Value;
+
+use crate::percent::percent_decoded;
 
 /// Returns the target of a `$ref` within its own document, such as `#/$defs/Node`: a JSON pointer in a URI fragment
 /// (RFC 6901, section 6). Anchors (`#name`) and references to other documents have none.
@@ -13,28 +15,6 @@ pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
         true => root.pointer(&percent_decoded(pointer)?),
         false => root.pointer(pointer),
     }
-}
-
-/// Decodes percent-encoding (RFC 3986, section 2.1). A `%` without two digits stands for itself. `None` if the bytes are
-/// not UTF-8.
-#[doc(hidden)]
-#[must_use]
-pub fn percent_decoded(text: &str) -> Option<String> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        let byte = match after {
-            [high, low, behind @ ..] if *first == b'%' => digit(high).zip(digit(low)).map(|both| {
-                rest = behind;
-                both.0 << 4 | both.1
-            }),
-            _ => None,
-        };
-        bytes.push(byte.and_then(|byte| u8::try_from(byte).ok()).unwrap_or(*first));
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

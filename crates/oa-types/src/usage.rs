@@ -29,8 +29,8 @@ pub struct Usage {
     /// Answer tokens spent on reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Time from sending the request to the first text, reasoning or call; of several answers, all these times together.
-    /// In JSON it is `time_to_first_token_us`, in whole microseconds.
+    /// Time from sending the request to the first text, reasoning or call; of several answers, all these times
+    /// together. In JSON it is `time_to_first_token_us`, in whole microseconds.
     #[serde(
         rename = "time_to_first_token_us",
         with = "micros::option",

@@ -13,8 +13,9 @@ impl AgentOptionsBuilder {
     /// [`AgentEvent::ContextShortened`](crate::AgentEvent::ContextShortened) reports it. Off by default.
     ///
     /// If a server rejects a request as too long, the conversation is shortened further and the request is sent once
-    /// more. If it rejects that, too, nothing was gained: the turn fails with `ContextOverflow`, and history is as it was before
-    /// the prompt. A failed summary is not an error: the messages are dropped instead. Summaries count toward the budgets.
+    /// more. If it rejects that, too, nothing was gained: the turn fails with `ContextOverflow`, and history is as it
+    /// was before the prompt. A failed summary is not an error: the messages are dropped instead. Summaries count
+    /// toward the budgets.
     ///
     /// ```
     /// use oa_client::AgentOptions;
@@ -33,9 +34,9 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets a function that receives the messages that [`context`](Self::context) is about to remove from history, in
-    /// full, including those whose results are cleared. The request waits for it. If it returns an error or panics, the
-    /// messages stay in history, and the turn ends with an error of kind `Hook`. If the server rejects the rest as too long,
-    /// too, they come back into history, and are passed once more when they leave it again.
+    /// full, including those whose results are cleared. The request waits for it. If it returns an error or panics,
+    /// the messages stay in history, and the turn ends with an error of kind `Hook`. If the server rejects the rest as
+    /// too long, too, they come back into history, and are passed once more when they leave it again.
     pub fn archive_context<F, Fut>(mut self, archive: F) -> Self
     where
         F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,

@@ -44,7 +44,8 @@ pub enum Compaction {
 impl Client {
     /// Shortens the conversation if the policy requires it, based on the estimated tokens of the conversation, the
     /// system prompt and the tools. The client does this on its own only during turns, and only if
-    /// [`AgentOptionsBuilder::context`](crate::AgentOptionsBuilder::context) sets a policy for them. Nothing is archived.
+    /// [`AgentOptionsBuilder::context`](crate::AgentOptionsBuilder::context) sets a policy for them. Nothing is
+    /// archived.
     ///
     /// The same model writes the summary, with the same sampling, but without tools, system prompt and hooks. A long
     /// conversation takes several answers. They emit no events, and only the summary enters history.

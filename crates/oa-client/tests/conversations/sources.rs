@@ -96,7 +96,8 @@ async fn output_tool_survives_a_change_between_rounds() {
     assert_eq!(names(&server.requests()[1]), ["grow", "more", "final_answer"]);
 }
 
-/// The tool choice of structured output, which this model rejects, is not taken for one of the options (QUIRKS row 130).
+/// The tool choice of structured output, which this model rejects, is not taken for one of the options (QUIRKS row
+/// 130).
 #[tokio::test]
 async fn a_changed_source_keeps_the_fallback() {
     let reply = Reply::by(|request| {

@@ -9,9 +9,9 @@ use crate::answer::unfinished;
 use crate::error::Error;
 
 impl Turn {
-    /// Ends the turn because a request, a hook or the driver failed. If the answer to its prompt had not begun, the prompt
-    /// is removed from history, and a conversation that was shortened for it [in vain](Self::is_shortened_in_vain) is
-    /// restored.
+    /// Ends the turn because a request, a hook or the driver failed. If the answer to its prompt had not begun, the
+    /// prompt is removed from history, and a conversation that was shortened for it [in
+    /// vain](Self::is_shortened_in_vain) is restored.
     pub fn fail(&mut self) {
         self.fail_with(Vec::new());
     }

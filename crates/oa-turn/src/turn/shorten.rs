@@ -4,7 +4,7 @@ use oa_types::{ErrorRecord, Message, MessageRole};
 
 use super::Turn;
 use super::phase::Phase;
-use super::shorten_state::Unshortened;
+use super::shorten_state::{ShortenState, Unshortened};
 use super::steps::invalid;
 use crate::action::Action;
 use crate::budget::Spent;
@@ -174,9 +174,8 @@ impl Turn {
     /// [`fail`](Self::fail) then restores it.
     #[must_use]
     pub fn is_shortened_in_vain(&self) -> bool {
-        let mut state = self.shortening.iter();
-        self.phase.prompt().is_some()
-            && state.any(|state| state.is_in_vain && state.unshortened.is_some())
+        let is_in_vain = |state: &ShortenState| state.is_in_vain && state.unshortened.is_some();
+        self.phase.prompt().is_some() && self.shortening.as_deref().is_some_and(is_in_vain)
     }
 
     /// Forgets the conversation before shortening: from now on, a failure does not restore it.

@@ -1,5 +1,5 @@
-//! Blocks, the stored format of messages, their wire format, the inputs that constructors reject, values that are nested
-//! too deeply, and delays of retries.
+//! Blocks, the stored format of messages, their wire format, the inputs that constructors reject, values that are
+//! nested too deeply, and delays of retries.
 
 mod backoff;
 mod blocks;
