@@ -186,10 +186,16 @@ impl Conversations {
             }
             created.push_back(id.clone());
         }
-        for oldest in surplus {
-            // The user may have deleted it already.
-            let _ = self.delete(&oldest).await;
-        }
+        let conversations = self.clone();
+        // Nobody else knows the surplus any more, so a client that hangs up must not end this.
+        let _ = to_the_end(async move {
+            for oldest in surplus {
+                // The user may have deleted it already.
+                let _ = conversations.delete(&oldest).await;
+            }
+            Ok(())
+        })
+        .await;
     }
 
     /// Returns the conversation with this key, creating it if it is not in memory.

@@ -1,6 +1,7 @@
 //! Conversations by id: created, prompted, listed, renamed, deleted, and kept in a store.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -176,6 +177,32 @@ async fn stored_limit_holds_despite_runs() {
     let stored = stored().await;
     assert_eq!(stored.as_array().map(Vec::len), Some(1), "{stored}");
     assert!(last.ends_with(stored[0]["id"].as_str().expect("an id")));
+}
+
+/// Also if the client whose conversation needs the room hangs up.
+#[tokio::test(start_paused = true)]
+async fn stored_limit_holds_despite_hang_ups() {
+    let mut limits = ServeLimits::default();
+    limits.stored = 1;
+    let app = App::new(|server| server.limits(limits));
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let path = app.create().await;
+        runs.push((app.view(&path, None).await, path.clone()));
+        app.prompt(&path, "[long]").await;
+    }
+    for (events, path) in &mut runs {
+        app.post(&format!("{path}/stop"), json!({})).await;
+        events.run().await;
+    }
+    let mut creating = Box::pin(app.create());
+    assert!(creating.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(creating);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let stored = app.get("/api/conversations").await.1["conversations"].clone();
+    assert_eq!(stored.as_array().map(Vec::len), Some(1), "{stored}");
 }
 
 #[tokio::test]
