@@ -13,7 +13,7 @@ use crate::answer::AnswerStream;
 use crate::any_chat::AnyChat;
 use crate::error::{Error, Result};
 use crate::request::ChatRequest;
-use crate::retry_budget::RetryBudget;
+use crate::retry_budget::{ReservedRetry, RetryBudget};
 use crate::retry_config::{RetryConfig, random};
 use crate::service::BoxFuture;
 
@@ -34,6 +34,12 @@ pub struct Retry {
 struct Policy {
     config: RetryConfig,
     budget: Arc<RetryBudget>,
+}
+
+/// The delay before a retry.
+struct Pause {
+    time: Duration,
+    reserved: ReservedRetry,
 }
 
 impl Retry {
@@ -79,37 +85,38 @@ impl Retry {
     /// Retries after a delay, if a retry is due. `retry` is its number, from 0.
     fn ask_after(
         self,
-        wait: Option<Duration>,
+        pause: Option<Pause>,
         request: ChatRequest,
         retry: u32,
     ) -> BoxFuture<Result<AnswerStream>> {
         let (deadline, timeouts) = (request.deadline(), request.options().timeouts);
-        let Some(deadline) = deadline else { return Box::pin(self.tries(wait, request, retry)) };
+        let Some(deadline) = deadline else { return Box::pin(self.tries(pause, request, retry)) };
         let late = move |_| Err(Error::timed_out(TimeoutKind::Total, &Watch::new(timeouts), 0));
         Box::pin(async move {
-            timeout_at(deadline, self.tries(wait, request, retry)).await.unwrap_or_else(late)
+            timeout_at(deadline, self.tries(pause, request, retry)).await.unwrap_or_else(late)
         })
     }
 
     #[expect(clippy::manual_async_fn, reason = "such a function keeps what it is given twice")]
     fn tries(
         self,
-        mut wait: Option<Duration>,
+        mut pause: Option<Pause>,
         request: ChatRequest,
         mut retry: u32,
     ) -> impl Future<Output = Result<AnswerStream>> {
         async move {
             loop {
-                if let Some(wait) = wait {
+                if let Some(Pause { time, reserved }) = pause {
                     // Boxed, because most requests never wait.
-                    Box::pin(sleep(wait)).await;
+                    Box::pin(sleep(time)).await;
+                    reserved.use_up();
                 }
                 let error = match self.service.answer(&request).await {
                     Ok(answer) => return Ok(self.watched(answer, request, retry)),
                     Err(error) => error,
                 };
-                wait = self.pause(&request, &error, retry);
-                if wait.is_none() {
+                pause = self.pause(&request, &error, retry);
+                if pause.is_none() {
                     return Err(error);
                 }
                 retry += 1;
@@ -130,14 +137,14 @@ impl Retry {
     }
 
     /// Returns the delay before a retry after this error, if a retry is due and the delay fits into the total timeout.
-    fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Duration> {
-        let is_in_time = |pause: &Duration| {
+    fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Pause> {
+        let is_in_time = |time: &Duration| {
             let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
-            request.deadline().is_none_or(|deadline| *pause < left(deadline))
+            request.deadline().is_none_or(|deadline| *time < left(deadline))
         };
-        let pause = self.policy.config.pause(error, retry, random()).filter(is_in_time);
+        let time = self.policy.config.pause(error, retry, random()).filter(is_in_time)?;
         // Last, so that a retry that is not made costs nothing.
-        pause.filter(|_| self.policy.budget.spend())
+        Some(Pause { time, reserved: self.policy.budget.reserve()? })
     }
 }
 

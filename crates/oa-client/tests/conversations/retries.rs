@@ -12,6 +12,8 @@ use oa_types::{Backoff, FinishReason, Message};
 use serde_json::json;
 use tokio::time::Instant;
 
+use suite::talk::interrupt_after;
+
 fn options(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone())
 }
@@ -322,6 +324,28 @@ async fn budgets_refill_when_an_answer_begins() {
         assert_eq!(server.requests().len(), 2);
         Client::new(options).unwrap().ask("Go.").await.unwrap_err();
         assert_eq!(server.requests().len(), 4, "what was spent had been given back");
+    }
+}
+
+/// A retry that was not made costs nothing.
+#[tokio::test(start_paused = true)]
+async fn cut_delays_refill_budgets() {
+    let busy = || Reply::error(503, "busy").header("retry-after", "20");
+    for is_interrupted in [false, true] {
+        let script = Script::from([busy(), busy()]).otherwise(Reply::text("Done."));
+        let server = MemoryServer::new(script);
+        let config = RetryConfig::new(10).budget(1);
+        let mut client = Client::new(options(&server).retry(config).build().unwrap()).unwrap();
+        if is_interrupted {
+            interrupt_after(&client, Duration::from_secs(1));
+            client.send("Go.").await.unwrap();
+        } else {
+            let asked = tokio::time::timeout(Duration::from_secs(1), client.send("Go."));
+            assert!(asked.await.is_err());
+        }
+        assert_eq!(server.requests().len(), 1);
+        assert_eq!(client.ask("Go.").await.unwrap().text, "Done.");
+        assert_eq!(server.requests().len(), 3);
     }
 }
 
