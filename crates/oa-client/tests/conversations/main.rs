@@ -8,6 +8,7 @@ mod cassettes;
 mod client;
 mod compaction;
 mod context;
+mod cuts;
 mod dialects;
 mod endings;
 mod failures;
