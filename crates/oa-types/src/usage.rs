@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -124,6 +125,47 @@ impl Usage {
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.generation_time?.as_secs_f64();
         (seconds > 0.0).then_some(self.completion_tokens? as f64 / seconds)
+    }
+}
+
+/// One line for a person, with what is known: `25 tokens (20 in, 5 out), 31.5 tokens/s, cost 0.003`.
+///
+/// ```
+/// let mut usage = oa_types::Usage::tokens(20, 5);
+/// assert_eq!(usage.to_string(), "25 tokens (20 in, 5 out)");
+/// usage.cached_tokens = Some(16);
+/// assert_eq!(usage.to_string(), "25 tokens (20 in, 16 of them cached, 5 out)");
+/// assert_eq!(oa_types::Usage::default().to_string(), "unknown tokens");
+/// ```
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total() {
+            Some(total) => write!(f, "{total} tokens")?,
+            None => f.write_str("unknown tokens")?,
+        }
+        let parts = [
+            (self.prompt_tokens, "in"),
+            (self.cached_tokens, "of them cached"),
+            (self.completion_tokens, "out"),
+            (self.reasoning_tokens, "of them reasoning"),
+        ];
+        let mut before = " (";
+        for (count, name) in parts {
+            if let Some(count) = count {
+                write!(f, "{before}{count} {name}")?;
+                before = ", ";
+            }
+        }
+        if before == ", " {
+            f.write_str(")")?;
+        }
+        if let Some(speed) = self.tokens_per_second() {
+            write!(f, ", {speed:.1} tokens/s")?;
+        }
+        match self.cost {
+            Some(cost) => write!(f, ", cost {cost}"),
+            None => Ok(()),
+        }
     }
 }
 

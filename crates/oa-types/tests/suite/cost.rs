@@ -1,5 +1,7 @@
 //! The cost of answers.
 
+use std::time::Duration;
+
 use oa_types::{Cost, Price, Usage};
 use proptest::prelude::*;
 
@@ -8,6 +10,21 @@ fn usage(prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) -> Us
     (usage.prompt_tokens, usage.completion_tokens) = (prompt, completion);
     usage.total_tokens = total;
     usage
+}
+
+#[test]
+fn usage_is_shown_as_far_as_it_is_known() {
+    let shown = |prompt, completion, total| usage(prompt, completion, total).to_string();
+    assert_eq!(shown(Some(20), Some(5), Some(26)), "26 tokens (20 in, 5 out)");
+    assert_eq!(shown(None, Some(5), None), "5 tokens (5 out)");
+    assert_eq!(shown(None, None, Some(7)), "7 tokens");
+    assert_eq!(shown(None, None, None), "unknown tokens");
+    let mut all = usage(Some(20), Some(5), None);
+    (all.cached_tokens, all.reasoning_tokens) = (Some(16), Some(3));
+    all.generation_time = Some(Duration::from_millis(160));
+    all.cost = Some(Cost::new(0.003).unwrap());
+    let line = "25 tokens (20 in, 16 of them cached, 5 out, 3 of them reasoning), 31.2 tokens/s, cost 0.003";
+    assert_eq!(all.to_string(), line);
 }
 
 #[test]
