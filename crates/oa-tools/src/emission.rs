@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,5 +127,44 @@ pub trait Emitter: Send + Sync {
 impl<F: Fn(Emission) + Send + Sync> Emitter for F {
     fn emit(&self, emission: Emission) {
         self(emission);
+    }
+}
+
+/// Records everything that a tool emits, for tests of it. Clones share the record.
+///
+/// ```
+/// use oa_tools::{Emission, Emissions, ToolContext};
+///
+/// let seen = Emissions::new();
+/// let cx = ToolContext::new("call_1", "visit").with_emitter(seen.emitter());
+/// cx.emit_status("on the way"); // or a tool does, in `tool.execute_with(input, cx)`
+/// assert_eq!(seen.take(), [Emission::Status("on the way".to_owned())]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Emissions(Arc<Mutex<Vec<Emission>>>);
+
+impl Emissions {
+    /// Creates an empty record.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the recorder for [`ToolContext::with_emitter`](crate::ToolContext::with_emitter).
+    #[must_use]
+    pub fn emitter(&self) -> Arc<dyn Emitter> {
+        Arc::new(self.clone())
+    }
+
+    /// Returns what was emitted since the last call, in order.
+    #[must_use]
+    pub fn take(&self) -> Vec<Emission> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Emitter for Emissions {
+    fn emit(&self, emission: Emission) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(emission);
     }
 }

@@ -112,6 +112,20 @@ impl FnTool {
     pub fn execute(&self, input: Value) -> ExecuteFuture<'_> {
         Tool::execute(self, input)
     }
+
+    /// Runs the tool directly with a context of your own: see [`Tool::execute_with`].
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`execute`](Self::execute).
+    #[must_use]
+    pub fn execute_with(&self, input: Value, cx: ToolContext) -> ExecuteFuture<'_> {
+        Tool::execute_with(self, input, cx)
+    }
 }
 
 impl Inner {

@@ -84,7 +84,7 @@ pub use crate::arguments::{ArgumentError, ArgumentProblem, check_arguments, comp
 pub use crate::builder::{ToolBuilder, tool};
 pub use crate::cancel::{Cancel, Cancelled};
 pub use crate::context::ToolContext;
-pub use crate::emission::{Emission, Emitter, LogLevel, Progress};
+pub use crate::emission::{Emission, Emissions, Emitter, LogLevel, Progress};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::error_body::ErrorBody;
 pub use crate::fn_tool::FnTool;

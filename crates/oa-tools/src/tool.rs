@@ -168,10 +168,25 @@ pub trait Tool: Send + Sync {
     ///
     /// Dropping the future drops the tool's future.
     fn execute(&self, input: Value) -> ExecuteFuture<'_> {
+        self.execute_with(input, ToolContext::new("", self.name()))
+    }
+
+    /// Runs the tool directly with a context of your own; otherwise like [`execute`](Self::execute).
+    ///
+    /// A test of a tool gives it [state](ToolContext::with_state), and records what it emits with
+    /// [`Emissions`](crate::Emissions).
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`execute`](Self::execute).
+    fn execute_with(&self, input: Value, cx: ToolContext) -> ExecuteFuture<'_> {
         Box::pin(async move {
             let input =
                 self.prepare(input).map_err(|error| Error::arguments(self.name(), &error))?;
-            let cx = ToolContext::new("", self.name());
             self.call(input, cx).await.map_err(|error| Error::tool(&error))
         })
     }

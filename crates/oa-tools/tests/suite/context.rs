@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use oa_tools::{Cancel, Emission, IdempotencyKey, LogLevel, Progress, State, ToolContext};
+use oa_tools::{
+    Cancel, Emission, Emissions, IdempotencyKey, LogLevel, Progress, State, Tool, ToolContext, tool,
+};
 use oa_types::ImageBlock;
 use serde_json::json;
 
@@ -92,6 +94,28 @@ fn emissions_arrive_in_order() {
             Emission::Custom { name: "lazy".into(), data: json!(1) },
         ]
     );
+}
+
+#[test]
+fn tool_runs_with_a_context_of_the_caller() {
+    let visit = tool("visit", "Visits").param("place", "string").default("place", "Rome");
+    let visit = visit.build_with_context(|args, cx| async move {
+        cx.emit_status(args["place"].as_str().unwrap_or_default());
+        Ok(json!([cx.call_id(), cx.require_state::<Secret>()?.0]))
+    });
+    let seen = Emissions::new();
+    let cx = ToolContext::new("c1", "visit").with_emitter(seen.emitter());
+    let stated = cx.clone().with_state(State::new().with(Secret("a")));
+    let result = crate::wait(visit.execute_with(json!({}), stated.clone()));
+    assert_eq!(result.unwrap(), json!(["c1", "a"]));
+    assert_eq!(seen.take(), [Emission::Status("Rome".to_owned())]);
+    assert_eq!(seen.take(), []);
+    let error = crate::wait(visit.execute_with(json!({ "place": 3 }), stated)).unwrap_err();
+    assert!(error.to_string().contains("`place`"), "{error}");
+    assert_eq!(seen.take(), [], "invalid arguments do not reach the handler");
+    let shared: Arc<dyn Tool> = Arc::new(visit);
+    let error = crate::wait(shared.execute_with(json!({}), cx)).unwrap_err();
+    assert!(error.to_string().contains("no state of type"), "{error}");
 }
 
 #[test]
