@@ -1,25 +1,48 @@
 //! One prompt and its conversation.
 
+#[cfg(feature = "schemars")]
+use std::sync::Arc;
+
 use oa_chat::TimeoutKind;
 use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result, TurnText};
 use oa_types::{Message, MessageRole};
 
 use crate::scheduler::AttemptOutcome;
+#[cfg(feature = "schemars")]
+use crate::wanted::Wanted;
 
 /// A conversation with one prompt, which may be sent several times.
 pub(crate) struct Attempt {
     client: Client,
     prompt: Message,
+    #[cfg(feature = "schemars")]
+    wanted: Option<Arc<Wanted>>,
 }
 
 impl Attempt {
     pub(crate) fn new(agent: &AgentOptions, prompt: Message) -> Result<Self> {
-        Ok(Self { client: Client::new(agent.clone())?, prompt })
+        Ok(Self {
+            client: Client::new(agent.clone())?,
+            prompt,
+            #[cfg(feature = "schemars")]
+            wanted: None,
+        })
+    }
+
+    /// Makes it ask for a value instead of text.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn wanting(mut self, wanted: Option<Arc<Wanted>>) -> Self {
+        self.wanted = wanted;
+        self
     }
 
     /// Sends the prompt, or retries it: the client treats an equal prompt after a failure as a retry, so hooks and
     /// tools that have run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
+        #[cfg(feature = "schemars")]
+        if let Some(wanted) = &self.wanted {
+            return wanted.ask(&mut self.client, &self.prompt).await;
+        }
         // Before sending: a retry goes on in the conversation, and its reply has only the newer text.
         let (mut text, mut turn) = self.text();
         self.client.send_message(self.prompt.clone()).await?;

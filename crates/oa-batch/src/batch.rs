@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-#[cfg(feature = "log")]
+#[cfg(any(feature = "log", feature = "schemars"))]
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -22,6 +22,8 @@ use crate::options::BatchOptions;
 use crate::progress::BatchProgress;
 use crate::prompts::{Iterated, Prompts, Streamed};
 use crate::scheduler::{AttemptOutcome, Scheduler};
+#[cfg(feature = "schemars")]
+use crate::wanted::Wanted;
 
 /// Starts a batch whose prompts come from an iterator: texts, or messages with images.
 ///
@@ -80,6 +82,8 @@ pub struct RunningBatch<'a> {
     progress: BatchProgress,
     #[cfg(feature = "log")]
     log: Option<Arc<BatchLog>>,
+    #[cfg(feature = "schemars")]
+    wanted: Option<Arc<Wanted>>,
 }
 
 /// A job that is done.
@@ -113,7 +117,7 @@ enum Job {
 }
 
 impl<'a> RunningBatch<'a> {
-    fn new(prompts: Prompts<'a>, options: BatchOptions) -> Result<Self> {
+    pub(crate) fn new(prompts: Prompts<'a>, options: BatchOptions) -> Result<Self> {
         options.check()?;
         Ok(Self {
             prompts: Some(prompts),
@@ -127,7 +131,16 @@ impl<'a> RunningBatch<'a> {
             progress: BatchProgress::default(),
             #[cfg(feature = "log")]
             log: options.log.map(Arc::new),
+            #[cfg(feature = "schemars")]
+            wanted: None,
         })
+    }
+
+    /// Makes it ask for values instead of texts.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn wanting(mut self, wanted: Wanted) -> Self {
+        self.wanted = Some(Arc::new(wanted));
+        self
     }
 
     /// Waits for the next outcome; `None` at the end.
@@ -236,7 +249,10 @@ impl<'a> RunningBatch<'a> {
     }
 
     fn question(&self, index: u64, prompt: Message) -> JobFuture<Job> {
-        match Attempt::new(&self.agent, prompt) {
+        let attempt = Attempt::new(&self.agent, prompt);
+        #[cfg(feature = "schemars")]
+        let attempt = attempt.map(|attempt| attempt.wanting(self.wanted.clone()));
+        match attempt {
             Ok(attempt) => ask(index, attempt),
             Err(error) => Box::pin(async move { Job::Refused { index, error } }),
         }
@@ -267,6 +283,11 @@ impl<'a> RunningBatch<'a> {
             Job::Looked { index, found: Some(result), .. } => {
                 self.scheduler.end(index, AttemptOutcome::Logged, now);
                 self.progress.from_log += 1;
+                #[cfg(feature = "schemars")]
+                let result = match &self.wanted {
+                    Some(wanted) => result.and_then(|reply| wanted.accept(reply)),
+                    None => result,
+                };
                 self.settle(index, result);
             }
             Job::Refused { index, error } => {

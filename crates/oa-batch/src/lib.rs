@@ -52,7 +52,7 @@
 //! # When to use this crate directly
 //!
 //! Its names are in the facade `open-agent`, with everything else that an agent needs; `BatchLog` with its feature
-//! `session`.
+//! `session`, and `run_batch_for`, a batch of typed answers, with its feature `schemars`.
 //!
 //! # Limits
 //!
@@ -76,6 +76,11 @@ mod jobs;
 mod prompts;
 mod scheduler;
 
+#[cfg(feature = "schemars")]
+mod typed;
+#[cfg(feature = "schemars")]
+mod wanted;
+
 #[cfg(feature = "log")]
 mod log;
 
@@ -84,6 +89,8 @@ pub use crate::batch::{RunningBatch, run_batch, run_batch_stream};
 pub use crate::log::BatchLog;
 pub use crate::options::BatchOptions;
 pub use crate::progress::BatchProgress;
+#[cfg(feature = "schemars")]
+pub use crate::typed::{TypedBatch, TypedReply, run_batch_for};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -7,3 +7,5 @@ mod memory;
 mod model;
 mod retries;
 mod servers;
+#[cfg(feature = "schemars")]
+mod typed;
