@@ -35,6 +35,9 @@ pub trait CallBody: fmt::Debug + Send + Sync {
     fn push(&mut self, text: &str) -> Option<usize>;
 
     /// Parses the text of the body, up to its end.
+    ///
+    /// Text that is no call after all is lost with an empty list: it is neither shown nor sent back. For a call that
+    /// cannot be run, return [`ParsedCall::malformed`]: the model reads the problem and can correct the call.
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall>;
 }
 
