@@ -13,6 +13,10 @@ const WORDS: usize = 2_000;
 /// The longest part of a body without a message that is shown, in characters.
 const BODY: usize = 200;
 
+/// The most brackets, commas and colons in a JSON text that is read. As a value, `{"":0},` takes a hundred times its
+/// length, so a body with more of them is shown as text: such as one that repeats the whole prompt as a list of tokens.
+const SIGNS: usize = 1 << 16;
+
 /// An error reported by a server, in any known format (QUIRKS rows 67, 102 and 114).
 ///
 /// All texts are the server's, uncut: they may repeat the API key that it was sent, and contain terminal
@@ -62,7 +66,7 @@ impl ServerError {
     }
 
     /// Parses the body of a response with an error status: JSON in any known format, otherwise its text without
-    /// HTML tags.
+    /// HTML tags. JSON of so many values that it would take far more memory than its text is not read, either.
     #[must_use]
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -70,14 +74,14 @@ impl ServerError {
         // An event stream, in which each line is a field (QUIRKS row 102).
         let in_event = |line: &str| {
             let (_, value) = line.split_once(':').filter(|it| ["data", "error"].contains(&it.0))?;
-            value.parse().ok().filter(|value: &Value| value.is_object() || value.is_array())
+            read(value).filter(|value| value.is_object() || value.is_array())
         };
         let is_error = |value: &Value| !value["error"].is_null() || !value[0]["error"].is_null();
         let events = || text.lines().filter_map(in_event);
         // Other events may come before the error.
         let error = || events().find(is_error).or_else(|| events().find(Value::is_object));
-        match text.parse::<Value>().or_else(|unread| error().ok_or(unread)) {
-            Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
+        match read(text).or_else(error) {
+            Some(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {
                     return Self { message: text.to_owned(), is_body: true, ..error };
@@ -197,6 +201,22 @@ impl fmt::Display for ServerError {
     }
 }
 
+/// Parses JSON, unless it has too many values.
+fn read(json: &str) -> Option<Value> {
+    let (mut signs, mut in_string) = (0, false);
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            // An escape: its second byte may be a quote.
+            b'\\' if in_string => _ = bytes.next(),
+            b'[' | b'{' | b',' | b':' if !in_string => signs += 1,
+            _ => {}
+        }
+    }
+    if signs > SIGNS { None } else { json.parse().ok() }
+}
+
 /// Returns the object that describes the error: from `{"error": ..}`, `[{"error": ..}]`, `{"errors": [..]}`, or
 /// the value itself.
 fn innermost(value: &Value) -> &Value {
@@ -273,5 +293,13 @@ fn without_tags(text: &str) -> String {
         at = text[at..].find('>').map_or(text.len(), |end| at + end + 1);
     }
     words.push_str(&text[at..]);
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut folded = String::new();
+    // Not collected first: a list of short words takes many times their length.
+    for word in words.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
 }

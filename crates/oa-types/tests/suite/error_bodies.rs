@@ -62,3 +62,19 @@ fn a_size_of_zero_is_no_size() {
     assert!(error.is_context_overflow());
     assert_eq!((error.context_sizes(), error.context_size()), (None, None));
 }
+
+/// As a value, such a body takes a hundred times its length.
+#[test]
+fn bodies_of_many_values_are_text() {
+    let values = |count: usize| vec![r#"{"":"[,"}"#; count].join(",");
+    let body =
+        |values: &str| format!(r#"{{"error":{{"message":"out of memory","of":[{values}]}}}}"#);
+    let error = ServerError::from_body(body(&values(20_000)).as_bytes());
+    assert_eq!((&*error.message, error.message_limit()), ("out of memory", 2_000));
+    let many = body(&values(30_000));
+    for body in [many.clone(), format!(": \"\ndata: {many}\n\n")] {
+        let error = ServerError::from_body(body.as_bytes());
+        assert!(error.message.contains("out of memory") && error.raw.is_null());
+        assert_eq!((error.message_limit(), error.code), (200, None));
+    }
+}
