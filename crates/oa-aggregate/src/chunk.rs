@@ -18,7 +18,8 @@ pub enum Payload<'a> {
 
 /// One decoded payload. Strings without escapes are borrowed from it.
 ///
-/// Every member is optional. Null, the empty string, the empty list and values of an unexpected type count as absent.
+/// Every member is optional. Null, the empty string, the empty list and values of an unexpected type count as absent,
+/// except that an integer may be in quotes.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Chunk<'a> {

@@ -166,29 +166,19 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
-    /// Reads an integer; anything else counts as absent.
+    /// Reads an integer, also one in quotes, as languages write it whose keys are strings; anything else counts as
+    /// absent.
     pub(crate) fn integer<T: FromStr>(&mut self) -> Read<Option<T>> {
-        Ok(self.number()?.and_then(|number| integer(number.raw)))
+        Ok(integer(self.raw()?.raw.trim_matches('"')))
     }
 
     /// Reads an integer like [`integer`](Self::integer), and records it if it is any number.
     pub(crate) fn noted<T: FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
-        let Some(number) = self.number()? else { return Ok(None) };
-        self.note(number.start, number.end(), kind);
-        Ok(integer(number.raw))
-    }
-
-    /// Reads any number as its JSON text; anything else counts as absent.
-    #[inline]
-    fn number(&mut self) -> Read<Option<JsonStr<'a>>> {
-        self.peek();
-        let start = self.position;
-        let Some(length) = number_length(&self.text.as_bytes()[start..]) else {
-            return self.raw().map(|_| None);
-        };
-        self.position += length;
-        let raw = &self.text[start..self.position];
-        Ok(Some(JsonStr::new(raw, start, Escapes::None)))
+        let value = self.raw()?;
+        if number_length(value.raw.as_bytes()).is_some() {
+            self.note(value.start, value.end(), kind);
+        }
+        Ok(integer(value.raw.trim_matches('"')))
     }
 
     /// Reads any value as its JSON text.

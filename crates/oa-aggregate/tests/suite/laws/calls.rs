@@ -36,7 +36,8 @@ impl Sent {
     }
 
     fn index(&self) -> Option<i64> {
-        self.index.as_ref()?.as_i64()
+        let index = self.index.as_ref()?;
+        index.as_i64().or_else(|| index.as_str()?.parse().ok())
     }
 
     fn id(&self) -> Option<&str> {

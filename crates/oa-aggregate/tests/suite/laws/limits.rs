@@ -283,3 +283,17 @@ proptest! {
         prop_assert_eq!(blocks, words, "what came before is kept");
     }
 }
+
+/// Text that is not JSON may still have JSON in its lines, behind a quote.
+#[test]
+fn errors_of_many_values_are_read_as_text() {
+    let values = vec![r#"{"":0}"#; 100_000].join(",");
+    for payload in [format!("\"\ndata: [{values}]"), "a ".repeat(350_000)] {
+        let cost = allocation_counter::measure(|| {
+            let mut aggregator = Aggregator::new();
+            aggregator.push_error(payload.as_bytes()).expect("it is within the limits");
+            assert_eq!(aggregator.problems().len(), 1);
+        });
+        assert!(cost.bytes_max < 8 << 20, "{} bytes of {}", cost.bytes_max, payload.len());
+    }
+}

@@ -17,6 +17,24 @@ fn index_is_a_key_not_a_position() {
     "#);
 }
 
+/// Otherwise the fragments of calls that alternate would all belong to the latest.
+#[test]
+fn index_in_quotes_is_an_index() {
+    let outcome = plain(&[
+        fragment(r#""index":"0","id":"a","function":{"name":"f","arguments":"{\"x\":"}"#),
+        fragment(r#""index":"1","id":"b","function":{"name":"g","arguments":"{\"y\":"}"#),
+        fragment(r#""index":"0","function":{"arguments":"1}"}"#),
+        fragment(r#""index":"1","function":{"arguments":"2}"}"#),
+        r#"{"choices":[{"index":"0","delta":{"content":"one"}},{"index":"1","delta":{"content":"two"}}]}"#.to_owned(),
+        finish("tool_calls"),
+    ]);
+    assert_snapshot!(outcome.blocks(), @r#"
+    call a f {"x":1}
+    call b g {"y":2}
+    text "one"
+    "#);
+}
+
 /// A fragment without an id, with an index or without.
 #[test]
 fn name_after_whole_arguments_is_a_new_call() {
