@@ -350,7 +350,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-event-log",
         place: Place::Layer(4),
-        ours: &["oa-events", "oa-executor", "oa-types"],
+        ours: &["oa-events", "oa-executor", "oa-json", "oa-types"],
         external: None,
         limits: &[],
     },

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use oa_events::AgentEvent;
-use oa_types::{ContentBlock, json_size};
+use oa_json::held;
+use oa_types::ContentBlock;
+use serde::Serialize;
 
 use crate::event::{ConversationEvent, EventId};
 
@@ -61,7 +63,8 @@ pub enum Next {
 }
 
 impl EventLog {
-    /// Creates a log that holds about `most_bytes` of events, at most `most_entries` of them, and always the newest.
+    /// Creates a log that holds about `most_bytes` of events, as held in memory, at most `most_entries` of them, and
+    /// always the newest.
     #[must_use]
     pub fn new(most_bytes: usize, most_entries: usize) -> Self {
         Self {
@@ -257,22 +260,29 @@ fn text_mut(event: &mut AgentEvent) -> Option<&mut String> {
     }
 }
 
-/// Returns the size of an answer to a call in bytes, which is added to that of its event.
+/// Returns the memory of an answer to a call in bytes, which is added to that of its event.
 fn answer_size(event: &ConversationEvent) -> usize {
     match event {
-        ConversationEvent::Answered { answer, .. } => json_size(answer),
+        ConversationEvent::Answered { answer, .. } => memory(answer),
         _ => 0,
     }
 }
 
-/// Returns the size of an event's JSON in bytes, which is close to its size in memory.
+/// Returns the memory of an event in bytes.
 fn size(event: &ConversationEvent) -> usize {
     match event {
-        ConversationEvent::Agent(event) => json_size(event),
-        ConversationEvent::Answered { call_id, .. } => json_size(call_id),
-        ConversationEvent::Prompt { text, images } => json_size(&(text, images)),
-        ConversationEvent::Run(event) => json_size(event),
+        ConversationEvent::Agent(event) => memory(event),
+        ConversationEvent::Answered { call_id, .. } => memory(call_id),
+        ConversationEvent::Prompt { text, images } => memory(&(text, images)),
+        ConversationEvent::Run(event) => memory(event),
     }
+}
+
+/// Returns an upper bound of the memory of a value, in bytes: as JSON, of which lists and objects take many times the
+/// length of their text.
+fn memory(value: &impl Serialize) -> usize {
+    // Events are JSON: they are sent as such.
+    serde_json::to_string(value).map_or(0, |json| held::by_json(&json))
 }
 
 #[cfg(test)]

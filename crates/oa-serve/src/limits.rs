@@ -21,8 +21,8 @@ pub struct ServeLimits {
     pub parts: usize,
     /// Maximum number of tools that a request declares; 128 by default.
     pub tools: usize,
-    /// Maximum size of the events kept for viewers of one conversation, in bytes; 8 MiB by default. The oldest are
-    /// dropped.
+    /// Maximum size of the events kept for viewers of one conversation, in bytes as held in memory; 8 MiB by default.
+    /// The oldest are dropped.
     pub kept_bytes: usize,
     /// Maximum number of events kept for viewers of one conversation; 20,000 by default. Pieces of one text count as
     /// one.

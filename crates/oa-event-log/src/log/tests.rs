@@ -1,5 +1,6 @@
-use oa_types::{FinishReason, TextBlock, ThinkingBlock};
+use oa_types::{FinishReason, TextBlock, ThinkingBlock, ToolUseBlock};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::*;
 
@@ -170,4 +171,19 @@ fn event_ids_round_trip() {
     for wrong in ["", "1", "1-", "-1", "a-1", "1-1-1", "1--1"] {
         assert_eq!(wrong.parse::<EventId>(), Err(()), "{wrong}");
     }
+}
+
+/// A list takes many times the length of its text, and the log is as large as its memory.
+#[test]
+fn events_count_as_they_are_held() {
+    let mut log = EventLog::new(1 << 20, 1_000);
+    let call = |number: usize| {
+        let input = Value::Array(vec![Value::from(0); 10_000]);
+        ToolUseBlock::new(number.to_string(), "f", input)
+    };
+    for number in 0..100 {
+        log.push(7, ConversationEvent::Agent(AgentEvent::Block(call(number).into())));
+    }
+    let held = log.entries.len() * 10_000 * size_of::<Value>();
+    assert!((1 << 18..=1 << 20).contains(&held), "{held} bytes in {} entries", log.entries.len());
 }
