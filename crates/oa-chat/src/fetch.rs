@@ -16,6 +16,9 @@ use crate::source::{Piece, Source};
 const LARGEST_ERROR: usize = 1 << 20;
 const LARGEST_LIST: usize = 4 << 20;
 
+/// The memory that a list may take as a value, in bytes: sixteen times its largest size. Some take a hundred times.
+pub(crate) const ROOM: usize = 64 << 20;
+
 /// Sends a chat request.
 pub(crate) fn deliver_chat(
     destination: &Destination,

@@ -18,7 +18,7 @@ use crate::body::{AnyBody, FramePoll, Frames};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result, server_error};
-use crate::fetch::{SmallBody, check_readable, collect, collect_some, head};
+use crate::fetch::{ROOM, SmallBody, check_readable, collect, collect_some, head};
 use crate::models;
 use crate::options::{ChatOptions, Limits};
 use crate::pipeline::PipelineOptions;
@@ -58,10 +58,10 @@ impl RawResponse {
         (200..300).contains(&self.status)
     }
 
-    /// Returns the body as JSON; `null` if it is not JSON.
+    /// Returns the body as JSON; `null` if it is not JSON, or would take more than 64 MiB of memory.
     #[must_use]
     pub fn json(&self) -> Value {
-        oa_json::read_strict(&self.body).unwrap_or_default()
+        oa_json::read_within(&self.body, ROOM).unwrap_or_default()
     }
 
     /// Returns the error that an agent would return for this response.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::destination::Destination;
 use crate::endpoint::Endpoint;
 use crate::error::Result;
-use crate::fetch::{collect, send};
+use crate::fetch::{ROOM, collect, send};
 
 impl Endpoint {
     /// Lists the models that the server offers, in its order.
@@ -44,11 +44,18 @@ pub(crate) fn request(destination: &Destination) -> Result<Request<RequestBody>>
 /// Returns the names in a list of models, in any known format.
 #[must_use]
 pub fn model_names(body: &[u8]) -> Option<Vec<String>> {
-    let list = oa_json::read_strict(body)?;
-    let models = ["data", "models"].into_iter().find_map(|key| list[key].as_array())?;
+    let list = oa_json::read_within(body, ROOM)?;
+    // Without a member around it, from Together.
+    let listed = ["data", "models"].into_iter().find_map(|key| list[key].as_array());
+    let models = match listed.or(list.as_array()) {
+        Some(models) => &models[..],
+        // An empty list, as programs in Go write it.
+        None if list.get("data") == Some(&Value::Null) => &[],
+        None => return None,
+    };
     let name = |model: &Value| {
-        let mut names = ["id", "name"].into_iter().filter_map(|key| model[key].as_str());
-        names.find(|name| !name.is_empty()).map(str::to_owned)
+        let names = ["id", "name"].into_iter().filter_map(|key| model[key].as_str());
+        model.as_str().into_iter().chain(names).find(|name| !name.is_empty()).map(str::to_owned)
     };
     Some(models.iter().filter_map(name).collect())
 }

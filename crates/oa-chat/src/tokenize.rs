@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::endpoint::Endpoint;
 use crate::envelope::Offer;
 use crate::error::{Error, Result};
-use crate::fetch::{collect, send};
+use crate::fetch::{ROOM, collect, send};
 use crate::options::ChatOptions;
 use crate::prepared::PreparedOptions;
 use crate::provider::{Provider, Tokenizer};
@@ -97,7 +97,7 @@ impl Endpoint {
         let mut watch = Watch::new(options.timeouts);
         let response = send(&self.0, http, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
-        body.read(oa_json::read_strict, "the answer is not JSON")
+        body.read(|json| oa_json::read_within(json, ROOM), "the answer is not JSON")
     }
 
     fn as_chat(

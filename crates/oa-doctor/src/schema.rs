@@ -2,11 +2,12 @@
 
 use oa_tools::check_arguments;
 use oa_types::Message;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::advice::Lack;
 use crate::context::ProbeContext;
 use crate::finding::{Finding, Probe, Verdict};
+use crate::tap::ROOM;
 
 /// It does not mention JSON: enforcing the schema is up to the server.
 const PROMPT: &str = "Tell me about Paris in one short sentence.";
@@ -38,19 +39,19 @@ pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {
     // Masked before the excerpt is cut, so that no part of a key is shown.
     let said = cx.target.quotes.secrets().mask(&observed.visible_text()).into_owned();
     let excerpt = cx.target.quotes.quote(&said);
-    let (verdict, seen) = match said.parse::<Value>() {
-        Ok(value) => match check_arguments(&schema, value) {
+    let (verdict, seen) = match oa_json::read_within(said.as_bytes(), ROOM) {
+        Some(value) => match check_arguments(&schema, value) {
             Ok(_) => (Verdict::Ok, format!("kept: {excerpt}")),
             Err(error) => {
                 let error = cx.target.quotes.quote(&error.to_string());
                 (Verdict::Fail, format!("JSON, but not matching the schema: {error}"))
             }
         },
-        Err(_) if observed.is_cut() => return cx.cut(PROBE, &observed),
-        Err(_) if said.starts_with("```") => {
+        None if observed.is_cut() => return cx.cut(PROBE, &observed),
+        None if said.starts_with("```") => {
             (Verdict::Fail, "JSON in a Markdown code fence".to_owned())
         }
-        Err(_) => (Verdict::Fail, format!("ignored: {excerpt}")),
+        None => (Verdict::Fail, format!("ignored: {excerpt}")),
     };
     cx.learned.schema = Some(verdict == Verdict::Ok);
     let finding = Finding::new(PROBE, verdict, seen);

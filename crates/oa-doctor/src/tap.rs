@@ -7,6 +7,9 @@ use oa_sse::{Item, Parser};
 use serde_json::Value;
 use tokio::time::Instant;
 
+/// The memory that JSON from the server or the model may take as a value, in bytes.
+pub(crate) const ROOM: usize = 64 << 20;
+
 /// Measurements of one answer's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Bytewise {
@@ -105,7 +108,7 @@ impl Bytewise {
     fn take(&mut self, payload: &[u8]) {
         self.payloads += 1;
         self.is_done |= payload.trim_ascii() == b"[DONE]";
-        let Some(payload) = oa_json::read_strict(payload) else { return };
+        let Some(payload) = oa_json::read_within(payload, ROOM) else { return };
         let choice = &payload["choices"][0];
         if payload["usage"].is_object() || choice["usage"].is_object() {
             self.usage.payloads += 1;

@@ -76,7 +76,7 @@ pub use crate::repair::{read_or_text, repair};
 pub use crate::scalar::{Escapes, number_length, string_length};
 pub use crate::thinking::ThinkingTags;
 pub use crate::trim::Trim;
-pub use crate::value::{literal, read_strict};
+pub use crate::value::{literal, read_strict, read_within};
 pub use crate::value_count::count_values;
 pub use crate::value_end::{ValueEnd, value_length};
 

@@ -101,3 +101,19 @@ fn number(word: &str) -> Option<Number> {
 pub fn read_strict(json: &[u8]) -> Option<Value> {
     std::str::from_utf8(json).ok()?.parse().ok()
 }
+
+/// Returns the value of a valid JSON text; `None` also if it would take more than `bytes` of [memory](held).
+///
+/// For text from a peer: `{"":0},` takes a hundred times its length.
+///
+/// ```
+/// use oa_json::read_within;
+///
+/// assert_eq!(read_within(b"[1, 2]", 1_000).unwrap()[1], 2);
+/// assert_eq!(read_within("0,".repeat(1_000).as_bytes(), 1_000), None);
+/// ```
+#[must_use]
+pub fn read_within(json: &[u8], bytes: usize) -> Option<Value> {
+    let text = std::str::from_utf8(json).ok()?;
+    if held::fits(text, bytes) { text.parse().ok() } else { None }
+}

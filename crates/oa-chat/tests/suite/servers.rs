@@ -87,6 +87,35 @@ fn models_without_a_name_are_left_out() {
     assert_eq!(model_names(list).unwrap(), ["a", "b"]);
 }
 
+/// A bare list is Together's: helixml/helix #386.
+#[test]
+fn lists_of_models_have_several_forms() {
+    let names = |list: &str| model_names(list.as_bytes());
+    let both = Some(vec!["a".to_owned(), "b".to_owned()]);
+    for list in [
+        r#"[{"id":"a"},{"id":"b"}]"#,
+        r#"["a","b"]"#,
+        r#"{"data":["a","b"]}"#,
+        r#"{"data":null,"models":[{"name":"a"},{"name":"b"}]}"#,
+    ] {
+        assert_eq!(names(list), both, "{list}");
+    }
+    for none in [r#"{"object":"list","data":null}"#, r#"{"data":[]}"#, "[]"] {
+        assert_eq!(names(none), Some(Vec::new()), "{none}");
+    }
+    for other in [r#"{"error":"no"}"#, r#"{"data":"a"}"#, "{}", "null", r#""a""#] {
+        assert_eq!(names(other), None, "{other}");
+    }
+}
+
+/// Its value would take a hundred times the memory of its text.
+#[test]
+fn heavy_lists_of_models_are_not_read() {
+    let list = |count: usize| format!(r#"{{"data":[{}]}}"#, vec![r#"{"":0}"#; count].join(","));
+    assert_eq!(model_names(list(10_000).as_bytes()), Some(Vec::new()));
+    assert_eq!(model_names(list(500_000).as_bytes()), None);
+}
+
 /// Without TLS, an address with `https` is known to be one, and a request to it fails at once and for good.
 #[cfg(not(feature = "tls"))]
 #[tokio::test]
