@@ -7,16 +7,16 @@ use oa_chat::TimeoutKind;
 use oa_client::{AgentOptions, Client, Error, ErrorKind, Reply, Result, TurnText};
 use oa_types::{Message, MessageRole};
 
-use crate::scheduler::AttemptOutcome;
 #[cfg(feature = "schemars")]
-use crate::wanted::Wanted;
+use crate::output_type::OutputType;
+use crate::scheduler::AttemptOutcome;
 
 /// A conversation with one prompt, which may be sent several times.
 pub(crate) struct Attempt {
     client: Client,
     prompt: Message,
     #[cfg(feature = "schemars")]
-    wanted: Option<Arc<Wanted>>,
+    output_type: Option<Arc<OutputType>>,
 }
 
 impl Attempt {
@@ -25,14 +25,14 @@ impl Attempt {
             client: Client::new(agent.clone())?,
             prompt,
             #[cfg(feature = "schemars")]
-            wanted: None,
+            output_type: None,
         })
     }
 
     /// Makes it ask for a value instead of text.
     #[cfg(feature = "schemars")]
-    pub(crate) fn wanting(mut self, wanted: Option<Arc<Wanted>>) -> Self {
-        self.wanted = wanted;
+    pub(crate) fn with_output_type(mut self, output_type: Option<Arc<OutputType>>) -> Self {
+        self.output_type = output_type;
         self
     }
 
@@ -40,8 +40,8 @@ impl Attempt {
     /// tools that have run do not run again.
     pub(crate) async fn ask(&mut self) -> Result<Reply> {
         #[cfg(feature = "schemars")]
-        if let Some(wanted) = &self.wanted {
-            return wanted.ask(&mut self.client, &self.prompt).await;
+        if let Some(output_type) = &self.output_type {
+            return output_type.ask(&mut self.client, &self.prompt).await;
         }
         // Before sending: a retry goes on in the conversation, and its reply has only the newer text.
         let (mut text, mut turn) = self.text();

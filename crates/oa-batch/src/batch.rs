@@ -19,11 +19,11 @@ use crate::jobs::{JobFuture, Jobs};
 #[cfg(feature = "log")]
 use crate::log::{BatchLog, Fingerprint};
 use crate::options::BatchOptions;
+#[cfg(feature = "schemars")]
+use crate::output_type::OutputType;
 use crate::progress::BatchProgress;
 use crate::prompts::{Iterated, Prompts, Streamed};
 use crate::scheduler::{AttemptOutcome, Scheduler};
-#[cfg(feature = "schemars")]
-use crate::wanted::Wanted;
 
 /// Starts a batch whose prompts come from an iterator: texts, or messages with images.
 ///
@@ -83,7 +83,7 @@ pub struct RunningBatch<'a> {
     #[cfg(feature = "log")]
     log: Option<Arc<BatchLog>>,
     #[cfg(feature = "schemars")]
-    wanted: Option<Arc<Wanted>>,
+    output_type: Option<Arc<OutputType>>,
 }
 
 /// A job that is done.
@@ -132,14 +132,14 @@ impl<'a> RunningBatch<'a> {
             #[cfg(feature = "log")]
             log: options.log.map(Arc::new),
             #[cfg(feature = "schemars")]
-            wanted: None,
+            output_type: None,
         })
     }
 
     /// Makes it ask for values instead of texts.
     #[cfg(feature = "schemars")]
-    pub(crate) fn wanting(mut self, wanted: Wanted) -> Self {
-        self.wanted = Some(Arc::new(wanted));
+    pub(crate) fn with_output_type(mut self, output_type: OutputType) -> Self {
+        self.output_type = Some(Arc::new(output_type));
         self
     }
 
@@ -251,7 +251,7 @@ impl<'a> RunningBatch<'a> {
     fn question(&self, index: u64, prompt: Message) -> JobFuture<Job> {
         let attempt = Attempt::new(&self.agent, prompt);
         #[cfg(feature = "schemars")]
-        let attempt = attempt.map(|attempt| attempt.wanting(self.wanted.clone()));
+        let attempt = attempt.map(|attempt| attempt.with_output_type(self.output_type.clone()));
         match attempt {
             Ok(attempt) => ask(index, attempt),
             Err(error) => Box::pin(async move { Job::Refused { index, error } }),
@@ -284,8 +284,8 @@ impl<'a> RunningBatch<'a> {
                 self.scheduler.end(index, AttemptOutcome::Logged, now);
                 self.progress.from_log += 1;
                 #[cfg(feature = "schemars")]
-                let result = match &self.wanted {
-                    Some(wanted) => result.and_then(|reply| wanted.accept(reply)),
+                let result = match &self.output_type {
+                    Some(output_type) => result.and_then(|reply| output_type.accept(reply)),
                     None => result,
                 };
                 self.settle(index, result);

@@ -77,9 +77,9 @@ mod prompts;
 mod scheduler;
 
 #[cfg(feature = "schemars")]
-mod typed;
+mod output_type;
 #[cfg(feature = "schemars")]
-mod wanted;
+mod typed;
 
 #[cfg(feature = "log")]
 mod log;

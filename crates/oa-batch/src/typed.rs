@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 
 use crate::batch::RunningBatch;
 use crate::options::BatchOptions;
+use crate::output_type::{OutputType, foreign, read};
 use crate::progress::BatchProgress;
 use crate::prompts::Iterated;
-use crate::wanted::{Wanted, foreign, read};
 
 /// Starts a batch whose answers are values of type `T`; otherwise like [`run_batch`](crate::run_batch).
 ///
@@ -58,7 +58,7 @@ where
     T: DeserializeOwned + JsonSchema,
 {
     let prompts = Box::pin(Iterated(prompts.into_iter()));
-    let batch = RunningBatch::new(prompts, options)?.wanting(Wanted::of::<T>());
+    let batch = RunningBatch::new(prompts, options)?.with_output_type(OutputType::of::<T>());
     Ok(TypedBatch { batch, value: PhantomData })
 }
 

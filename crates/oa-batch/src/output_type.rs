@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A schema and a check, without the type itself: the parts of a batch do not depend on it.
-pub(crate) struct Wanted {
+pub(crate) struct OutputType {
     format: ResponseFormat,
     check: fn(&Value) -> Result<(), String>,
 }
 
-impl Wanted {
+impl OutputType {
     pub(crate) fn of<T: DeserializeOwned + JsonSchema>() -> Self {
         Self { format: ResponseFormat::of::<T>(), check: check::<T> }
     }
