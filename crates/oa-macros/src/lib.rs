@@ -83,6 +83,7 @@ use proc_macro::TokenStream;
 ///
 /// Docs of a parameter are its description. `#[serde(..)]` and `#[schemars(..)]` go to the field of the same name:
 /// `#[serde(rename = "type")] kind: Kind`, `#[schemars(range(min = 1, max = 7))] days: u8`.
+/// Only arguments that the schema names are read, so `#[serde(alias = ..)]` has no effect.
 ///
 /// # Options
 ///

@@ -1,4 +1,5 @@
 mod alternatives;
+mod unnamed;
 
 use std::error::Error as StdError;
 use std::{fmt, ptr};
@@ -9,6 +10,8 @@ use crate::bounds::{is_same, violated};
 use crate::excerpt::Excerpt;
 use crate::keywords::{Layers, additional, is_of, item_schemas, list, wants_integer, words};
 use crate::members::{find, find_mut};
+
+pub(crate) use self::unnamed::remove_unnamed;
 
 /// The nesting depth to which arguments are checked; deeper values pass.
 const DEPTH: usize = 64;
@@ -95,6 +98,10 @@ impl ArgumentError {
     pub fn new(message: impl Into<String>) -> Self {
         let problem = ArgumentProblem { path: String::new(), message: message.into() };
         Self { problems: vec![problem], count: 1 }
+    }
+
+    fn too_large() -> Self {
+        Self::new("too large or too deeply nested to be checked")
     }
 
     #[cfg(feature = "jsonschema")]
@@ -318,9 +325,7 @@ impl<'a> Check<'a> {
         let error = std::mem::take(&mut self.error);
         match error.is_none() {
             // What was not reached may be anything.
-            true if self.work == 0 => {
-                Err(ArgumentError::new("too large or too deeply nested to be checked"))
-            }
+            true if self.work == 0 => Err(ArgumentError::too_large()),
             true => Ok(()),
             false => Err(error),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oa_types::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::arguments::{ArgumentError, check_arguments};
+use crate::arguments::{ArgumentError, check_arguments, remove_unnamed};
 use crate::context::ToolContext;
 use crate::error::Error;
 use crate::name::check_name;
@@ -129,24 +129,24 @@ impl FnTool {
 }
 
 impl Inner {
-    /// Checks arguments and fills in the defaults of the schema, then those hidden from the model. Returns true with
-    /// them if a hidden default was filled in.
+    /// Checks arguments and fills in the defaults of the schema, then those hidden from the model. Removes what a typed
+    /// handler might read although the schema does not name it. Returns true with them if they must be checked again.
     fn complete(&self, input: Value) -> Result<(Value, bool), ArgumentError> {
         let mut input = check_arguments(&self.schema, input)?;
         // Before the hidden defaults, which the schema need not allow.
         #[cfg(feature = "jsonschema")]
         self.validate(&input)?;
         // `null` in place of all arguments is an object by now, so hidden defaults apply to it as well.
-        let mut has_filled = false;
+        let mut has_changed = self.reads.is_some() && remove_unnamed(&self.schema, &mut input)?;
         if let Some(members) = input.as_object_mut() {
             for (name, default) in &self.defaults {
                 if !members.contains_key(name) {
                     members.insert(name.clone(), default.clone());
-                    has_filled = true;
+                    has_changed = true;
                 }
             }
         }
-        Ok((input, has_filled))
+        Ok((input, has_changed))
     }
 
     /// Validates arguments. Hidden defaults among them, filled in before, need not match.
@@ -196,16 +196,17 @@ impl Tool for FnTool {
     }
 
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
-        let (mut input, mut has_filled) = self.0.complete(input)?;
-        // Hidden defaults may enable defaults in the schema, and the other way around. Without a hidden one the arguments
-        // are settled: completing them by the schema is idempotent.
+        let (mut input, mut has_changed) = self.0.complete(input)?;
+        // Hidden defaults may enable defaults in the schema, and the other way around, and arguments without unnamed
+        // members may match another alternative. Without such a change the arguments are settled: completing them by the
+        // schema is idempotent.
         for _ in 0..PASSES {
-            let mut is_settled = !has_filled;
-            if has_filled {
-                let (next, has_filled_again) = self.0.complete(input.clone())?;
+            let mut is_settled = !has_changed;
+            if has_changed {
+                let (next, has_changed_again) = self.0.complete(input.clone())?;
                 // A hidden `null` may be dropped by the schema and filled in again: a write without a change.
                 is_settled = next == input;
-                (input, has_filled) = (next, has_filled_again);
+                (input, has_changed) = (next, has_changed_again);
             }
             if is_settled {
                 if let Some(reads) = self.0.reads {

@@ -14,6 +14,10 @@ impl ToolBuilder {
     /// Builds a tool from an async closure with typed arguments: the fields are the parameters, their doc
     /// comments the descriptions.
     ///
+    /// The handler gets only the arguments that the schema names, because rules, hooks and people know no others: a value
+    /// under serde's `alias` of a field, or for a field that the schema skips, is removed before they see the call.
+    /// Schemas with `additionalProperties`, such as those of maps and of flattened maps, allow any name.
+    ///
     /// ```
     /// use oa_tools::tool;
     /// use schemars::JsonSchema;

@@ -1,5 +1,7 @@
 //! Tools with typed arguments.
 
+use std::collections::BTreeMap;
+
 use insta::assert_snapshot;
 use oa_tools::{ErrorKind, Tool, ToolContext, tool};
 use schemars::JsonSchema;
@@ -134,4 +136,87 @@ fn blocking_handlers_are_typed_too() {
 fn typed_and_param_exclude_each_other() {
     let both = tool("t", "").param("a", "string").typed(|_: Tree| async { Ok(json!(null)) });
     assert_eq!(both.check().unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct Deletion {
+    #[serde(alias = "file")]
+    path: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    is_forced: bool,
+    #[serde(default)]
+    also: Vec<Target>,
+    #[serde(flatten)]
+    limits: Option<DeletionLimits>,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct DeletionLimits {
+    #[serde(alias = "levels")]
+    depth: Option<u8>,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+#[serde(tag = "kind")]
+enum Target {
+    Link {
+        #[serde(alias = "to")]
+        target: Option<String>,
+    },
+    Mail {
+        to: String,
+    },
+    Any(BTreeMap<String, u8>),
+}
+
+/// A rule about `path` must not miss it because the model has called it `file`.
+#[test]
+fn only_what_the_schema_names_is_read() {
+    let delete =
+        tool("delete", "").typed(|args: Deletion| async move { Ok(serde_json::to_value(args)?) });
+    let also = json!([{"kind": "Link", "to": "/etc"}, {"kind": "Mail", "to": "a"}]);
+    let prepared = delete.prepare(json!({
+        "file": "/etc/passwd", "is_forced": true, "levels": 9, "why": "because", "also": also,
+    }));
+    let also = json!([{"kind": "Link"}, {"kind": "Mail", "to": "a"}]);
+    assert_eq!(prepared, Ok(json!({ "also": also })));
+    let run = wait(delete.execute(json!({ "file": "a", "is_forced": true, "levels": 9 }))).unwrap();
+    assert_eq!((&run["path"], &run["is_forced"]), (&json!(null), &json!(false)));
+    assert_eq!(run.get("depth").cloned().unwrap_or_default(), json!(null));
+
+    let named = json!({ "path": "a", "depth": 1, "also": [{ "kind": "Any", "x": 1 }] });
+    assert_eq!(delete.prepare(named.clone()), Ok(named));
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct Labels {
+    #[serde(flatten)]
+    labels: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct Opening {
+    any: serde_json::Value,
+    map: BTreeMap<String, Stop>,
+    optional: Option<Labels>,
+    pair: (Labels, Stop),
+}
+
+#[test]
+fn values_of_any_name_are_kept() {
+    let open = tool("open", "").typed(|_: Opening| async { Ok(json!(null)) });
+    let input = json!({
+        "any": { "x": { "y": 1 } },
+        "map": { "a": { "name": "b" } },
+        "optional": { "x": { "y": 1 } },
+        "pair": [{ "x": { "y": 1 } }, { "name": "b" }],
+    });
+    assert_eq!(open.prepare(input.clone()), Ok(input.clone()));
+    let mut more = input.clone();
+    more["map"]["a"]["x"] = json!(1);
+    more["pair"][1]["x"] = json!(1);
+    assert_eq!(open.prepare(more), Ok(input));
+    let labels = tool("labels", "").typed(|_: Labels| async { Ok(json!(null)) });
+    assert_eq!(labels.prepare(json!({ "x": [{ "y": 1 }] })), Ok(json!({ "x": [{ "y": 1 }] })));
 }
