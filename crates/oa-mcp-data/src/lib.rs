@@ -77,7 +77,7 @@ pub use crate::json::{Unreadable, read_json};
 pub use crate::limits::Limits;
 pub use crate::message::{read_block, read_message};
 pub use crate::mirrored::MirroredArguments;
-pub use crate::name::tool_name;
+pub use crate::name::{NameOwners, tool_name};
 pub use crate::notice::{read_level, read_progress};
 pub use crate::pages::Pages;
 pub use crate::pins::{Pins, UnconfirmedTool, tool_hash};

@@ -15,10 +15,52 @@ const MARK: usize = 9;
 /// ```
 #[must_use]
 pub fn tool_name(prefix: &str, name: &str) -> String {
-    let prefix = part(prefix, PREFIX, false);
-    let head = if prefix.is_empty() { String::new() } else { format!("{prefix}__") };
+    let head = name_head(prefix);
     let room = LENGTH - head.len();
     head + &part(name, room, true)
+}
+
+/// Returns the beginning of all names with a prefix: `prefix__`, or nothing for an empty one.
+fn name_head(prefix: &str) -> String {
+    let prefix = part(prefix, PREFIX, false);
+    if prefix.is_empty() { prefix } else { format!("{prefix}__") }
+}
+
+/// The owners of tool names, by the prefixes of servers.
+///
+/// A server may list any name, at any time, and rules such as `x__*` trust the server that has the prefix. So a name belongs to
+/// the server with the longest prefix that it begins with, whether that one has such a tool or not, or could be reached.
+/// Otherwise a server without a prefix could offer any tool, and `a` those of `a__b`.
+///
+/// ```
+/// use oa_mcp_data::NameOwners;
+///
+/// let owners = NameOwners::new([("", "tools"), ("x", "vault")]);
+/// assert_eq!(owners.check("", "echo"), Ok(()));
+/// assert_eq!(owners.check("x", "x__open"), Ok(()));
+/// assert_eq!(owners.check("", "x__open"), Err("the prefix x__ is that of vault".to_owned()));
+/// ```
+#[derive(Clone, Debug)]
+pub struct NameOwners(Vec<(String, String)>);
+
+impl NameOwners {
+    /// Creates the owners from the prefixes and the names of all servers.
+    pub fn new<'a>(servers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let owner = |(prefix, server): (&str, &str)| (name_head(prefix), server.to_owned());
+        Self(servers.into_iter().map(owner).collect())
+    }
+
+    /// Checks that a server with this prefix may offer a tool under this name.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it may not, if the name belongs to another server.
+    pub fn check(&self, prefix: &str, name: &str) -> Result<(), String> {
+        let own = name_head(prefix).len();
+        let is_of = |(head, _): &&(String, String)| head.len() > own && name.starts_with(head);
+        let owner = self.0.iter().find(is_of);
+        owner.map_or(Ok(()), |(head, server)| Err(format!("the prefix {head} is that of {server}")))
+    }
 }
 
 /// Returns the text with allowed characters only, in at most `room` bytes.

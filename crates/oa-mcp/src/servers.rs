@@ -1,7 +1,8 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use oa_mcp_data::NameOwners;
 use oa_tools::{Tool, ToolSource};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -66,11 +67,12 @@ impl Servers {
     ///
     /// Dropping the future closes the connections.
     pub async fn connect(self) -> Result<Connected, Error> {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         if let Some(twice) = self.0.iter().find(|server| !seen.insert(server.name.clone())) {
             return Err(Error::config(format!("two servers have the name {}", twice.name)));
         }
-        let count = self.0.len();
+        let prefixes = self.0.iter().map(|server| (server.name_prefix(), &*server.name));
+        let (count, owners) = (self.0.len(), NameOwners::new(prefixes));
         let (mut opening, mut servers) = (JoinSet::new(), HashMap::new());
         for (place, server) in self.0.into_iter().enumerate() {
             let (name, is_required) = (server.name.clone(), server.is_required);
@@ -100,6 +102,7 @@ impl Servers {
         let connected = Connected::new(
             opened.into_iter().flatten().collect(),
             failures.into_iter().map(|(_, failure)| failure).collect(),
+            owners,
         );
         connected.check_names()?;
         Ok(connected)
@@ -134,19 +137,20 @@ impl Failure {
 pub struct Connected {
     connections: Vec<Arc<Connection>>,
     failures: Vec<Failure>,
+    owners: NameOwners,
     changes: Arc<Notify>,
     followers: Vec<AbortHandle>,
 }
 
 impl Connected {
-    fn new(connections: Vec<Arc<Connection>>, failures: Vec<Failure>) -> Self {
+    fn new(connections: Vec<Arc<Connection>>, failures: Vec<Failure>, owners: NameOwners) -> Self {
         let changes = Arc::new(Notify::new());
         let follow = |connection: &Arc<Connection>| {
             let list = connection.subscribe();
             tokio::spawn(follow(list, Arc::clone(&changes))).abort_handle()
         };
         let followers = connections.iter().map(follow).collect();
-        Self { connections, failures, changes, followers }
+        Self { connections, failures, owners, changes, followers }
     }
 
     /// Returns the tools, ordered by server as added, then by name.
@@ -154,7 +158,7 @@ impl Connected {
     /// An agent that gets these keeps them. To follow changes, use [`source`](Self::source).
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        tools_of(&self.connections)
+        self.source().tools()
     }
 
     /// Returns a source of the current tools, for `AgentOptionsBuilder::tool_source` of `oa-client`: the agent reads
@@ -163,7 +167,7 @@ impl Connected {
     /// Like a tool, it keeps the connections open.
     #[must_use]
     pub fn source(&self) -> McpTools {
-        McpTools { connections: self.connections.clone() }
+        McpTools { connections: self.connections.clone(), owners: self.owners.clone() }
     }
 
     /// Returns the servers that could not be connected to.
@@ -251,6 +255,7 @@ impl fmt::Debug for Connected {
 #[derive(Clone)]
 pub struct McpTools {
     connections: Vec<Arc<Connection>>,
+    owners: NameOwners,
 }
 
 impl ToolSource for McpTools {
@@ -259,7 +264,25 @@ impl ToolSource for McpTools {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        tools_of(&self.connections)
+        let (mut taken, mut tools) = (HashSet::new(), Vec::new());
+        for connection in &self.connections {
+            for tool in connection.tools().iter() {
+                let name = &tool.name;
+                match self.owners.check(connection.server().name_prefix(), name) {
+                    // A changed list may bring the name of another server. Of equal prefixes, the first server keeps it.
+                    Ok(()) if taken.insert(name.clone()) => {
+                        let (description, connection) = (Arc::clone(tool), Arc::clone(connection));
+                        tools.push(Arc::new(McpTool { description, connection }) as Arc<dyn Tool>);
+                    }
+                    Ok(()) => {}
+                    Err(why) => {
+                        let warning = format!("the tool {name} is left out: {why}");
+                        connection.keep_warnings(vec![warning]);
+                    }
+                }
+            }
+        }
+        tools
     }
 }
 
@@ -267,28 +290,6 @@ impl fmt::Debug for McpTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpTools").field("connections", &self.connections).finish_non_exhaustive()
     }
-}
-
-fn tools_of(connections: &[Arc<Connection>]) -> Vec<Arc<dyn Tool>> {
-    let lists: Vec<_> = connections.iter().map(|connection| connection.tools()).collect();
-    let all = || {
-        connections.iter().zip(&lists).flat_map(|(of, list)| list.iter().map(move |it| (of, it)))
-    };
-    // A changed list may introduce a name that another server already uses. It belongs to the longest prefix: without
-    // one, a server could take over any tool, and `a` those of `a__b`. Of equal ones, the first server keeps it.
-    let mut owners: HashMap<&str, &Arc<Connection>> = HashMap::new();
-    for (connection, tool) in all() {
-        let owner = owners.entry(&tool.name).or_insert(connection);
-        if connection.server().name_prefix().len() > owner.server().name_prefix().len() {
-            *owner = connection;
-        }
-    }
-    let owned = all().filter(|(connection, tool)| Arc::ptr_eq(owners[&*tool.name], connection));
-    let made = owned.map(|(connection, tool)| {
-        let (description, connection) = (Arc::clone(tool), Arc::clone(connection));
-        Arc::new(McpTool { description, connection }) as Arc<dyn Tool>
-    });
-    made.collect()
 }
 
 async fn follow(mut list: watch::Receiver<Arc<[Arc<Description>]>>, changes: Arc<Notify>) {

@@ -113,6 +113,26 @@ async fn tools_are_sorted_within_each_server() {
     }
 }
 
+/// Rules about `x__*` trust the server that has the prefix.
+#[tokio::test]
+async fn prefixes_of_others_are_not_used() {
+    let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
+    let open = McpServer::stdio("open", program).prefix("");
+    let open = open.rename("do", "x__remove").rename("echo", "gone__echo");
+    let gone = McpServer::stdio("gone", "no-such-program");
+    let servers = Servers::new().add(open).add(McpServer::stdio("x", program)).add(gone);
+    let connected = servers.connect().await.unwrap();
+    assert_eq!(names(&connected), ["x__do", "x__echo"]);
+    assert_eq!(
+        connected.connection("open").unwrap().warnings(),
+        [
+            "the tool gone__echo is left out: the prefix gone__ is that of gone",
+            "the tool x__remove is left out: the prefix x__ is that of x",
+        ]
+    );
+    connected.close().await;
+}
+
 /// A tool that a list introduces does not replace one of another server.
 #[tokio::test]
 async fn changed_list_takes_no_name_of_others() {
