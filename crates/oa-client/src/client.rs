@@ -151,8 +151,11 @@ impl Client {
     ///
     /// In auto mode, all open calls wait for [`approve`](Self::approve) or [`deny`](Self::deny), even those that a
     /// rule allows. They have the model's input with the tool's defaults. Earlier decisions are not stored: hooks and
-    /// rules decide again when the turn continues. In manual mode, open calls wait for their results. Before the next
-    /// request, hooks see the results at the end of the conversation, because they may not have seen them yet.
+    /// rules decide again when the turn continues. Before the next request, hooks see the results at the end of the
+    /// conversation, because they may not have seen them yet.
+    ///
+    /// In manual mode, open calls wait for their results, except those of tools that the lists forbid, which get an error.
+    /// They have the model's input, not that of a hook that has changed it, and no hook sees them again.
     ///
     /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
     /// allow them and no hook is for them. Otherwise they wait for approval like the others: history does not record
@@ -168,6 +171,7 @@ impl Client {
         client.driver.prepare_open_calls();
         let settings = Arc::clone(&client.driver.settings);
         client.driver.turn.allow_external(|call| settings.config.is_allowed(call));
+        client.driver.refuse_forbidden()?;
         Ok(client)
     }
 

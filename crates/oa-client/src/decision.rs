@@ -196,7 +196,7 @@ impl AgentConfig {
     }
 
     /// Returns why a call must not run now, even if it was approved.
-    fn denial(&self, call: &Call) -> Option<Denial> {
+    pub(crate) fn denial(&self, call: &Call) -> Option<Denial> {
         let Call { block, input, .. } = call;
         let tool = self.tools.get(&block.name)?;
         if self.permissions.allow_everything() {

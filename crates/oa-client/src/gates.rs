@@ -118,6 +118,22 @@ impl Driver {
         self.turn.prepare_calls(|name, input| prepare(tools.get(name), input));
     }
 
+    /// Answers the calls that the lists forbid, of those that another program left open. In auto mode, all wait.
+    pub(crate) fn refuse_forbidden(&mut self) -> Result<()> {
+        let is_auto = self.settings.config.turn.mode == oa_turn::Mode::Auto;
+        for place in 0..if is_auto { 0 } else { self.turn.calls().len() } {
+            let call = &self.turn.calls()[place];
+            if !call.is_open() {
+                continue;
+            }
+            if let Some(denial) = self.settings.config.denial(call) {
+                let (id, content) = (call.block.id.clone(), denial.to_value(&call.block.name));
+                self.add_result(&id, content, Vec::new(), Outcome::Blocked)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Checks pending calls against replaced tools. Their input stays, since the gates have seen it.
     pub(crate) fn check_open_calls(&mut self) {
         for place in 0..self.turn.calls().len() {

@@ -1,6 +1,6 @@
 //! Calls that wait for the caller: for a result or for approval.
 
-use oa_turn::{Call, Decision};
+use oa_turn::{Call, CallState, Decision};
 use oa_types::{ImageBlock, Outcome, ToolUseBlock};
 use serde_json::{Value, json};
 
@@ -49,12 +49,17 @@ impl Client {
     }
 
     /// Returns the calls that wait for a result from the caller, with the input to run. In manual mode these are all
-    /// open calls; in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn has ended
-    /// with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
+    /// open calls, without those on which a hook or a list has yet to decide: they follow once the turn has returned
+    /// them. In auto mode these are the calls of [external](oa_tools::ToolBuilder::external) tools, after a turn has
+    /// ended with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
     #[must_use]
     pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
         let is_manual = !self.options.auto_execute_tools();
-        let waits = |call: &&Call| call.waits_for_result() || is_manual && call.is_open();
+        let config = &self.driver.settings.config;
+        let is_decided = |call: &Call| call.state != CallState::Undecided || !config.has_gate(call);
+        let waits = |call: &&Call| {
+            call.waits_for_result() || is_manual && call.is_open() && is_decided(call)
+        };
         self.driver.turn.calls().iter().filter(waits).map(Call::block_to_run).collect()
     }
 

@@ -535,3 +535,47 @@ async fn unknown_tools_do_not_delay_questions() {
     }
     assert_eq!(results[6], "assistant: Done.");
 }
+
+/// In manual mode the caller runs what it finds there.
+#[tokio::test]
+async fn undecided_calls_are_not_pending() {
+    let two =
+        Reply::new().call_with_id("1", "echo", json!({})).call_with_id("2", "echo", json!({}));
+    let hooks = Hooks::new().add_pre_tool_use(|event| async move {
+        Some(HookDecision::modify_input(json!({ "as": event.tool_use_id }), "marked"))
+    });
+    let mut client = client(manual(&strict([two])).tool(echo()).hooks(hooks));
+    client.send("Go.").await.unwrap();
+    let pending = |client: &Client| -> Vec<_> {
+        client.pending_calls().into_iter().map(|call| (call.id, call.input)).collect()
+    };
+    let marked = |id: &str| (id.to_owned(), json!({ "as": id }));
+    assert!(client.receive().await.unwrap().is_some());
+    assert_eq!(pending(&client), [marked("1")]);
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(pending(&client), [marked("1"), marked("2")]);
+}
+
+/// Another program has left them open, perhaps with other lists.
+#[tokio::test]
+async fn resumed_manual_calls_pass_the_lists() {
+    let call = || calling_once(json!({}));
+    let list = || list(&Log::default());
+    let mut first = client(manual(&call()).tool(list()));
+    talk(&mut first, "Go.").await;
+    let history = first.history().to_vec();
+    let options = |server: &MemoryServer| manual(server).tool(list()).tool(echo());
+    let resumed = |options: AgentOptionsBuilder| {
+        Client::resume(options.build().unwrap(), history.clone()).unwrap()
+    };
+    let server = strict([]);
+    assert_eq!(resumed(options(&server)).pending_calls().len(), 1);
+    for forbidding in
+        [options(&server).disallowed_tools(["list"]), options(&server).allowed_tools(["echo"])]
+    {
+        let client = resumed(forbidding);
+        assert!(client.pending_calls().is_empty());
+        let last = told(client.history()).pop().unwrap();
+        assert!(last.contains("this tool is not allowed"), "{last}");
+    }
+}
