@@ -36,7 +36,7 @@ pub struct Options {
     /// default; `None` disables the guard.
     pub repeat_guard: Option<u32>,
     /// True if one last request without tools is sent after a limit is reached, unless the tokens or the cost are used
-    /// up. False by default.
+    /// up. It offers the output tool, if there is one. False by default.
     pub last_answer_without_tools: bool,
     /// True if only the text of the last answer is shown, once it is complete. False by default.
     pub final_text_only: bool,

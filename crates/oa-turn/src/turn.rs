@@ -402,8 +402,11 @@ impl Turn {
                     self.progress.budget.steps = self.progress.budget.steps.saturating_add(1);
                     self.requests = self.requests.saturating_add(1);
                     // After a limit, `asked` makes this the only further request.
-                    let last = self.progress.last.as_mut().map(|last| last.asked = true);
-                    return Some(Action::Request { tools: last.is_none() });
+                    if let Some(last) = &mut self.progress.last {
+                        last.asked = true;
+                        self.offer_output_only();
+                    }
+                    return Some(Action::Request { tools: self.offers_tools() });
                 }
                 Phase::Continuing { prompt } => {
                     let prompt = *prompt;

@@ -82,7 +82,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets whether one last request without tools is sent after a limit is reached in auto mode, unless the tokens or
-    /// the cost are used up. Off by default.
+    /// the cost are used up. For structured output it offers the output tool alone. Off by default.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.config.turn.last_answer_without_tools = last_answer;
         self.auto_only_if(last_answer, "last_answer_without_tools")

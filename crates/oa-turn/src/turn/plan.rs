@@ -71,9 +71,21 @@ impl Turn {
         self.progress.budget.steps.saturating_add(1)
     }
 
-    /// Refuses the calls of tools that the plan did not offer.
+    /// Returns true if the next request offers tools: after a limit, it offers the output tool or none.
+    pub(super) fn offers_tools(&self) -> bool {
+        self.progress.last.is_none() || self.output_tool().is_some()
+    }
+
+    /// Plans a request after a limit: without the output tool the model would not know the format of its answer.
+    pub(super) fn offer_output_only(&mut self) {
+        if let Some(output) = self.output_tool().map(str::to_owned) {
+            self.plan.get_or_insert_default().only_tools = Some(vec![output]);
+        }
+    }
+
+    /// Refuses the calls of tools that the plan did not offer. After a limit, the limit refuses them.
     pub(super) fn refuse_tools_not_offered(&mut self) {
-        let Some(plan) = self.plan.take() else { return };
+        let Some(plan) = self.plan.take().filter(|_| self.progress.last.is_none()) else { return };
         for call in self.round.calls.iter_mut().filter(|call| call.is_undecided()) {
             let name = &call.block.name;
             if !plan.offers(name) {

@@ -52,7 +52,7 @@ impl Turn {
         }
         match &self.phase {
             Phase::Requesting { sent: true, .. } => {
-                Some(Action::Request { tools: self.progress.last.is_none() })
+                Some(Action::Request { tools: self.offers_tools() })
             }
             Phase::Prompting { prompt, handed: true, .. } => {
                 Some(Action::Submit { prompt: Message::clone(prompt), steered: false })

@@ -275,6 +275,28 @@ fn repeat_guard_ignores_the_output_tool() {
     assert!(told.iter().all(|text| !text.contains("continue without it")), "{told:?}");
 }
 
+/// Without the output tool, the model would not know the format of its last answer.
+#[test]
+fn last_requests_offer_the_output_tool() {
+    let mut options = Options::auto();
+    (options.max_rounds, options.last_answer_without_tools) = (1, true);
+    let mut turn = begun(options);
+    turn.begin_output(Some("give".to_owned()));
+    answer(&mut turn, vec![call("1", "a")]);
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.step_plan(), None);
+    answer(&mut turn, vec![call("2", "a")]);
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.pending_action(), Some(Action::Request { tools: true }));
+    let offered = turn.step_plan().and_then(|plan| plan.only_tools.as_deref());
+    assert_eq!(offered, Some(&["give".to_owned()][..]));
+    answer(&mut turn, vec![call("3", "a")]);
+    assert_eq!(perform(&mut turn), end(FinishReason::MaxToolIterations));
+    let told = told(&turn);
+    assert!(told.last().unwrap().contains("not run: this was the last answer"), "{told:?}");
+    assert_eq!(turn.step_plan(), None);
+}
+
 /// The limit on rounds is named first, but a used-up budget forbids the request as well.
 #[test]
 fn used_up_budgets_allow_no_last_answer() {

@@ -220,8 +220,53 @@ async fn limits_are_named_in_the_error() {
         let options = limited(auto(&server)).last_answer_without_tools(true);
         let answer = self::client(options).send_for::<Place>("Where?").await;
         assert_eq!(answer.is_ok(), fits);
-        assert_eq!(server.requests()[2].json()["tools"], json!(null));
+        let last = server.requests()[2].json().clone();
+        assert_eq!(last["tools"].as_array().unwrap().len(), 1, "the model has to know the format");
+        assert_eq!(last["tools"][0]["function"]["name"], "final_answer");
+        assert_eq!(last["tool_choice"], "required");
     }
+}
+
+#[tokio::test]
+async fn last_answers_may_call_the_output_tool() {
+    let answers = || [calling("c1"), calling("c2"), Reply::new().call("final_answer", input())];
+    for is_planned in [false, true] {
+        let server = strict(answers());
+        let mut options = auto(&server).tool(adder()).max_tool_iterations(1);
+        if is_planned {
+            options = options.before_step(|step| async move { step.only_tools(["add"]) });
+        }
+        let mut client = client(options.last_answer_without_tools(true));
+        assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
+        assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+        assert_eq!(letters(client.history()), "uctcta");
+        let last = server.requests()[2].json().clone();
+        assert_eq!(last["tools"].as_array().unwrap().len(), 1);
+        assert_eq!(last["tools"][0]["function"]["name"], "final_answer");
+    }
+
+    // A dialect describes the output tool in its instructions.
+    let words = |call: &str| Reply::text(format!("<tool_call>{call}</tool_call>"));
+    let call = r#"{"name": "add", "arguments": {"a": 1, "b": 2}}"#;
+    let output = format!(r#"{{"name": "final_answer", "arguments": {OSLO}}}"#);
+    let server = MemoryServer::new([words(call), words(call), words(&output)]);
+    let options = auto(&server).tool(adder()).max_tool_iterations(1);
+    let options = options.tool_mode(ToolMode::TaggedJson).last_answer_without_tools(true);
+    assert_eq!(client(options).send_for::<Place>("Where?").await.unwrap().value, oslo());
+    let instructions = server.requests()[2].messages()[0]["content"].to_string();
+    assert!(instructions.contains("final_answer") && !instructions.contains("Adds"));
+
+    // Other calls do not run, and name the limit.
+    let server = strict([calling("c1"), calling("c2"), calling("c3"), Reply::text("Bye.")]);
+    let options = auto(&server).tool(adder()).max_tool_iterations(1);
+    let mut client = client(options.last_answer_without_tools(true));
+    let error = client.send_for::<Place>("Where?").await.unwrap_err();
+    assert_eq!(unfit(&error), "the turn ended before a valid answer: max_tool_iterations");
+    let result = told(client.history()).pop().unwrap();
+    assert!(result.contains("not run: this was the last answer"), "{result}");
+    // The next prompt has all tools of the agent again.
+    talk(&mut client, "Thanks.").await;
+    assert_eq!(server.requests()[3].json()["tools"][0]["function"]["name"], "add");
 }
 
 #[tokio::test]
