@@ -12,7 +12,7 @@ use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, tool};
 use oa_turn::{SteerAfterEnd, drive};
 use oa_types::wire::ToolChoice;
-use oa_types::{FinishReason, Message, MessageRole};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
 use crate::external::asks;
@@ -106,8 +106,9 @@ async fn tools_not_offered_by_a_step_are_unknown() {
     let options = agent(&server).before_step(|step| async move { step.only_tools(["search"]) });
     let mut client = Client::new(options.build().unwrap()).unwrap();
     client.ask("Go.").await.unwrap();
-    let result = client.history()[2].content[0].clone();
-    assert!(format!("{result:?}").contains("no such tool: add; available in this step: search"));
+    let ContentBlock::ToolResult(result) = &client.history()[2].content[0] else { panic!() };
+    let error = "there is no such tool in this step";
+    assert_eq!(result.content, json!({"error": error, "tool": "add", "available": ["search"]}));
 }
 
 #[tokio::test]

@@ -89,14 +89,9 @@ impl Turn {
         for call in self.round.calls.iter_mut().filter(|call| call.is_undecided()) {
             let name = &call.block.name;
             if !plan.offers(name) {
-                let error = match plan.only_tools.as_deref().unwrap_or_default() {
-                    [] => format!("no such tool: {name}; none is available in this step"),
-                    offered => {
-                        let offered = offered.join(", ");
-                        format!("no such tool: {name}; available in this step: {offered}")
-                    }
-                };
-                let content = json!({ "error": error, "tool": name });
+                let available = plan.only_tools.as_deref().unwrap_or_default();
+                let error = "there is no such tool in this step";
+                let content = json!({ "error": error, "tool": name, "available": available });
                 call.state = CallState::Refused { content, outcome: Outcome::UnknownTool };
             }
         }

@@ -181,8 +181,8 @@ fn a_step_may_offer_no_tools() {
     perform(&mut turn);
     answer(&mut turn, vec![call("1", "a")]);
     perform(&mut turn);
-    let error = "no such tool: a; none is available in this step";
-    assert_eq!(told(&turn)[2], format!(r#"tool: 1!{{"error":"{error}","tool":"a"}}"#));
+    let error = r#"{"error":"there is no such tool in this step","tool":"a","available":[]}"#;
+    assert_eq!(told(&turn)[2], format!("tool: 1!{error}"));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn each_request_is_planned() {
     assert_eq!(
         told(&turn)[2..],
         [
-            r#"tool: 1!{"error":"no such tool: a; available in this step: b","tool":"a"}"#,
+            r#"tool: 1!{"error":"there is no such tool in this step","tool":"a","available":["b"]}"#,
             r#"tool: 2="ok""#,
         ]
     );
