@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use memchr::memchr_iter;
 use oa_aggregate::{
     AggregatedAnswer, Aggregator, Delta, Problem, StreamStatus, TemplateCache, UncleanEnd,
     UnreadablePayload,
@@ -260,8 +261,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns the start of a body that is a document, or has no payloads, at most 4 KiB, for error messages. It may
-    /// contain a key.
+    /// Returns what may explain why there is no answer, for error messages: the start of a body that is a document or has
+    /// no payloads, or of the first payload without choices. At most 4 KiB. It may contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -285,9 +286,12 @@ impl Pipeline {
             } else {
                 self.aggregator.push(payload)
             };
-            // A body with payloads has no head.
+            // A body with payloads has no other head.
             if self.payloads == 0 {
                 self.head.clear();
+            }
+            if self.head.is_empty() && !self.aggregator.has_begun() && is_other(payload) {
+                self.head = payload[..payload.len().min(EXCERPT)].to_vec();
             }
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
@@ -343,6 +347,12 @@ fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
     }
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?.trim_ascii();
     (!value.is_empty()).then_some((value, true))
+}
+
+/// Returns true if a payload is JSON, but no part of an answer.
+fn is_other(payload: &[u8]) -> bool {
+    let is_choices = |place: usize| payload[place..].starts_with(b"choices\"");
+    payload.starts_with(b"{") && !memchr_iter(b'c', payload).any(is_choices)
 }
 
 /// Returns the first error that the server reported inside the stream.

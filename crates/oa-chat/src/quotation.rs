@@ -40,16 +40,20 @@ pub(crate) fn broken_calls(blocks: &mut [ContentBlock], secrets: &Secrets) {
     }
 }
 
-/// Describes a body that is not an answer: its type, and how it begins.
-pub(crate) fn no_event_stream(
+/// Describes a body that is not an answer: its type and [head](crate::Pipeline::head).
+pub(crate) fn no_answer(
     content_type: Option<&str>,
     head: &[u8],
     received: u64,
     secrets: &Secrets,
 ) -> String {
-    let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
     let head = error::server_error(head, secrets);
     let head = secrets.excerpt(&head.message, head.message_limit());
+    let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
+    if head.is_empty() || content_type.starts_with("text/event-stream") {
+        let colon = if head.is_empty() { "" } else { ": " };
+        return format!("the stream ended without an answer after {received} bytes{colon}{head}");
+    }
     format!("expected an event stream, got {received} bytes of {content_type}: {head}")
 }
 

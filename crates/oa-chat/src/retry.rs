@@ -36,11 +36,8 @@ struct Policy {
     budget: Arc<RetryBudget>,
 }
 
-/// The delay before a retry.
-struct Pause {
-    time: Duration,
-    reserved: ReservedRetry,
-}
+/// The delay before a retry, and the retry.
+type Pause = (Duration, ReservedRetry);
 
 impl Retry {
     /// Creates a service that retries with a full budget.
@@ -106,7 +103,7 @@ impl Retry {
     ) -> impl Future<Output = Result<AnswerStream>> {
         async move {
             loop {
-                if let Some(Pause { time, reserved }) = pause {
+                if let Some((time, reserved)) = pause {
                     // Boxed, because most requests never wait.
                     Box::pin(sleep(time)).await;
                     reserved.use_up();
@@ -138,13 +135,12 @@ impl Retry {
 
     /// Returns the delay before a retry after this error, if a retry is due and the delay fits into the total timeout.
     fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Pause> {
-        let is_in_time = |time: &Duration| {
-            let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
-            request.deadline().is_none_or(|deadline| *time < left(deadline))
-        };
-        let time = self.policy.config.pause(error, retry, random()).filter(is_in_time)?;
+        let time = self.policy.config.pause(error, retry, random())?;
+        if request.deadline().is_some_and(|deadline| deadline <= Instant::now() + time) {
+            return None;
+        }
         // Last, so that a retry that is not made costs nothing.
-        Some(Pause { time, reserved: self.policy.budget.reserve()? })
+        Some((time, self.policy.budget.reserve()?))
     }
 }
 

@@ -73,11 +73,8 @@ impl Arriving {
         } else if let Some(problem) = pipeline.problems().first() {
             let problem = quotation::problem(problem, secrets);
             format!("no part of the answer could be read: {problem}")
-        } else if !pipeline.head().is_empty() {
-            let (kind, head) = (content_type.as_deref(), pipeline.head());
-            quotation::no_event_stream(kind, head, received, secrets)
         } else {
-            format!("the stream ended without an answer after {received} bytes")
+            quotation::no_answer(content_type.as_deref(), pipeline.head(), received, secrets)
         };
         Some(self.with_hint(Error::stream(message, received)))
     }
