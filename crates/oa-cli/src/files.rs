@@ -135,10 +135,8 @@ impl Folder {
             return Err(ToolError::new(format!("{path} is not a regular file")));
         }
         let mut reader = BufReader::new(File::open(&resolved).map_err(failed)?);
-        let mut skipped = Vec::new();
         for _ in 1..first.max(1) {
-            skipped.clear();
-            if reader.read_until(b'\n', &mut skipped).map_err(failed)? == 0 {
+            if reader.skip_until(b'\n').map_err(failed)? == 0 {
                 return Err(ToolError::new(format!("{path} has fewer than {first} lines")));
             }
         }
