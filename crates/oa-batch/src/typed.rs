@@ -18,8 +18,9 @@ use crate::prompts::Iterated;
 
 /// Starts a batch whose answers are values of type `T`; otherwise like [`run_batch`](crate::run_batch).
 ///
-/// Each prompt is asked as by [`Client::send_for`]: the schema of the type is sent, and an answer that does not match is
-/// corrected by the model, in up to three attempts. If none matches, the outcome is an error of kind `Output`.
+/// Each prompt is asked as by [`send_for`](oa_client::Client::send_for): the schema of the type is sent, and an answer
+/// that does not match is corrected by the model, in up to three attempts. If none matches, the outcome is an error of
+/// kind `Output`.
 ///
 /// With a log, a reply that is not a value of the type, because the type has changed or the log is that of a batch of
 /// texts, is an error of kind `InvalidInput`, and nothing is sent.

@@ -282,7 +282,8 @@ async fn turns_end_at_any_signal() {
 /// Signals a turn after a number of polls, or when its time is up. Returns true if it ends before that.
 async fn ends_before(act: Act, place: usize) -> bool {
     let (server, alive) = (server(), Alive::default());
-    let time = if act == Act::TimeUp { TICK * u32::try_from(place).unwrap() } else { PATIENCE };
+    let ticks = u32::try_from(place).expect("it is at most MOST");
+    let time = if act == Act::TimeUp { TICK * ticks } else { PATIENCE };
     let mut client = agent(&server, &alive, |it| it.max_run_time(time));
     let what = format!("{act:?} at {place}");
     let (interrupt, steer) = (client.interrupt_handle(), client.steer_handle());
