@@ -1,6 +1,7 @@
 //! The commands of this workspace. `cargo xtask` lists them.
 
 mod api;
+mod background;
 mod bench;
 mod ci;
 mod command;
