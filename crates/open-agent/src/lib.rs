@@ -26,55 +26,55 @@
 //!
 //! # Layers
 //!
-//! The facade only re-exports names. Each layer is a separate crate and a module here: [`sse`] parses event streams,
+//! This crate only re-exports names. Each layer is a separate crate, and a module here: [`sse`] parses event streams,
 //! [`aggregate`] turns chunks into deltas and complete tool calls, [`types`] has the shared types, [`transport`] speaks
-//! HTTP, [`chat`] is one server as a tower service, and [`client`] is the agent. [`tools`], [`hooks`], [`executor`] and
-//! [`turn`] are the parts of the agent's loop. [`fallback`] reads calls from text, [`context`] estimates tokens and
-//! shortens conversations, and [`json`](mod@json) reads JSON while a model writes it.
+//! HTTP, [`chat`] presents one server as a tower service, and [`client`] is the agent. [`tools`], [`hooks`],
+//! [`executor`] and [`turn`] are the parts of the agent loop. [`fallback`] reads calls from text, [`context`] estimates
+//! tokens and shortens conversations, and [`json`](mod@json) reads JSON while a model writes it.
 //!
 //! # Manual
 //!
 //! The page [`guide`] lists the pages of the manual by question. Start with [`guide::getting_started`].
-//! [`guide::servers`] helps to choose a server and a model, and [`guide::testing`] shows how to test without either.
+//! [`guide::servers`] helps you choose a server and a model, and [`guide::testing`] shows how to test without either.
 //!
 //! # Which crate
 //!
-//! Use this one: a feature that is off adds no crate. Use another one
+//! Use this one: features that are off add no crates. Use another one
 //!
 //! | to | crate |
 //! | --- | --- |
 //! | parse event streams, without JSON | `oa-sse` |
-//! | turn any server's chunks into deltas and complete calls, over a transport of your own | `oa-aggregate` |
-//! | speak to one model server as a tower service, without an agent | `oa-chat` |
-//! | run the agent's loop over your own I/O, in a durable engine for example | `oa-turn` |
-//! | run a batch of tool calls in a loop of your own | `oa-executor` |
+//! | turn any server's chunks into deltas and complete calls, over your own transport | `oa-aggregate` |
+//! | talk to one model server as a tower service, without an agent | `oa-chat` |
+//! | run the agent loop over your own I/O, for example in a durable engine | `oa-turn` |
+//! | run a batch of tool calls in your own loop | `oa-executor` |
 //! | count tokens exactly | `oa-context`, with `tiktoken` or `tokenizers` |
 //! | test against a scripted model server | `oa-testkit` |
 //!
 //! # Runtime
 //!
-//! Async functions need a tokio runtime with time and I/O enabled, and panic without one. `#[tokio::main]` enables both;
-//! call `enable_all()` on a runtime that you build. The modules [`sse`], [`aggregate`], [`turn`], [`hooks`], [`tools`]
-//! and [`types`] need no runtime.
+//! Async functions need a tokio runtime with time and I/O enabled, and panic without one. `#[tokio::main]` enables
+//! both; if you build a runtime yourself, call `enable_all()`. The modules [`sse`], [`aggregate`], [`turn`], [`hooks`],
+//! [`tools`] and [`types`] need no runtime.
 //!
 //! # Features
 //!
 //! - `tracing` (default): spans with OpenTelemetry's names.
-//! - `tls`: `https://` addresses of models, MCP servers and Restate, and PostgreSQL on other machines, with rustls. Local
-//!   servers need plain HTTP only.
-//! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database file; `session-postgres`:
-//!   in PostgreSQL.
-//! - `schemars`: tools and structured output from types that derive their schema.
-//! - `jsonschema`: arguments of tools are checked by every keyword of JSON Schema, patterns and formats included.
-//! - `macros`: functions as tools, by `#[tool]`.
+//! - `tls`: `https://` addresses of models, MCP servers and Restate, and PostgreSQL on other machines, with rustls.
+//!   Local servers need only plain HTTP.
+//! - `session`: stores conversations and logs of batches in text files; `session-sqlite`: in a database file;
+//!   `session-postgres`: in PostgreSQL.
+//! - `schemars`: tools and structured output for types that derive their schema.
+//! - `jsonschema`: checks tool arguments against every keyword of JSON Schema, including patterns and formats.
+//! - `macros`: functions as tools, with `#[tool]`.
 //! - `router`: several servers behind one agent.
-//! - `mcp`: tools of MCP servers, and tools and agents as an MCP server.
+//! - `mcp`: tools from MCP servers, and your tools and agents as an MCP server.
 //! - `metrics`: OpenTelemetry metrics of requests and tool calls.
 //! - `serve`: agents over HTTP.
 //! - `restate`: turns that survive crashes, on the engine Restate. Needs Rust 1.90.
 //!
-//! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
-//! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
+//! Exact token counters pull in many crates and megabytes, so they are not features here. Depend on `oa-context` with
+//! its feature `tiktoken` or `tokenizers`; [`context`] then has them, too.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
