@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn advice_is_in_the_manual() {
         const ROWS: [(&str, Lack); 5] = [
-            ("it does not answer", Lack::Reach),
-            ("the model is not there", Lack::Model),
-            ("a context that is too small", Lack::Context),
+            ("the server does not answer", Lack::Reach),
+            ("the model is missing", Lack::Model),
+            ("the context is too small", Lack::Context),
             ("no tool calls", Lack::Tools),
             ("thinking in the text", Lack::SeparateThinking),
         ];
@@ -109,7 +109,7 @@ mod tests {
         let page = std::fs::read_to_string(page).unwrap();
         let table: Vec<Vec<&str>> = page
             .lines()
-            .skip_while(|line| !line.starts_with("| name here |"))
+            .skip_while(|line| !line.starts_with("| provider |"))
             .take_while(|line| line.starts_with('|'))
             .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
             .collect();
