@@ -1,17 +1,17 @@
 //! Turns the payloads of a chat-completions stream into text, thinking and complete tool calls.
 //!
 //! Servers that claim to speak OpenAI's protocol each break it in their own way: indices are missing or all the same,
-//! names and ids arrive late, twice or never, arguments are resent, finish reasons are wrong. [`Aggregator`] accepts
-//! them all, without knowing the server. It returns text as it arrives and assembles calls until they are complete; a
-//! call that cannot be completed becomes a block with the error. It has no I/O, no clock and no randomness.
+//! names and ids arrive late, twice or never, arguments are resent, and finish reasons are wrong. [`Aggregator`]
+//! accepts all of that, without knowing the server. It returns text as it arrives and assembles calls until they are
+//! complete; a call that cannot be completed becomes a block with the error. It has no I/O, no clock and no randomness.
 //!
-//! The numbered list of server quirks is in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
-//! the docs of this crate and of the others means row 12 there.
+//! The numbered list of server quirks is in the facade's manual, `open_agent::guide::quirks`. In the docs of all
+//! crates, "QUIRKS row 12" means row 12 of that list.
 //!
 //! # When to use this crate directly
 //!
-//! Use it if you have your own transport and want the answer without a client. For an event stream, put `oa-sse` in
-//! front of it. To run an agent, use the facade `open-agent`.
+//! Use it if you have your own transport and want answers without a client. For an event stream, put `oa-sse` in front
+//! of it. To run an agent, use the facade `open-agent`.
 //!
 //! ```
 //! use oa_aggregate::{Aggregator, ContentBlock, Delta};

@@ -1,7 +1,8 @@
-//! Thousands of prompts through one agent.
+//! Sends thousands of prompts through one agent.
 //!
 //! [`run_batch`] takes prompts from an iterator, [`run_batch_stream`] from a stream. Each prompt is a separate
-//! conversation with the agent's tools, hooks and limits. The replies come as a stream of `(index, Result<Reply>)`.
+//! conversation with the agent's tools, hooks and limits. The replies are returned as a stream of
+//! `(index, Result<Reply>)`.
 //!
 //! ```
 //! use oa_batch::{BatchOptions, run_batch};
@@ -32,27 +33,27 @@
 //!
 //! # Several servers
 //!
-//! Give the agent an `oa_router::Router` as its `chat_service`, and the batch a concurrency that fills all servers.
+//! Give the agent an `oa_router::Router` as its `chat_service`, and set a concurrency that keeps all servers busy.
 //!
 //! # Retries
 //!
-//! The agent's own retries come first, for each request. A prompt that fails after them, with a temporary error, is
-//! retried after a delay, up to [`max_retries`](BatchOptions::max_retries) times. All prompts share
-//! the [`retry_budget`](BatchOptions::retry_budget). While every prompt fails, new attempts begin at growing intervals,
-//! so a server that is down for a while does not use up the budget. Once the budget is empty, failures are final and the
+//! First, the agent retries each request on its own. If a prompt still fails with a temporary error, the prompt is
+//! retried after a delay, up to [`max_retries`](BatchOptions::max_retries) times. All prompts share the
+//! [`retry_budget`](BatchOptions::retry_budget). While every prompt fails, new attempts begin at growing intervals, so
+//! a server that is down for a while does not use up the budget. Once the budget is empty, failures are final, and the
 //! rest of the batch runs without these pauses.
 //!
-//! A retry continues the conversation: rounds of tools that were complete do not run again.
+//! A retry continues the conversation: completed rounds of tool calls do not run again.
 //!
 //! # Resume
 //!
-//! With a `BatchLog` (feature `log`) each reply is on disk before it is yielded. The same batch with the same log yields
-//! logged replies from the file and sends only the other prompts.
+//! With a `BatchLog` (feature `log`), each reply is on disk before it is yielded. If you run the same batch with the
+//! same log again, it yields the logged replies from the file and sends only the other prompts.
 //!
 //! # When to use this crate directly
 //!
-//! Its names are in the facade `open-agent`, with everything else that an agent needs; `BatchLog` with its feature
-//! `session`, and `run_batch_for`, a batch of typed answers, with its feature `schemars`.
+//! Rarely: the facade `open-agent` re-exports its names, together with everything else that an agent needs. `BatchLog`
+//! is there with the feature `session`, and `run_batch_for`, a batch of typed answers, with the feature `schemars`.
 //!
 //! # Limits
 //!

@@ -1,8 +1,8 @@
 //! One chat-completions server as a tower service from [`ChatRequest`] to [`AnswerStream`].
 //!
 //! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, falls back when the
-//! server rejects a part of it, and reads the response. [`Retry`] is a layer around it, a router chooses among
-//! several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can replace it.
+//! server rejects part of it, and reads the response. [`Retry`] is a layer around it, a router chooses among several,
+//! and anything that implements `Service<ChatRequest, Response = AnswerStream>` can replace it.
 //!
 //! ```
 //! use oa_chat::{ChatRequest, Endpoint};
@@ -25,7 +25,7 @@
 //!
 //! # Your own model
 //!
-//! A function is a chat service. It answers with [`AnswerStream::from_deltas`]:
+//! A function can be a chat service. It answers with [`AnswerStream::from_deltas`]:
 //!
 //! ```
 //! use futures_util::stream;
@@ -84,8 +84,8 @@
 //!
 //! # When to use this crate directly
 //!
-//! Use it to write middleware, a router or your own model. To run an agent, use the facade `open-agent`.
-//! [`Pipeline`] is for programs that have the bytes of a body and want deltas and blocks.
+//! Use it to write middleware, a router or your own model. To run an agent, use the facade `open-agent`. If you already
+//! have the bytes of a body and want deltas and blocks, use [`Pipeline`].
 //!
 //! # Features
 //!

@@ -6,8 +6,8 @@
 //!
 //! # When to use this crate directly
 //!
-//! Rarely: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
-//! bring your own model, use `oa-chat`.
+//! Rarely: the facade `open-agent` re-exports it. To put a layer between an agent and its server, or to bring your own
+//! model, use `oa-chat`.
 //!
 //! ```
 //! use oa_client::{AgentOptions, query};
@@ -27,9 +27,9 @@
 //!
 //! # Features
 //!
-//! All are off by default. `tls` adds https. `tracing`, on in the facade, adds spans, and a log line when a limit ends a
-//! turn. `session` lets a saved session follow a client. `schemars` adds structured output from
-//! types: `Client::send_for` and `query_for`.
+//! All are off by default. `tls` adds https. `tracing`, which the facade turns on, adds spans, and a log line when a
+//! limit ends a turn. `session` lets a saved session follow a client. `schemars` adds structured output from types:
+//! `Client::send_for` and `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,13 +1,13 @@
-//! Turns panics of foreign code into values: of closures ([`contain`]), of futures ([`Contained`]), and of destructors
+//! Turns panics in foreign code into values: in closures ([`contain`]), in futures ([`Contained`]), and in destructors
 //! ([`discard`]).
 //!
-//! Foreign code is what users hand in: tools, hooks, conditions, jobs. Its panic must end the call that it was made
-//! for, and nothing else. [`catch_unwind`] alone leaves three gaps that are closed here: the payload of a panic may
+//! Foreign code is whatever users pass in: tools, hooks, conditions, jobs. Its panic must end the call that it was made
+//! for, and nothing else. [`catch_unwind`] alone leaves three gaps, which this crate closes: the payload of a panic may
 //! panic when it is dropped, a future runs foreign code at every poll, and a value may panic in its destructor.
 //!
 //! # When to use this crate directly
 //!
-//! To run closures or futures of others inside your own loop. To run an agent, use the facade `open-agent`, which
+//! To run other people's closures or futures inside your own loop. To run an agent, use the facade `open-agent`, which
 //! contains the panics of tools, hooks and callbacks.
 //!
 //! ```
@@ -41,8 +41,8 @@ use std::task::{Context, Poll};
 
 /// Runs foreign code and returns its panic as a value.
 ///
-/// Unwind safety is asserted, not required: drop state that the code may have left half-updated, unless it belongs to
-/// the code's author, who would see the same after a panic in a thread.
+/// Unwind safety is asserted, not required: drop any state that the code may have left half-updated, unless the state
+/// belongs to the code's author, who would see the same after a panic in a thread.
 ///
 /// # Errors
 ///
@@ -93,7 +93,8 @@ const EXCERPT: usize = 500;
 
 /// A foreign future whose panics, including those in its destructor, become values.
 ///
-/// It ends with the future's output, or with the panic that stopped it. Polled again after that, it stays pending.
+/// It completes with the future's output, or with the panic that stopped the future. If polled again after that, it
+/// stays pending.
 ///
 /// # Cancel safety
 ///

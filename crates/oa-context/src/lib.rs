@@ -10,7 +10,7 @@
 //! During a turn, [`ContextPolicy::shorten`] also clears old tool results, and drops or summarizes earlier steps of
 //! the turn. The turn's prompt stays.
 //!
-//! Nothing here acts by itself: all functions map messages to messages or to a plan.
+//! Nothing here acts on its own: all functions map messages to messages or to a plan.
 //!
 //! ```
 //! use oa_context::{estimate_tokens, is_approaching_limit, truncate_messages};
@@ -36,7 +36,7 @@
 //!
 //! # When to use this crate directly
 //!
-//! To manage a history of your own. To run an agent, use the facade `open-agent`.
+//! To manage your own history. To run an agent, use the facade `open-agent`.
 //!
 //! # Not included
 //!

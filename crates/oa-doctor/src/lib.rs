@@ -41,9 +41,9 @@ use crate::context::ProbeContext;
 
 /// Examines a server and a model with [all probes](Probe::ALL), and reports the findings.
 ///
-/// Sends about a dozen short requests, one after the other, with the address, key, headers and model of the
-/// options, but without tools, hooks and the system prompt. A failed probe does not stop the others. Use [`Doctor`] to
-/// choose probes and set limits.
+/// Sends about a dozen short requests, one after another, with the address, key, headers and model from the options,
+/// but without the tools, hooks and system prompt. A failed probe does not stop the others. Use [`Doctor`] to choose
+/// probes and set limits.
 ///
 /// ```
 /// use oa_client::AgentOptions;

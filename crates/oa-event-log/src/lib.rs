@@ -1,10 +1,12 @@
-//! A bounded log of a conversation's events, which any number of readers read at their own pace.
+//! A bounded log of a conversation's events, which any number of readers can read at their own pace.
 //!
-//! [`EventLog::push`] numbers a [`ConversationEvent`]; [`EventLog::read`] returns the one with a number, or says that it
-//! was dropped. Runs are numbered by their start time and events across runs, so an [`EventId`] names an event for good:
-//! a reader that comes back continues [after](EventLog::after) the last one that it has seen.
+//! [`EventLog::push`] numbers a [`ConversationEvent`]; [`EventLog::read`] returns the event with a given number, or
+//! says that it was dropped. Runs are numbered by their start time, and events are numbered across runs, so an
+//! [`EventId`] identifies an event permanently: a reader that reconnects continues [after](EventLog::after) the last
+//! event that it has seen.
 //!
-//! [`SubAgents`] collects what the sub-agents of a run have done, which the messages of the conversation do not have.
+//! [`SubAgents`] collects what the sub-agents of a run have done, because the messages of the conversation do not
+//! contain it.
 //!
 //! # When to use this crate directly
 //!

@@ -41,17 +41,17 @@
 //! # Guarantees of every dialect
 //!
 //! - Calls and text do not depend on how the answer was split into pieces.
-//! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] decoded. Only text that may be the start of a call is held
-//!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
-//!   label `Final Answer:` of [`React`].
-//! - Thinking at the start of an answer, such as from `<think>` to `</think>`, is text: a call in it is a draft. Behind
-//!   it, the answer is read as if it began there. [`ThinkingTags`](oa_json::ThinkingTags) lists the tags.
-//! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.
+//! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] is decoded
+//!   first. Only text that may be the start of a call is held back, at most [`Scanner::MOST_HELD`] bytes. White space
+//!   before a call is removed with the call, and so is the label `Final Answer:` of [`React`].
+//! - Thinking at the start of an answer, such as from `<think>` to `</think>`, is text: a call in it is only a draft.
+//!   What follows is read as if the answer began there. [`ThinkingTags`](oa_json::ThinkingTags) lists the tags.
+//! - All consecutive calls are read. Text after them is dropped, because the model wrote it without the results.
 //! - A call written by a dialect is read back as the same call.
 //! - An ambiguous call becomes a [`MalformedCall`] with the reason and the raw text; nothing is guessed. An unknown
 //!   tool name is not ambiguous: the program that runs the calls answers that there is no such tool.
-//! - A truncated answer gives no call that the complete answer would not have given, if it is ended with
-//!   [`Scanner::finish_cut_off`].
+//! - A truncated answer that is ended with [`Scanner::finish_cut_off`] yields no call that the complete answer would
+//!   not have yielded.
 //! - Time is linear in the text, and memory is bounded by [`Limits`].
 //!
 //! # When to use this crate directly
@@ -60,7 +60,7 @@
 //!
 //! # Out of scope
 //!
-//! No I/O, no clock, no server names, no JSON reader (see `oa-json`), and no call ids: the caller creates them.
+//! No I/O, no clock, no server names, no JSON reader (see `oa-json`), and no call ids, which the caller creates.
 
 mod dialect;
 

@@ -1,12 +1,11 @@
-//! Hooks for agents: closures that run before a tool call, after it, before a prompt is sent and on a finished
-//! answer, and that may block or change it.
+//! Hooks for agents: closures that run before and after a tool call, before a prompt is sent, and on a finished answer,
+//! and that may block or change what they see.
 //!
 //! [`Hooks`] holds them in order and runs them with `pre_tool_use`, `post_tool_use`, `user_prompt_submit` and
 //! `answer`. The first decision wins, and a hook that fails (error, panic, timeout) never counts as consent.
 //! [`HookDecision`] is generic over its event, so a decision that does not fit the event does not compile.
 //!
-//! [`Permissions`] decide which tools may be called with which arguments: by lists, rules, a mode and a
-//! callback.
+//! [`Permissions`] decide which tools may be called with which arguments, using lists, rules, a mode and a callback.
 //!
 //! # When to use this crate directly
 //!

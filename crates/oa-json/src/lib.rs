@@ -1,7 +1,7 @@
 //! Reads JSON that is incomplete or slightly broken: while it streams in, truncated, almost valid, or embedded in prose.
 //!
-//! serde_json requires text that is complete and valid. Language models often write neither. Choose a reader by the
-//! text:
+//! serde_json requires text that is complete and valid. Language models often write text that is neither. Choose a
+//! reader by the kind of text:
 //!
 //! | text | reader | handling of problems |
 //! | --- | --- | --- |

@@ -9,8 +9,8 @@
 //!
 //! # Not included
 //!
-//! No schemas and no checks of arguments: the expansion is a call of the builder of `oa-tools`, and schemars and serde
-//! read the types.
+//! No schemas and no argument checks: the expansion calls the builder of `oa-tools`, and schemars and serde read the
+//! types.
 
 mod errors;
 
@@ -26,9 +26,9 @@ mod expansion;
 
 use proc_macro::TokenStream;
 
-/// Makes a function a tool: its doc comment is the description, its parameters are the arguments.
+/// Turns a function into a tool: its doc comment is the description, and its parameters are the arguments.
 ///
-/// The function is unchanged. The macro adds a type of the same name, whose function `tool()` returns the tool:
+/// The function itself is unchanged. The macro adds a type of the same name, whose function `tool()` returns the tool:
 ///
 /// ```
 /// # extern crate oa_tools as open_agent;
@@ -63,11 +63,12 @@ use proc_macro::TokenStream;
 ///
 /// # Functions
 ///
-/// An `async` function runs on the executor's task. Any other function may block, so the executor runs it on its blocking
-/// pool. Tools are free functions without generic parameters, and have docs, or a description among the options.
+/// An `async` function runs on the executor's task. Any other function may block, so the executor runs it on its
+/// blocking pool. A tool must be a free function without generic parameters, and needs either docs or the option
+/// `description`.
 ///
-/// A function may return anything that implements `Serialize`, or a `Result` of that and an error. The error is of any
-/// type that `?` converts to a `ToolError`: any `std::error::Error`, `anyhow::Error`, a `String` or `&str`.
+/// A function may return anything that implements `Serialize`, or a `Result` of that and an error. The error may be of
+/// any type that `?` converts to a `ToolError`: any `std::error::Error`, `anyhow::Error`, `String` or `&str`.
 ///
 /// # Parameters
 ///
@@ -78,12 +79,12 @@ use proc_macro::TokenStream;
 /// | `#[default(3)] days: u32` | the same, with a default value; a string literal becomes a `String` or any type that it converts into. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
 /// | `#[default] days: u32` | the same, with `Default::default()` |
 /// | `context: &ToolContext` | the context of the call, for progress and cancellation; the model does not see it |
-/// | `#[state] db: &Db` | the value of that type given to `AgentOptionsBuilder::state`. Without one, a call fails with an error that names the type |
+/// | `#[state] db: &Db` | the value of that type set with `AgentOptionsBuilder::state`. Without one, a call fails with an error that names the type |
 /// | `#[state] db: Option<&Db>` | the same, or `None` without one |
 ///
-/// Docs of a parameter are its description. `#[serde(..)]` and `#[schemars(..)]` go to the field of the same name:
-/// `#[serde(rename = "type")] kind: Kind`, `#[schemars(range(min = 1, max = 7))] days: u8`.
-/// Only arguments that the schema names are read, so `#[serde(alias = ..)]` has no effect.
+/// A parameter's docs are its description. `#[serde(..)]` and `#[schemars(..)]` apply to the field of the same name:
+/// `#[serde(rename = "type")] kind: Kind`, `#[schemars(range(min = 1, max = 7))] days: u8`. Only arguments that the
+/// schema names are read, so `#[serde(alias = ..)]` has no effect.
 ///
 /// # Options
 ///
@@ -95,13 +96,13 @@ use proc_macro::TokenStream;
 /// | `timeout = ..` | the timeout of a call, a `Duration` |
 /// | `max_parallel = ..` | how many calls run at once |
 /// | `output_schema = ..` | the schema of the results, for clients of an MCP server |
-/// | `exclusive` | that calls run alone |
+/// | `exclusive` | that each call runs alone |
 /// | `cacheable` | that equal arguments give equal results |
 /// | `crate = ".."` | the path of `open-agent`, if it is not `::open_agent` |
 ///
 /// # Errors
 ///
-/// All mistakes are reported at once, each at the word that causes it.
+/// All mistakes are reported at once, each at the token that causes it.
 ///
 /// # Examples
 ///

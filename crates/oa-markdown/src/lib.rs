@@ -1,17 +1,18 @@
-//! Markdown that is still streaming, as styled and wrapped lines for a terminal.
+//! Renders Markdown that is still streaming as styled, wrapped lines for a terminal.
 //!
-//! [`Markdown`] takes text as it arrives and returns [`Block`]s. A block becomes [`Line`]s of any width, which know their
-//! width in columns and print with or without ANSI styles. [`wrap`] and [`fold`] break any other styled text.
+//! [`Markdown`] takes text as it arrives and returns [`Block`]s. A block is rendered as [`Line`]s of any width, which
+//! know their width in columns and print with or without ANSI styles. [`wrap`] and [`fold`] break other styled text
+//! into lines.
 //!
 //! # Guarantees
 //!
 //! - The blocks do not depend on how the text was split.
-//! - Control and other invisible characters of the text are shown, not sent to the terminal.
+//! - Control characters and other invisible characters in the text are made visible, not sent to the terminal.
 //! - Memory is bounded: a line or a block that becomes too long is ended.
 //!
 //! # When to use this crate directly
 //!
-//! Use it for a terminal program of your own. For a chat that is ready, use the program `oa`.
+//! Use it in your own terminal program. For a ready-made chat, use the program `oa`.
 //!
 //! # Out of scope
 //!

@@ -1,12 +1,12 @@
 //! Structured output without I/O: requesting a format, reading partial values, and validating answers.
 //!
-//! [`ResponseFormat`] is a name and a schema. [`FormatFallback`] lists weaker ways to ask if a server rejects a
-//! format. [`OutputReader`] reads the value while the answer arrives. [`OutputValidator`] checks complete answers and
-//! writes the correction for an answer that does not match.
+//! [`ResponseFormat`] is a name and a schema. [`FormatFallback`] lists weaker ways to request the output if a server
+//! rejects a format. [`OutputReader`] reads the value while the answer arrives. [`OutputValidator`] checks complete
+//! answers and writes the correction for an answer that does not match.
 //!
 //! # When to use this crate directly
 //!
-//! Use it under an agent loop or a client of your own. To run an agent, use the facade `open-agent`.
+//! Use it in your own agent loop or client. To run an agent, use the facade `open-agent`.
 //!
 //! # Features
 //!

@@ -1,18 +1,18 @@
 //! Masks secrets in foreign text, and makes excerpts that are safe to print.
 //!
-//! A model server may repeat the key that it was sent: in an error message, a proxy's error page, a stream.
-//! [`Secrets`] holds the keys of one server. [`Secrets::excerpt`] is the only way for its text into an error,
-//! log or report: mask, cut, then remove terminal control characters. The order matters: a key that was cut
-//! first is no longer recognized.
+//! A model server may repeat the key that it was sent: in an error message, a proxy's error page, a stream. [`Secrets`]
+//! holds the keys of one server. [`Secrets::excerpt`] is the only way for the server's text into an error, a log or a
+//! report. It masks, then cuts, then removes terminal control characters. The order matters: a key that was cut first
+//! would no longer be recognized.
 //!
 //! Foreign text printed unchanged can move the cursor, overwrite lines, reorder text, or hide parts of it.
 //! Three functions prevent that:
 //!
-//! - [`visible`](visible()) escapes, as `\u{1b}`, for data that a person judges, such as call arguments and
-//!   names. The result contains nothing invisible and is a single line.
+//! - [`visible`](visible()) escapes all invisible characters, as in `\u{1b}`, for data that a person judges, such as
+//!   call arguments and names. The result contains nothing invisible and is a single line.
 //! - [`printable`] escapes only terminal control characters, for prose: line breaks, joined emoji and
 //!   typographic spaces are kept.
-//! - [`strip_invisible`] removes, for messages and excerpts shown for information.
+//! - [`strip_invisible`] removes them, for messages and excerpts that are shown for information.
 //!
 //! # When to use this crate directly
 //!

@@ -1,8 +1,8 @@
 //! Agents whose turns survive crashes, on the durable execution engine [Restate](https://restate.dev).
 //!
 //! An [`AgentWorker`] performs the steps of turns. The engine records the outcome of each step: every request to the
-//! model, every decision, every call. If a worker dies, another one continues after the last recorded outcome. It
-//! repeats no request whose answer is recorded, and no call whose result is recorded.
+//! model, every decision, every call. If a worker dies, another one continues after the last recorded outcome. No
+//! request whose answer is recorded is repeated, and neither is any call whose result is recorded.
 //!
 //! Sessions are virtual objects. Their handlers are called over HTTP, at `INGRESS/Agent/SESSION/HANDLER`, or by
 //! [`Sessions`]:
@@ -13,8 +13,8 @@
 //! | `history` | none | the messages of the finished turns |
 //! | `status` | none | [`Status`]: the turn in progress, and the calls that wait for a decision or a result |
 //! | `approve`, `deny` | [`Approve`], [`Deny`] | decides on a call that waits for approval; 404 if none does |
-//! | `answer` | [`ExternalResult`] | gives the result of a call whose tool is [external](oa_tools::ToolBuilder::external) |
-//! | `interrupt` | none | ends the turn in progress; false if there is none |
+//! | `answer` | [`ExternalResult`] | supplies the result of a call whose tool is [external](oa_tools::ToolBuilder::external) |
+//! | `interrupt` | none | ends the turn in progress; returns false if there is none |
 //! | `steer` | [`SessionPrompt`] | adds a user's message to the turn in progress, or to the next one |
 //! | `clear` | none | removes all messages |
 //! | `fork` | [`Fork`] | copies messages of another session, and its agent, into an empty one |
@@ -35,7 +35,7 @@
 //! | 403 | a hook blocked it, or the limit of turns is reached |
 //! | 404 | the worker has no agent of this name |
 //! | 409 | an operator canceled the turn, the session belongs to another agent, it was written by a newer version, or another writer has changed the [stored](AgentWorker::session_store) session |
-//! | 413 | the session is [full](Limits::session_bytes), the model's context is, or a message or a decision is too large |
+//! | 413 | the session is [full](Limits::session_bytes), the model's context is full, or a message or a decision is too large |
 //! | 422 | no answer matches the requested [structured output](SessionPrompt::output) |
 //! | 502, 504 | the model server failed, after the retries of the agent; the prompt is removed unless the answer had begun |
 //!

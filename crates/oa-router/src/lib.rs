@@ -37,8 +37,8 @@
 //!
 //! # When to use this crate directly
 //!
-//! Rarely: the facade has it as the module `router`, behind the feature of that name. [`Breaker`] is also
-//! useful on its own.
+//! Rarely: the facade re-exports it as the module `router`, with the feature of that name. [`Breaker`] is also useful
+//! on its own.
 //!
 //! # Choice of server
 //!
@@ -66,9 +66,8 @@
 //!
 //! The status of an error reported in the stream is the one that it names, as in `{"error": {"code": 400}}`.
 //!
-//! There is no delay between servers. The agent's [`RetryConfig`](oa_chat::RetryConfig) wraps the whole
-//! router: when all servers have failed, it waits until the first server is expected to be available, and tries
-//! again.
+//! There is no delay between servers. The agent's [`RetryConfig`](oa_chat::RetryConfig) wraps the whole router: when
+//! all servers have failed, the agent waits until the first server is expected to be available, and tries again.
 //!
 //! # Health
 //!
@@ -82,11 +81,11 @@
 //! | servers | 64 at most | fixed |
 //! | answers in progress at a server | no bound | [`cap`](RouterBuilder::cap), [`Server::cap`] |
 //! | requests that wait | 256 | [`queue`](RouterBuilder::queue) |
-//! | the time that one waits | 300 seconds | [`longest_wait`](RouterBuilder::longest_wait) |
+//! | the time that a request waits | 300 seconds | [`longest_wait`](RouterBuilder::longest_wait) |
 //! | conversations remembered | 4,096, none for [`Policy::Failover`] | [`sticky`](RouterBuilder::sticky) |
 //! | the time that a conversation waits for its server | 2 seconds | [`patience`](RouterBuilder::patience) |
 //! | failures in a row that open a circuit | 3 | [`BreakerConfig::failures`] |
-//! | the time that it is open, at first and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
+//! | the time that a circuit is open, at first and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
 //! | a `Retry-After` that is honored | 600 seconds | [`BreakerConfig::max_retry_after`] |
 //! | requests at once after a trial | 2, and one more for each answer that begins, up to 32 | fixed |
 //! | the excerpt of one server's error, and the number of servers named | 120 characters, 8 | fixed |
@@ -106,8 +105,7 @@
 //!
 //! # Stability
 //!
-//! Names, defaults and the tables above change only with a line in the changelog. Messages may change at any
-//! time.
+//! Names, defaults and the tables above change only with an entry in the changelog. Messages may change at any time.
 
 mod builder;
 mod policy;

@@ -2,10 +2,10 @@
 //! viewers.
 //!
 //! [`router`] returns an axum router to nest into an application, [`serve`] serves it on its own, and [`AgentServer`]
-//! has the options for both. They speak the [native interface](http_api), which the page at `/` uses, the AI SDK's UI
+//! has the options for both. They support the [native interface](http_api), which the page at `/` uses, the AI SDK's UI
 //! message stream at `/api/chat`, AG-UI at `/ag-ui`, and OpenAI's chat completions at `/v1`. By default, pages of other
-//! origins are refused, and [`serve`] accepts only loopback addresses. Most programs use it as the module `serve` of the
-//! facade `open-agent`.
+//! origins are refused, and [`serve`] accepts only loopback addresses. Most programs use it as the module `serve` of
+//! the facade `open-agent`.
 //!
 //! ```no_run
 //! # // Serves until the process receives a shutdown signal.

@@ -27,14 +27,14 @@
 //!
 //! # Guarantees
 //!
-//! Each write is one transaction, and acknowledged writes are on the server's disk: where the server, database or user
-//! has `synchronous_commit = off`, the store turns it on for itself. What survives a failover is up to your
+//! Each write is one transaction, and acknowledged writes are on the server's disk: if the server, database or user has
+//! `synchronous_commit = off`, the store turns it on for its own connections. What survives a failover depends on your
 //! replication.
 //!
 //! An older schema is migrated when a store is opened, by one process at a time. A schema of a newer version or another
 //! program is an error and left unchanged; a store that was open during a migration refuses new connections.
 //!
-//! # When a part dies
+//! # Failures
 //!
 //! | failure | effect on the program | stored |
 //! | --- | --- | --- |
@@ -52,8 +52,8 @@
 //! # Privacy and security
 //!
 //! Connections that leave the machine are encrypted, and certificates and names verified, unless the connection string
-//! says `sslmode=disable`. Ids, metadata and messages are parameters of statements, never their text. Errors and debug
-//! output never contain passwords. The server decides who may read the tables.
+//! says `sslmode=disable`. Ids, metadata and messages are passed as parameters of statements, never as part of their
+//! text. Errors and debug output never contain passwords. The server decides who may read the tables.
 //!
 //! # Connection poolers
 //!

@@ -27,14 +27,14 @@
 //!
 //! # Guarantees
 //!
-//! Acknowledged writes are on disk (`synchronous = FULL`, write-ahead log). An older database is migrated when
-//! opened; one of a newer version or another program is an error and left unchanged.
+//! Acknowledged writes are on disk (`synchronous = FULL`, write-ahead log). An older database is migrated when it is
+//! opened; a database of a newer version or of another program is an error and is left unchanged.
 //!
 //! # Privacy
 //!
-//! On Unix, the database and SQLite's additional files have mode 0600; looser permissions are tightened when a
-//! database is opened. The folder's permissions are the caller's. A link, FIFO or anything else but a regular
-//! file under one of these names is an `Io` error. On other systems the folder's access rules apply.
+//! On Unix, the database and SQLite's additional files have mode 0600; looser permissions are tightened when a database
+//! is opened. The folder's permissions are up to the caller. A link, a FIFO or anything else but a regular file under
+//! one of these names is an `Io` error. On other systems the folder's access rules apply.
 
 mod store;
 

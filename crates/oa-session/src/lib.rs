@@ -1,8 +1,8 @@
 //! Stores for conversations, so that a program can stop and continue later.
 //!
-//! [`SessionStore`] is the trait, [`MemoryStore`] keeps sessions in memory, [`JsonlStore`] in text files in a
-//! folder; `oa-session-sqlite` adds a database. Most programs use [`SavedSession`]: it opens a session
-//! and saves new messages of its history, or [follows](SavedSession::follow) a turn and saves after each step.
+//! [`SessionStore`] is the trait. [`MemoryStore`] keeps sessions in memory, and [`JsonlStore`] in text files in a
+//! folder; `oa-session-sqlite` adds a database. Most programs use [`SavedSession`]: it opens a session and saves new
+//! messages of its history, or [follows](SavedSession::follow) a turn and saves after each step.
 //!
 //! ```
 //! # oa_session::contract::block_on(async {
@@ -31,12 +31,12 @@
 //! - Acknowledged writes survive a killed process, and a turn is stored completely or not at all.
 //! - Conversations are valid: no call without its result. A turn waiting for permission is stored separately
 //!   ([`Pending`]).
-//! - Two writers of one session cannot interleave: each change names the [`Revision`] it is based on, and the
-//!   later one gets a conflict.
+//! - Two writers of one session cannot interleave: each change names the [`Revision`] that it is based on, and the
+//!   later change gets a conflict.
 //! - Damaged data and data from newer versions are never overwritten.
 //! - Everything is bounded ([`Limits`]), and the caller supplies all times ([`Timestamp`]).
 //!
-//! `contract::check` (feature `contract`) tests these for any store.
+//! `contract::check` (feature `contract`) tests these guarantees for any store.
 //!
 //! # When to use this crate directly
 //!

@@ -1,10 +1,10 @@
 //! A scripted OpenAI-compatible model server, for testing agents and their clients.
 //!
-//! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a [`tower::Service`]
-//! in place of an HTTP client, [`SocketServer`] listens on a loopback socket. Both play the same scripts, piece
-//! by piece, and misbehave like real servers: they split streams anywhere, delay, stall, close too early,
-//! reset. Afterwards they return the [requests](Request), and panic with the whole story if the script was not
-//! played as written.
+//! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a [`tower::Service`] in place
+//! of an HTTP client, and [`SocketServer`] listens on a loopback socket. Both play the same scripts, piece by piece,
+//! and misbehave like real servers: they split streams anywhere, delay, stall, close too early, and reset connections.
+//! Afterwards, they return the [requests](Request), and panic with a full report if the script was not played as
+//! written.
 //!
 //! Everything is deterministic: the same script produces the same bytes, no clock is read, and randomness has a
 //! seed.
@@ -54,9 +54,9 @@
 //!
 //! # Stability
 //!
-//! Names are stable. The exact bytes of a generated answer may change in a minor release; for fixed bytes, play
-//! a recording with [`Reply::sse`]. Later releases will read cassettes of version 1. Stories, messages of
-//! misses and `Debug` output may change.
+//! Names are stable. The exact bytes of a generated answer may change in a minor release; for fixed bytes, play a
+//! recording with [`Reply::sse`]. Later releases will read cassettes of version 1. Reports, the messages of cassette
+//! misses, and `Debug` output may change.
 
 mod script;
 

@@ -1,11 +1,11 @@
 //! The certificates that a client trusts, the system's and its own, as a rustls configuration.
 //!
-//! [`Roots`] are parsed when a client is configured, so that a bad certificate is found there. [`Trust`] reads the system's
-//! certificates when the first connection needs them.
+//! [`Roots`] are parsed when a client is configured, so that a bad certificate is detected at that point. [`Trust`]
+//! reads the system's certificates when the first connection needs them.
 //!
 //! # When to use this crate directly
 //!
-//! To verify servers in a client of your own. `oa-transport` and `oa-session-postgres` use it with their feature `tls`.
+//! To verify servers in your own client. `oa-transport` and `oa-session-postgres` use it with their feature `tls`.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

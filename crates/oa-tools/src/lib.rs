@@ -28,8 +28,8 @@
 //!
 //! # When to use this crate directly
 //!
-//! To publish tools, or to run them in your own loop; `oa-executor` runs many at once. To write an agent, use
-//! the `open-agent` facade.
+//! To publish tools, or to run them in your own loop; `oa-executor` runs many calls at once. To write an agent, use the
+//! `open-agent` facade.
 //!
 //! # Not included
 //!
@@ -40,8 +40,8 @@
 //! # Features
 //!
 //! - `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
-//! - `jsonschema` (off by default): arguments are checked by every keyword of JSON Schema, patterns and formats
-//!   included.
+//! - `jsonschema` (off by default): checks arguments against every keyword of JSON Schema, including patterns and
+//!   formats.
 //! - `macros` (off by default): support for the expansion of `#[tool]`, which is in `oa-macros`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

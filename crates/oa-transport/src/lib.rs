@@ -28,25 +28,25 @@
 //!
 //! # When to use this crate directly
 //!
-//! To talk HTTP to a local server and read long streams of small chunks. To talk to a model, use the
+//! To send HTTP requests to a local server and read long streams of small chunks. To talk to a model, use the
 //! `open-agent` facade.
 //!
 //! # Scope
 //!
-//! HTTP/1.1 only (ALPN says `http/1.1`): local servers speak nothing else, and a token stream gains nothing
-//! from HTTP/2. No redirects, proxies, decompression, or retries except [one](Transport#stale-connections). No
-//! background tasks: a connection is driven by the task that awaits the response or reads the body, which saves
-//! two task switches per chunk. So nothing moves unless polled; drop a body that you do not want to read.
+//! HTTP/1.1 only (ALPN says `http/1.1`): local servers speak nothing else, and a token stream gains nothing from
+//! HTTP/2. No redirects, proxies, decompression, or retries except [one](Transport#stale-connections). No background
+//! tasks: a connection is driven by the task that awaits the response or reads the body, which saves two task switches
+//! per chunk. So nothing progresses unless polled; drop a body that you do not want to read.
 //!
 //! The environment is not read, except by the feature `tls`: `rustls-native-certs` finds the system's root
 //! certificates and honors `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 //!
 //! # Limits
 //!
-//! A response head may have 100 headers and 64 KiB. The body is unbounded but never collected: at most one read
-//! of the socket is buffered. In a chunked body, the extensions of all chunks together may have 16 KiB, and so may
-//! the trailers. A body with another transfer coding, such as `gzip, chunked`, is an error of kind
-//! [`Protocol`](ErrorKind::Protocol) that names it.
+//! A response head may have up to 100 headers and 64 KiB. The body is unbounded but never collected: at most one read
+//! of the socket is buffered. In a chunked body, the extensions of all chunks together may take up to 16 KiB, and so
+//! may the trailers. A body with another transfer coding, such as `gzip, chunked`, is an error of kind
+//! [`Protocol`](ErrorKind::Protocol) that names the coding.
 //!
 //! # Features
 //!

@@ -7,10 +7,10 @@
 //!
 //! There are three ways to drive it, over the same transitions:
 //!
-//! - [`drive`] runs the loop over an implementation of [`Perform`]: asks, decisions, calls and reviews as
-//!   `async` methods, from data to data.
-//! - [`Turn::next_step`] and [`Turn::take`] are that loop's body: each [`Step`] and each [`StepOutcome`] can be sent
-//!   to another process, or kept in a journal.
+//! - [`drive`] runs the loop over an implementation of [`Perform`]: requests, decisions, calls and reviews are `async`
+//!   methods, from data to data.
+//! - [`Turn::next_step`] and [`Turn::take`] are the body of that loop: each [`Step`] and each [`StepOutcome`] can be
+//!   sent to another process or kept in a journal.
 //! - [`Turn::next_action`] with [`Turn::answer`], [`Turn::decide`] and similar methods borrow what they need, for
 //!   drivers that show text while it is generated.
 //!
@@ -22,7 +22,7 @@
 //! blocks each answer without calls. [`Turn::checkpoint`] marks the moments at which the conversation is worth saving.
 //!
 //! A turn can outlive its process in two ways: replay its outcomes from a journal in the same order, or take a
-//! [`TurnSnapshot`] and restore it. Either way, [`Turn::call_key`] identifies a call wherever it runs.
+//! [`TurnSnapshot`] and restore it. In both cases, [`Turn::call_key`] identifies a call wherever it runs.
 //!
 //! ```
 //! use oa_turn::{Action, Answer, Decision, Options, Turn};

@@ -1,9 +1,9 @@
 //! Types shared by the open-agent crates: content blocks, messages, finish reasons, usage, their JSON wire format,
 //! and the delays of retries.
 //!
-//! Data and pure conversions only: no network, no clock, no server names. Messages and blocks implement serde
-//! because users store them, and their stored shape (`{"type": "text", "text": ...}`) is part of the contract.
-//! [`wire`] writes the JSON that goes to servers; no other module knows both shapes.
+//! Data and pure conversions only: no network, no clock, no server names. Messages and blocks implement serde's traits
+//! because users store them, and their stored shape (`{"type": "text", "text": ...}`) is part of the contract. [`wire`]
+//! writes the JSON that is sent to servers; no other module knows both shapes.
 //!
 //! # When to use this crate directly
 //!
