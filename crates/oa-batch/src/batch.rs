@@ -63,11 +63,11 @@ where
 /// # Cancel safety
 ///
 /// Dropping a pending [`next`](Self::next) loses nothing. Dropping the batch closes its connections and cancels its
-/// tools at once; there are no tasks. With a log, its thread ends after the write in progress, and the next
-/// run does not repeat a prompt whose reply was yielded.
+/// tools at once; there are no background tasks. If there is a log, its thread ends after the write in progress, and
+/// the next run does not repeat a prompt whose reply was yielded.
 ///
-/// Nothing progresses unless it is polled: between two calls of `next`, answers wait and their timeouts run. Spawn a
-/// task for slow work on a reply.
+/// Nothing progresses unless it is polled: between two calls to `next`, answers wait while their timeouts keep running.
+/// Spawn a task for slow work on a reply.
 #[must_use = "streams do nothing unless polled"]
 pub struct RunningBatch<'a> {
     prompts: Option<Prompts<'a>>,

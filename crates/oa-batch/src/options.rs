@@ -19,7 +19,7 @@ pub struct BatchOptions {
 
 impl BatchOptions {
     /// Creates options for an agent, with the defaults of the [crate's page](crate#limits). Each prompt is a separate
-    /// conversation with the agent, which runs tools if it has `auto_execute_tools`. Otherwise a reply may end with
+    /// conversation with the agent, which runs tools if `auto_execute_tools` is set. Otherwise, a reply may end with
     /// calls.
     pub fn new(agent: AgentOptions) -> Self {
         Self {
@@ -43,9 +43,9 @@ impl BatchOptions {
         self
     }
 
-    /// Sets how many prompts are held beyond those in progress: prompts that wait for a retry or for the log, and with
-    /// [`in_input_order`](Self::in_input_order) replies that wait for an earlier one. The default is 64. While the
-    /// window is full, no further prompt is taken.
+    /// Sets how many prompts are held beyond those in progress: prompts that wait for a retry or for the log, and, with
+    /// [`in_input_order`](Self::in_input_order), replies that wait for an earlier one. The default is 64. While the
+    /// window is full, no further prompts are taken.
     pub fn window(mut self, prompts: usize) -> Self {
         self.rules.window = prompts;
         self
@@ -76,7 +76,7 @@ impl BatchOptions {
         self
     }
 
-    /// Sets the log: replies in it are yielded from there, new ones are added.
+    /// Sets the log. Replies that it contains are yielded from it, and new replies are added to it.
     #[cfg(feature = "log")]
     pub fn log(mut self, log: BatchLog) -> Self {
         self.log = Some(log);

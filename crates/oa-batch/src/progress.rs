@@ -4,11 +4,11 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BatchProgress {
-    /// Prompts with a reply, those from the log included.
+    /// Prompts with a reply, including those from the log.
     pub done: u64,
-    /// Prompts that failed for good.
+    /// Prompts that failed permanently.
     pub failed: u64,
-    /// Prompts among these two that were not sent, because the log had their outcome.
+    /// Prompts, of those done or failed, that were not sent, because the log already had their outcome.
     pub from_log: u64,
     /// Attempts after the first, of all prompts.
     pub retries: u64,

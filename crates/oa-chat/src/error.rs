@@ -25,7 +25,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The server rejected or failed the request, and said so.
+    /// The server rejected the request or failed, and reported it.
     Api,
     /// A hook blocked the prompt or the answer.
     Blocked,
@@ -35,9 +35,10 @@ pub enum ErrorKind {
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
-    /// A hook failed, or a callback such as `before_step`. A prompt, call or answer that it guards does not pass.
+    /// A hook, or a callback such as `before_step`, failed. A prompt, call or answer that it guards does not pass.
     Hook,
-    /// The caller interrupted before a valid structured output. In all other operations an interrupt is not an error.
+    /// The caller interrupted before there was a valid structured output. In all other operations, an interrupt is not
+    /// an error.
     Interrupted,
     /// An argument is invalid, such as an empty prompt or an unknown call id.
     InvalidInput,
@@ -53,13 +54,13 @@ pub enum ErrorKind {
     Stream,
     /// A timeout expired; [`Error::timeout`] says which.
     Timeout,
-    /// A tool that was run directly failed. Within a turn, that is a result and not an error.
+    /// A tool that was run directly failed. Within a turn, a failed tool yields a result, not an error.
     Tool,
     /// No server is available: all are busy, or cooling down after failures.
     Unavailable,
 }
 
-/// Any failure between a prompt and the end of its answer.
+/// An error that occurred between a prompt and the end of its answer.
 ///
 /// Messages are for people; [`kind`](Self::kind) and the other methods are for programs. Sources come from
 /// private dependencies and may change.
@@ -351,8 +352,8 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before a retry: from a header, or with a 429 from a sentence in
-    /// its message, such as "Please try again in 7.66s".
+    /// Returns how long the server asks to wait before a retry: from a header, or, with a 429, from a sentence in its
+    /// message, such as "Please try again in 7.66s".
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
@@ -423,7 +424,7 @@ impl Error {
         self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
-    /// Returns `true` if the same request may succeed later, and no output was delivered: if
+    /// Returns `true` if the same request may succeed later and no output was delivered, that is, if
     /// [`RetryConfig`](crate::RetryConfig) retries it. The timeouts of a silent server, and errors that a server
     /// reports inside a response with status 200, are not retryable.
     #[must_use]

@@ -20,7 +20,7 @@ use crate::service::BoxFuture;
 /// A chat service that retries failed requests, and answers that break before their first delta. Clones share one
 /// retry budget.
 ///
-/// An agent wraps its own server in one. Create one for a service that you use without an agent.
+/// An agent wraps its own server in such a service. Create one for a service that you use without an agent.
 ///
 /// # Cancel safety
 ///

@@ -50,15 +50,15 @@ pub struct AgentOptionsBuilder {
 }
 
 impl AgentOptionsBuilder {
-    /// Sets the model; by default `OPEN_AGENT_MODEL`.
+    /// Sets the model. The default is `OPEN_AGENT_MODEL`.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is
-    /// fine. By default the address of the [`provider`](Self::provider); without one, `OPEN_AGENT_BASE_URL`, then
-    /// LM Studio's. Without the feature `tls`, requests to an `https://` address fail with `Config`.
+    /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is fine.
+    /// The default is the address of the [`provider`](Self::provider); without a provider, `OPEN_AGENT_BASE_URL`, then
+    /// LM Studio's address. Without the feature `tls`, requests to an `https://` address fail with `Config`.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.endpoint = self.endpoint.base_url(base_url);
         self
@@ -106,21 +106,21 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets where the images of tool results are sent. By default they are in a user message after the results, which
-    /// every server accepts. Put them into the results if your server and its model support that.
+    /// Sets where the images of tool results are sent. By default, they are sent in a user message after the results,
+    /// which every server accepts. Send them inside the results if your server and its model support that.
     pub fn result_images(mut self, place: ResultImages) -> Self {
         self.chat.result_images = place;
         self
     }
 
-    /// Sets the API key, sent as `Authorization: Bearer` to this server and no other. A key of at least 8 bytes
-    /// is masked wherever the server repeats it; a shorter one could be an ordinary word.
+    /// Sets the API key, sent as `Authorization: Bearer` to this server and no other. A key of at least 8 bytes is
+    /// masked wherever the server repeats it; a shorter one is not, because it could be an ordinary word.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.api_key(key);
         self
     }
 
-    /// Adds a header to every request, replacing a default one of the same name.
+    /// Adds a header to every request, replacing a default header of the same name.
     /// [`EndpointBuilder::header`](oa_chat::EndpointBuilder::header) lists the headers that are rejected, and the
     /// values that are masked where the server repeats them.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
@@ -128,13 +128,13 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the maximum length of an answer, in tokens; by default the server's.
+    /// Sets the maximum length of an answer, in tokens. By default, the server decides.
     pub fn max_tokens(mut self, tokens: impl Into<Option<u32>>) -> Self {
         self.chat.parameters.max_tokens = tokens.into();
         self
     }
 
-    /// Sets the sampling temperature, from 0 to 2; by default the server's.
+    /// Sets the sampling temperature, from 0 to 2. By default, the server decides.
     pub fn temperature(mut self, temperature: impl Into<Option<f32>>) -> Self {
         match temperature.into().map(Temperature::new).transpose() {
             Ok(it) => self.chat.parameters.temperature = it.map(Temperature::value),
@@ -178,9 +178,9 @@ impl AgentOptionsBuilder {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// Offers the tools of a source that may change while the agent runs. It is asked before each request. A tool
-    /// whose name is taken is omitted. [`AgentSteps`](crate::AgentSteps) use the tools that the source had when the
-    /// options were built.
+    /// Offers the tools of a source whose tools may change while the agent runs. The source is asked before each
+    /// request. A tool whose name is already taken is omitted. [`AgentSteps`](crate::AgentSteps) use the tools that the
+    /// source had when the options were built.
     pub fn tool_source(mut self, source: impl ToolSource + 'static) -> Self {
         self.config.sources.push(SourcedTools::new(source));
         self
@@ -203,28 +203,28 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_iterations")
     }
 
-    /// Sets whether only the text of the last answer is returned, in one piece. Off by default. For auto mode.
+    /// Sets whether only the text of the last answer is returned, in one piece. Off by default. Applies to auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
         self.config.turn.final_text_only = final_text;
         self.auto_only_if(final_text, "final_text_only")
     }
 
-    /// Sets how calls are run in auto mode; by default 8 at once, without timeout, keeping 10,000 characters of
-    /// each result.
+    /// Sets how calls are run in auto mode. By default, up to 8 run at once, without a timeout, and 10,000 characters
+    /// of each result are kept.
     pub fn executor(mut self, options: ExecutorOptions) -> Self {
         self.executor = Some(options);
         self.auto_only("executor")
     }
 
     /// Shares a value with all tools, which the model can neither see nor set: see
-    /// [`ToolContext::state`](oa_tools::ToolContext::state). It replaces one of the same type.
+    /// [`ToolContext::state`](oa_tools::ToolContext::state). The value replaces an earlier one of the same type.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.config.state.insert(value);
         self
     }
 
     /// Adds hooks, which run before a prompt is sent, before a call is run or returned, on results, and on finished
-    /// answers; after those that were added before, as [`Hooks::merge`] joins them.
+    /// answers. They run after the hooks that were added earlier, as with [`Hooks::merge`].
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.config.hooks = std::mem::take(&mut self.config.hooks).merge(hooks);
         self
@@ -239,22 +239,22 @@ impl AgentOptionsBuilder {
     }
 
     /// Recognizes calls in text that the server should have parsed, in the formats that models are trained on (QUIRKS
-    /// row 31). Off by default, because text that only quotes a call would run as one. An error at
-    /// [`build`](Self::build) if calls are in text anyway.
+    /// row 31). Off by default, because text that merely quotes a call would run as one. It is an error at
+    /// [`build`](Self::build) if the tool mode already reads calls from text.
     pub fn recognize_calls(mut self, recognize: bool) -> Self {
         self.chat.recognize_calls = recognize;
         self
     }
 
     /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a
-    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, if the tool is not offered, and if calls are
-    /// in text (except with [`ToolMode::Constrained`]).
+    /// [`ToolChoice`]. It is an error at [`build`](Self::build) if there are no tools, if the named tool is not
+    /// offered, or if calls are written as text (except with [`ToolMode::Constrained`]).
     pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
         self.chat.parameters.tool_choice = Some(choice.into());
         self
     }
 
-    /// Sets whether the model may call several tools in one answer. An error at [`build`](Self::build) without tools.
+    /// Sets whether the model may call several tools in one answer. Without tools, [`build`](Self::build) fails.
     pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
         self.chat.parameters.parallel_tool_calls = Some(parallel);
         self
@@ -270,7 +270,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Merges members into every request, for settings without an option here. They override options.
+    /// Merges members into the JSON of every request, for settings that have no option here. They override options.
     pub fn extra_body(mut self, members: Value) -> Self {
         match members {
             Value::Object(members) => {
@@ -317,9 +317,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the time of one request, from its start to the end of its answer, with all retries, their delays,
-    /// and all servers of a router. None by default. A retry whose delay would exceed it is not made. A turn may
-    /// have many requests: see [`max_run_time`](Self::max_run_time).
+    /// Limits the time of one request, from its start to the end of its answer, including all retries, their delays,
+    /// and all servers of a router. There is no limit by default. A retry whose delay would exceed the limit is not
+    /// made. A turn may have many requests: to limit a turn, see [`max_run_time`](Self::max_run_time).
     pub fn total_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         self.chat.timeouts.total = self.timeout_of("total_timeout", timeout);
         self
@@ -339,8 +339,8 @@ impl AgentOptionsBuilder {
 
     /// Sets how much the model should think: `true`, `false`, or an effort such as `"low"`. Requires a
     /// [`provider`](Self::provider) that supports it, because each has its own parameter; otherwise it is an error at
-    /// [`build`](Self::build). With a [`chat_service`](Self::chat_service) the server is not known then, so the
-    /// request fails instead.
+    /// [`build`](Self::build). With a [`chat_service`](Self::chat_service), the server is unknown, so the request fails
+    /// instead.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.chat.thinking = Some(thinking.into());
         self
@@ -353,8 +353,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets quirks of the server that cannot be detected: which choices are the answer, and whether each chunk of
-    /// text repeats all before it (QUIRKS rows 53 and 55). Its `think_tags` and `repair` apply unless
+    /// Sets quirks of the server that cannot be detected: which choices make up the answer, and whether each chunk of
+    /// text repeats all the text before it (QUIRKS rows 53 and 55). Its `think_tags` and `repair` apply unless
     /// [`think_tags`](Self::think_tags) and [`lenient_tool_json`](Self::lenient_tool_json) are set.
     pub fn quirks(mut self, quirks: Quirks) -> Self {
         self.endpoint = self.endpoint.quirks(quirks);
@@ -375,8 +375,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Trusts these certificates, in PEM, in addition to the system's: for a server with a self-signed
-    /// certificate. Does not apply to your own transport.
+    /// Trusts these PEM certificates in addition to the system's, for a server with a self-signed certificate. Does not
+    /// apply to your own transport.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.endpoint = self.endpoint.root_certificates(pem);
@@ -423,15 +423,15 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sends requests to a prepared endpoint, which agents may share: its connections, its key, and what was learned
-    /// about the server. As with [`chat_service`](Self::chat_service), server settings belong to it.
+    /// Sends requests to a prepared endpoint. Several agents may share one, with its connections, its key, and what was
+    /// learned about the server. As with [`chat_service`](Self::chat_service), server settings belong to the endpoint.
     pub fn endpoint(mut self, endpoint: Endpoint) -> Self {
         self.service = Some(endpoint.into());
         self
     }
 
-    /// Answers requests with your own chat service: an [`Endpoint`] with layers around it, or a router. Server settings
-    /// (address, provider, key, headers, transport) belong to the service; setting them here is an error at
+    /// Sends requests to your own chat service, such as an [`Endpoint`] with layers around it, or a router. Server
+    /// settings (address, provider, key, headers, transport) belong to the service; setting them here is an error at
     /// [`build`](Self::build). The client retries around the service.
     pub fn chat_service<S>(mut self, service: S) -> Self
     where

@@ -35,20 +35,20 @@ pub use self::compaction::Compaction;
 pub(crate) use self::compaction::answer_text;
 pub use self::history::HistoryMut;
 
-/// A conversation with a model, with tools.
+/// A conversation with a model that can call tools.
 ///
-/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) content blocks until `None`: text as it is
-/// generated, tool calls, results. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools)
-/// the client runs the calls and continues; otherwise add results with [`add_tool_result`](Self::add_tool_result)
-/// and continue with [`continue_turn`](Self::continue_turn).
+/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) content blocks until `None`: text as it is generated,
+/// tool calls, and results. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools), the client
+/// runs the calls and continues. Otherwise, add results with [`add_tool_result`](Self::add_tool_result) and continue
+/// with [`continue_turn`](Self::continue_turn).
 ///
 /// [`history`](Self::history) is always valid for the next request: each call in it has exactly one result,
 /// unless the caller has yet to add it.
 ///
 /// # Cancel safety
 ///
-/// Every future of a client may be dropped. Dropping `send` takes a new prompt back; dropping `receive` loses
-/// nothing. Dropping the client closes its connection and cancels its tools.
+/// Every future of a client may be dropped. Dropping `send` removes the new prompt; dropping `receive` loses nothing.
+/// Dropping the client closes its connection and cancels its tools.
 ///
 /// ```
 /// use oa_client::{AgentOptions, Client};
@@ -89,8 +89,8 @@ pub struct Client {
 impl Client {
     /// Creates a client with an empty history.
     ///
-    /// The options may lack a model, as [`AgentOptions::default`] may. The first request then fails with kind
-    /// `Config`, unless [`set_model`](Self::set_model) is called before.
+    /// The options may lack a model, as [`AgentOptions::default`] may. In that case, the first request fails with kind
+    /// `Config`, unless you call [`set_model`](Self::set_model) first.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Creates a client that continues a conversation, which is repaired first (see
-    /// [`history_mut`](Self::history_mut)). Its results are accepted as they are: no hook sees them.
+    /// [`history_mut`](Self::history_mut)). The results in it are accepted as they are: no hook sees them.
     ///
     /// # Errors
     ///
@@ -158,8 +158,8 @@ impl Client {
     /// They have the model's input, not that of a hook that has changed it, and no hook sees them again.
     ///
     /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
-    /// allow them and no hook is for them. Otherwise they wait for approval like the others: history does not record
-    /// whether they were approved, or what a hook decided.
+    /// allow them and no hook applies to them. Otherwise, they wait for approval like the others: history does not
+    /// record whether they were approved, or what a hook decided.
     ///
     /// # Errors
     ///
@@ -181,20 +181,20 @@ impl Client {
     /// [`continue_turn`](Self::continue_turn), except that while calls are open it continues the turn once the last of
     /// them has a result.
     ///
-    /// If an answer broke, sending the same prompt again is a retry: the prompt is not recorded twice and hooks do not
-    /// see it again. If a different prompt follows, the text of the broken answer is recorded before it, marked as
+    /// If an answer broke off, sending the same prompt again is a retry: the prompt is not recorded twice, and hooks do
+    /// not see it again. If you send a different prompt, the text of the broken answer is recorded before it, marked as
     /// interrupted.
     ///
     /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
-    /// stays if its hooks have accepted it.
+    /// stays in history if its hooks have accepted it.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a blank prompt, for an empty one with nothing to continue, or if history has a system
-    /// message with an image; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
-    /// `ContextOverflow`, `Stream`. The prompt is removed and history restored, except that calls that were open stay
-    /// answered, and that a conversation that was shortened stays short, unless the server rejected the rest as too
-    /// long, too. A retry removes nothing.
+    /// `InvalidInput` for a blank prompt, for an empty one with nothing to continue, or if history has a system message
+    /// with an image; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
+    /// `ContextOverflow`, `Stream`. The prompt is removed and history is restored, with two exceptions: calls that were
+    /// open stay answered, and a conversation that was shortened stays short, unless the server rejected the rest as
+    /// too long, too. A failed retry removes nothing.
     ///
     /// # Panics
     ///
@@ -246,8 +246,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection, and you can call it again. History is unchanged, except by what comes
-    /// before the request: hooks that change results, steered messages, and shortening.
+    /// Dropping the future closes the connection, and you can call the method again. History is unchanged, except by
+    /// what happens before the request: hooks that change results, steered messages, and shortening.
     pub async fn continue_turn(&mut self) -> Result<()> {
         let continued = self.driver.go_on().await;
         self.adopt(continued)
@@ -305,8 +305,8 @@ impl Client {
     ///
     /// The error that ended the turn: `Timeout`, `Stream`, `Limit`, `Hook`, `Blocked` if a hook blocks an answer, and
     /// in later rounds the server errors of [`send`](Self::send). Completed blocks stay in history, and so does the
-    /// prompt once an answer to it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and
-    /// so does [`send`](Self::send) with the same prompt.
+    /// prompt once an answer to it has begun; the text of a broken answer does not. [`continue_turn`] asks the model
+    /// again, and so does [`send`](Self::send) with the same prompt.
     ///
     /// [`continue_turn`]: Self::continue_turn
     ///
@@ -424,17 +424,17 @@ impl Client {
         self.change(|settings| settings.change_chat(|chat| change(&mut chat.parameters)))
     }
 
-    /// Shares a value with tools, from the next call on, in place of one of the same type.
+    /// Shares a value with tools, from the next call on. The value replaces an earlier one of the same type.
     pub fn set_state<T: Send + Sync + 'static>(&mut self, value: T) {
         self.adopt_options(AgentOptions(Arc::clone(&self.driver.settings)).with_state(value));
     }
 
-    /// Replaces the tools, from the next request on. Those of a
+    /// Replaces the tools, from the next request on. The tools of a
     /// [`tool_source`](crate::AgentOptionsBuilder::tool_source) are added to them.
     ///
     /// # Errors
     ///
-    /// `Config` for a tool that cannot be offered, or two of one name; then nothing changes.
+    /// `Config` for a tool that cannot be offered, or for two tools with the same name; nothing changes in that case.
     pub fn set_tools<T: Tool + 'static>(
         &mut self,
         tools: impl IntoIterator<Item = T>,
@@ -484,23 +484,23 @@ impl Client {
         self.driver.metadata.finish_reason.as_ref()
     }
 
-    /// Returns the usage of the last answer of this turn: tokens if the server reported them, and time; `None`
-    /// until one has ended. For an interrupted answer, the usage reported by then, or `None`.
+    /// Returns the usage of the last answer of this turn: the tokens, if the server reported them, and the time; `None`
+    /// until an answer has ended. For an interrupted answer, it is the usage reported up to that point, or `None`.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage
     }
 
-    /// Returns the last answer of this turn once it has ended; if it failed, the part that arrived.
+    /// Returns the last answer of this turn once it has ended; if the answer failed, the part that arrived.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()
     }
 
-    /// Ends the run in progress at once; does nothing without one.
+    /// Ends the turn in progress at once; does nothing if there is none.
     ///
-    /// [`receive`](Self::receive) then returns `None`. Text received so far stays in history, marked; open calls
-    /// are answered as canceled.
+    /// [`receive`](Self::receive) then returns `None`. Text received so far stays in history, marked as interrupted;
+    /// open calls are answered as canceled.
     pub fn interrupt(&self) {
         self.interrupt.interrupt();
     }
@@ -517,9 +517,9 @@ impl Client {
         self.steer.clone()
     }
 
-    /// Takes back the steered messages that the model has not read, in order. Otherwise they enter the next turn.
+    /// Takes out the steered messages that the model has not read, in order; otherwise they enter the next turn.
     ///
-    /// A message whose prompt hooks are running is not taken back.
+    /// A message whose prompt hooks are running stays.
     pub fn take_steered(&mut self) -> Vec<Message> {
         let mut messages = self.driver.turn.take_steered();
         messages.extend(self.steer.0.take());

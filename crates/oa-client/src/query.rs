@@ -19,8 +19,8 @@ use crate::structured::SendFor;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an empty prompt or a message that is not the user's, `Config` without a model, `Blocked` and `Hook`
-/// if a hook stops the prompt, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
+/// `InvalidInput` for an empty prompt or a message that is not a user message, `Config` without a model, `Blocked` or
+/// `Hook` if a hook stops the prompt, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
 /// # Panics
 ///
@@ -28,7 +28,7 @@ use crate::structured::SendFor;
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes the connection, and the server stops.
+/// Dropping the future closes the connection, and the server stops generating.
 pub async fn query(prompt: impl Into<Message>, options: &AgentOptions) -> Result<BlockStream> {
     let turn = options.0.config.single_turn();
     let mut driver = Driver::new(Arc::clone(&options.0), turn);

@@ -32,13 +32,13 @@ pub enum AgentEvent {
     /// [`ToolUseError`](oa_types::ToolUseError) is either a malformed call, or comes right before the result of a call
     /// that failed or was denied.
     Block(ContentBlock),
-    /// For the answer that has just ended, the server had far fewer tokens of the prompt in its cache than before.
+    /// For the answer that has just ended, the server's cache held far fewer tokens of the prompt than before.
     CacheMiss(CacheMiss),
     /// A hook, a rule, the mode or the callback denied a call. Sent before any call of the answer starts; the error and
     /// the result that the model sees follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
     /// The conversation was shortened before the next request, according to the agent's options. If the turn then fails
-    /// with `ContextOverflow` before an answer, it is as it was before.
+    /// with `ContextOverflow` before an answer, the conversation is restored.
     ContextShortened(ContextShortened),
     /// The server rejected the response format, or the tool choice of structured output, with this message. This and
     /// later requests fall back to a weaker one.
@@ -57,15 +57,15 @@ pub enum AgentEvent {
     /// A steered message was added to history, with any changes by hooks.
     Steered(Message),
     /// Progress of tools: started, output, completed. Results are those that the tools returned; results that hooks
-    /// have changed are in blocks only.
+    /// have changed appear only in blocks.
     Tool(ToolEvent),
     /// The server rejected tools because the model does not support them, with this message. From now on the model
     /// writes its calls as text.
     ToolsRefused(String),
     /// The start or a fragment of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),
-    /// The turn has ended, or waits for results of calls. What was in progress has ended with it: after an interrupt, no
-    /// other end of a call or a sub-agent is reported.
+    /// The turn has ended, or waits for results of calls. Whatever was in progress has ended with it: after an
+    /// interrupt, the end of a call or a sub-agent is not reported separately.
     TurnEnd(FinishReason),
 }
 

@@ -8,7 +8,7 @@ use crate::event::{
     PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
 
-/// The decision of a hook about its event.
+/// A hook's decision about its event.
 ///
 /// | | before a tool | after a tool | before a prompt | after an answer |
 /// | --- | --- | --- | --- | --- |
@@ -98,7 +98,7 @@ pub struct HookDecision<E: HookEvent> {
 }
 
 impl<E: HookEvent> HookDecision<E> {
-    /// Lets the event proceed; the next hook is asked. Returning `None` does the same.
+    /// Lets the event proceed to the next hook. Returning `None` does the same.
     pub fn allow() -> Self {
         Self { outcome: HookOutcome::Allow }
     }
@@ -126,8 +126,8 @@ impl<E: HookEvent> HookDecision<E> {
 }
 
 impl<E: Blockable> HookDecision<E> {
-    /// Refuses the call, prompt or answer. The model reads the reason for refusing a call; for a prompt or an answer, it
-    /// is in the error that the caller gets.
+    /// Blocks the call, prompt or answer. The model reads the reason for blocking a call; for a prompt or an answer,
+    /// the reason is in the error that the caller gets.
     pub fn block(reason: impl Into<String>) -> Self {
         Self { outcome: HookOutcome::Block { reason: reason.into() } }
     }
@@ -167,7 +167,8 @@ impl HookDecision<UserPromptSubmitEvent> {
 }
 
 impl HookDecision<AnswerEvent> {
-    /// Refuses the answer and asks the model again, in the same turn: it reads the reason. Later hooks are not asked.
+    /// Refuses the answer and asks the model again, in the same turn. The model reads the reason. Later hooks are not
+    /// asked.
     pub fn retry(reason: impl Into<String>) -> Self {
         Self::modify((), reason)
     }

@@ -10,24 +10,24 @@ use crate::rule::Pattern;
 
 /// The hooks of an agent, in order.
 ///
-/// At each point the hooks run in order, and the first decision wins. `None` and [`allow`](HookDecision::allow) are
-/// not decisions, so a logging hook does not disable the gates after it.
+/// At each hook point, the hooks run in order, and the first decision wins. `None` and [`allow`](HookDecision::allow)
+/// are not decisions, so a logging hook does not disable the gates after it.
 ///
 /// **Modifying is a decision, so later hooks are not asked.** Put gates before hooks that rewrite arguments,
 /// and do all redaction in one hook.
 ///
 /// # The input that hooks see
 ///
-/// A hook before a tool sees the input that would run: the tool has filled in defaults and converted values.
-/// Input replaced by a hook is completed the same way before permission rules see it, and the tool runs with
-/// exactly what the last of them saw.
+/// A pre-tool hook sees the input that would run: the tool has filled in defaults and converted values. Input that a
+/// hook replaces is completed in the same way before permission rules see it, and the tool runs with exactly what the
+/// last of them saw.
 ///
 /// Input that does not match the tool's schema reaches the hooks as the model wrote it, and a hook may replace
 /// it with valid input. If none does, lists, rules and mode may still deny the call, but the user is not asked:
 /// the call does not run, and the model reads which argument is wrong.
 ///
-/// Each hook receives the event by value and may take it apart. The conversation inside is shared; the rest is
-/// cloned for every hook but the last.
+/// Each hook receives the event by value and may take it apart. The conversation in it is shared; the rest is cloned
+/// for every hook but the last.
 ///
 /// [`for_tools`](Self::for_tools) and [`with_timeout`](Self::with_timeout) apply to the hooks added so far, and
 /// [`merge`](Self::merge) combines groups:
@@ -99,8 +99,8 @@ impl Hooks {
         self
     }
 
-    /// Adds a hook that runs after a tool call and may change the result that the model reads and history keeps. Events
-    /// of tools are sent before the hook runs and have the original.
+    /// Adds a hook that runs after a tool call and may change the result that the model reads and history keeps. Tool
+    /// events are sent before the hook runs and contain the original result.
     ///
     /// A panic keeps the result and ends the turn with an error.
     #[track_caller]
@@ -159,12 +159,12 @@ impl Hooks {
     /// Adds a hook that runs on each finished answer without calls, and may refuse or block it.
     ///
     /// [`retry`](HookDecision::retry) lets the model read the reason and answer again in the same turn, a bounded
-    /// number of times; a further retry is a block. [`block`](HookDecision::block) ends the turn with an error. An
-    /// answer that was refused or blocked is not in the conversation once the turn is over. If the hook panics, the
-    /// turn ends with an error, as by a block.
+    /// number of times; a further retry blocks the answer. [`block`](HookDecision::block) ends the turn with an error.
+    /// An answer that was refused or blocked is not in the conversation once the turn is over. If the hook panics, the
+    /// turn ends with an error, as with a block.
     ///
     /// Text is shown as it arrives, so a user may have seen an answer that is refused later, unless the agent shows
-    /// final text only.
+    /// only the final text.
     #[track_caller]
     pub fn add_answer<F, Fut>(self, handler: F) -> Self
     where
@@ -189,11 +189,11 @@ impl Hooks {
         self
     }
 
-    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. A name may end in `*`. Hooks of
-    /// prompts and answers are not affected.
+    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. A name may end in `*`. Prompt
+    /// hooks and answer hooks are not affected.
     ///
-    /// An agent refuses a name that none of its tools has, and a restriction without a hook before it: such a gate would
-    /// never close. A tool that is added later, such as one of a front end, needs a pattern.
+    /// An agent rejects a name that none of its tools has, and a restriction without a hook before it, because such a
+    /// gate would never close. For a tool that is added later, such as one of a front end, use a pattern.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
@@ -211,8 +211,8 @@ impl Hooks {
 
     /// Sets a timeout for each of the hooks added so far, in seconds or as a `Duration`; the shorter of several applies.
     ///
-    /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
-    /// runs to its end. An agent refuses a timeout of zero, and one without a hook before it.
+    /// A hook that exceeds its timeout has failed. Only a hook that awaits can be stopped; one that blocks its thread
+    /// runs to completion. An agent rejects a timeout of zero, and a timeout without a hook before it.
     pub fn with_timeout(mut self, limit: impl Into<Timeout>) -> Self {
         let Some(limit) = limit.into().duration() else { return self };
         if limit.is_zero() {

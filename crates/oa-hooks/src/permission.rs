@@ -12,7 +12,7 @@ pub enum Permission {
     AllowWith(Value),
     /// The call does not run; the model reads this reason.
     Deny(String),
-    /// There is no decision yet. The turn pauses until one is made. The turn of a sub-agent that is a tool
+    /// There is no decision yet. The turn pauses until one is made. The turn of a sub-agent that runs as a tool
     /// (`AgentTool`) cannot pause: it ends as incomplete.
     Later,
 }

@@ -100,8 +100,8 @@ impl ToolRule {
         self
     }
 
-    /// Sets the reason of a denial, which the model reads, and which events contain: say what the model may do instead.
-    /// The default is "a permission rule denies this call". If several rules deny a call, the first reason counts.
+    /// Sets the reason for a denial, which the model reads and events contain: say what the model may do instead. The
+    /// default is "a permission rule denies this call". If several rules deny a call, the first reason is used.
     pub fn because(mut self, reason: impl Into<Arc<str>>) -> Self {
         self.reason = Some(reason.into());
         self

@@ -18,8 +18,8 @@ use crate::stdio_spec::StdioSpec;
 
 /// The configuration of one server: how it is started or reached, and which of its tools are offered.
 ///
-/// Connecting fails with a `Config` error if a server at a URL has an option of programs, such as [`env`](Self::env), or
-/// a program has one of servers at a URL, such as `bearer`.
+/// Connecting fails with a `Config` error if a server at a URL has an option that is only for programs, such as
+/// [`env`](Self::env), or a program has an option that is only for servers at a URL, such as `bearer`.
 ///
 /// ```
 /// use oa_mcp::McpServer;
@@ -273,7 +273,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the timeout of starting the server, the handshake and the list of tools together; 30 seconds by default.
+    /// Sets the timeout for starting the server, the handshake and listing the tools together; 30 seconds by default.
     pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         self.connect_timeout = timeout.into().or_max();
         self
@@ -321,9 +321,9 @@ impl McpServer {
         self
     }
 
-    /// Sets the callback for questions to the user, which a server may ask while one of its tools runs. Without it,
-    /// such questions are refused. In version 2026-07-28 the server may also ask before it returns a prompt or a
-    /// resource; your program's own requests for these have a context without state.
+    /// Sets the callback for questions to the user, which a server may ask while one of its tools runs. Without a
+    /// callback, such questions are refused. In version 2026-07-28, the server may also ask before it returns a prompt
+    /// or a resource; your program's own requests for these have a context without state.
     ///
     /// The callback gets the question and the context of the call. Call timeouts are paused while a question is open.
     /// The callback's future is dropped if the call is interrupted or the server cancels the question. A call asks one
@@ -354,9 +354,9 @@ impl McpServer {
     /// requests are refused.
     ///
     /// The callback gets the request and the context of the call; its error is sent to the server. Version 2026-07-28
-    /// cannot express such an error, so there the call fails with kind [`Refused`](crate::ErrorKind::Refused).
-    /// Otherwise as [`on_elicitation`](Self::on_elicitation). With `McpHost` of `oa-agents`, an agent's model answers,
-    /// under the agent's permissions and budgets.
+    /// cannot express such an error, so in that version the call fails with kind
+    /// [`Refused`](crate::ErrorKind::Refused). Otherwise, this works like [`on_elicitation`](Self::on_elicitation).
+    /// With `McpHost` of `oa-agents`, an agent's model answers, under the agent's permissions and budgets.
     pub fn on_sampling<F, R>(mut self, sample: F) -> Self
     where
         F: Fn(Sampling, ToolContext) -> R + Send + Sync + 'static,

@@ -85,11 +85,11 @@ impl RouterBuilder {
         self
     }
 
-    /// Sets the longest time that a request may wait for a server; after it, the request fails with an error of
-    /// kind `Unavailable`. 300 seconds by default, enough for most models to load.
+    /// Sets the longest time that a request may wait for a server; after that, the request fails with an error of kind
+    /// `Unavailable`. 300 seconds by default, enough for most models to load.
     ///
-    /// The error is retryable, and each of the agent's retries waits as long again, at the end of the queue. To limit
-    /// the whole wait, set the agent's `total_timeout`.
+    /// The error is retryable, and each of the agent's retries may wait just as long again, at the end of the queue. To
+    /// limit the whole wait, set the agent's `total_timeout`.
     pub fn longest_wait(mut self, wait: impl Into<Timeout>) -> Self {
         self.longest_wait = Some(wait.into());
         self
@@ -111,9 +111,9 @@ impl RouterBuilder {
         self
     }
 
-    /// Sets how long a conversation waits for a slot at its own server while other servers have room. After that
-    /// it moves to another server and stays there. 2 seconds by default, about the time to process a prompt of a
-    /// few thousand tokens again. With 0 it does not wait.
+    /// Sets how long a conversation waits for a slot at its own server while other servers have room. After that, it
+    /// moves to another server and stays there. The default is 2 seconds, about the time it takes to process a prompt
+    /// of a few thousand tokens again. With 0, it does not wait.
     pub fn patience(mut self, wait: impl Into<Timeout>) -> Self {
         self.patience = Some(wait.into());
         self

@@ -36,12 +36,12 @@ pub struct ServeLimits {
     pub runs: usize,
     /// Maximum number of open event streams of one conversation; 32 by default.
     pub viewers: usize,
-    /// Time that a run continues without viewers; 10 minutes by default.
+    /// Time for which a run continues without viewers; 10 minutes by default.
     pub unread_run: Duration,
     /// Time that runs have to finish during shutdown; 10 seconds by default. Then they are interrupted and saved.
     pub shutdown: Duration,
-    /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. The page of the
-    /// server takes a stream that is silent for 45 seconds for a lost connection.
+    /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. The server's
+    /// page treats a stream that is silent for 45 seconds as a lost connection.
     pub keep_alive: Duration,
 }
 

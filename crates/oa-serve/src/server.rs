@@ -115,8 +115,8 @@ impl AgentServer {
     /// Offers OpenAI clients a second model with this id: the agent's model without tools and system prompt. None by
     /// default.
     ///
-    /// Front ends such as Open WebUI and LibreChat send prompts for titles, tags and follow-ups to the model of the chat
-    /// unless another is set; an agent would answer them with its tools.
+    /// Front ends such as Open WebUI and LibreChat send prompts for titles, tags and follow-ups to the chat's model
+    /// unless another model is set; an agent would use its tools to answer them.
     pub fn housekeeping_model(mut self, id: impl Into<String>) -> Self {
         self.housekeeping = Some(id.into());
         self
@@ -187,9 +187,9 @@ impl AgentServer {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if other machines can reach the address, or all [origins](Self::allow_origin) are allowed, without
-    /// a [token](Self::bearer_token), and for text that is not an origin. The errors of the system if it cannot resolve
-    /// or bind the address.
+    /// `InvalidInput` if there is no [token](Self::bearer_token) although other machines can reach the address or all
+    /// [origins](Self::allow_origin) are allowed, and for text that is not an origin. The system's errors if the
+    /// address cannot be resolved or bound.
     ///
     /// # Cancel safety
     ///

@@ -11,9 +11,9 @@ use crate::session::{NewSession, Session, SessionInfo};
 use crate::store::SessionStore;
 use crate::timestamp::Timestamp;
 
-/// A session and its store, which saves a program's conversation as it grows.
+/// A session together with its store, which saves a program's conversation as it grows.
 ///
-/// After each turn, pass it the whole history; it writes the new messages. It tracks the revision, so changes
+/// After each turn, pass it the whole history; it writes the new messages. It tracks the session's revision, so changes
 /// by another program are detected.
 ///
 /// ```
@@ -150,7 +150,7 @@ impl SavedSession {
     ///
     /// # Cancel safety
     ///
-    /// The write happens completely or not at all: save again, or [`reload`](Self::reload) to see which.
+    /// The write happens completely or not at all. Save again, or [`reload`](Self::reload) to see which.
     pub async fn save(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         self.settle().await?;
         while self.session.pending.is_some() || self.session.messages != history {
@@ -263,10 +263,10 @@ impl SavedSession {
         self.save(history, Timestamp::now()).await
     }
 
-    /// Writes a conversation whose last turn waits for permission or results. Earlier messages are written as by
-    /// [`save`](Self::save), and the turn as [`Pending`] with its first open call. Messages of the turn that were
-    /// saved before stay where they are. [`Pending::extra`] of a saved pending turn is kept. If nothing waits, this is
-    /// the same as `save`. Does nothing if nothing changed.
+    /// Writes a conversation whose last turn waits for permission or results. Earlier messages are written as with
+    /// [`save`](Self::save), and the turn is written as [`Pending`] with its first open call. Messages of the turn that
+    /// were saved before stay where they are. [`Pending::extra`] of a saved pending turn is kept. If nothing waits,
+    /// this is the same as `save`. Does nothing if nothing changed.
     ///
     /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///

@@ -68,10 +68,10 @@ impl FnTool {
     }
 }
 
-/// A tool being built: set parameters first, then call one of the `build` methods with a handler.
+/// A builder for a tool: set parameters first, then call one of the `build` methods with a handler.
 ///
-/// Methods never fail. The first mistake is recorded and reported by [`Registry::add`](crate::Registry::add) or
-/// [`FnTool::check`].
+/// The methods never fail. The first mistake is recorded, and [`Registry::add`](crate::Registry::add) or
+/// [`FnTool::check`] reports it.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ToolBuilder {
@@ -123,7 +123,7 @@ impl ToolBuilder {
         self.change(|parameters| parameters.set(name, "description", description.into()))
     }
 
-    /// Sets all parameters at once, from a JSON Schema, which reaches the model unchanged, or a shorthand.
+    /// Sets all parameters at once, from a JSON Schema, which reaches the model unchanged, or from a shorthand.
     ///
     /// A shorthand maps names to types, or to schemas as in [`param_with`](Self::param_with): `{"q": "string",
     /// "limit": {"type": "integer", "default": 10}}`. A bare `{"type": "object"}` is a schema, not a parameter

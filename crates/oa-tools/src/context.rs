@@ -110,9 +110,9 @@ impl ToolContext {
     /// Returns the idempotency key of the call, for tools with side effects. Pass it to a service that accepts one, or
     /// record it together with the effect and do nothing if it is already recorded.
     ///
-    /// Every attempt of the call sees the same key, and so does each replay in another process. No other call has it,
-    /// not even a call of the same tool with the same input. It does not say whether the call has run before. `None`
-    /// if the caller of the tool sets no key.
+    /// Every attempt of the call sees the same key, and so does each replay in another process. No other call has the
+    /// same key, not even a call of the same tool with the same input. The key does not tell whether the call has run
+    /// before. `None` if the caller of the tool sets no key.
     ///
     /// ```
     /// use oa_tools::ToolContext;
@@ -192,9 +192,8 @@ impl ToolContext {
     ///
     /// # Errors
     ///
-    /// If the call has [`MAX_IMAGES`](Self::MAX_IMAGES) images already, their URLs would be longer than
-    /// [`MAX_IMAGE_BYTES`](Self::MAX_IMAGE_BYTES) together, or the call was canceled. Running the tool again does not
-    /// help.
+    /// If the call already has [`MAX_IMAGES`](Self::MAX_IMAGES) images, if their URLs together would be longer than
+    /// [`MAX_IMAGE_BYTES`](Self::MAX_IMAGE_BYTES), or if the call was canceled. Running the tool again does not help.
     pub fn attach_image(&self, image: ImageBlock) -> Result<(), ToolError> {
         self.0.names.images.add(image, &self.0.cancel)
     }
@@ -205,7 +204,7 @@ impl ToolContext {
         self.0.names.images.take()
     }
 
-    /// Returns true if output of the running tool has a receiver.
+    /// Returns true if there is a receiver for the tool's output.
     #[must_use]
     pub fn is_emitting(&self) -> bool {
         self.0.emitter.is_some()

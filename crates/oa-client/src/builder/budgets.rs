@@ -34,7 +34,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the price of a million input tokens and of a million output tokens, in any currency. The usage of each
-    /// answer with token counts then has a [`cost`](oa_types::Usage::cost), also that of steps with another model.
+    /// answer with token counts then has a [`cost`](oa_types::Usage::cost), even for steps that use another model.
     pub fn price(mut self, input: f64, output: f64) -> Self {
         match Price::per_million(input, output) {
             Ok(price) => self.config.price = Some(price),
@@ -43,10 +43,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price). Without a price and
-    /// without sub-agents it is an error at [`build`](Self::build). Once it is used up, no more calls run, and the
-    /// turn ends with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without token counts
-    /// are not limited.
+    /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price). Setting it without a
+    /// price and without sub-agents is an error at [`build`](Self::build). Once the amount is used up, no more calls
+    /// run, and the turn ends with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without
+    /// token counts are not limited.
     pub fn max_run_cost(mut self, amount: f64) -> Self {
         match Cost::new(amount) {
             Ok(Cost::ZERO) => self.refuse("max_run_cost must be above 0".to_owned()),
@@ -74,7 +74,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the number of consecutive identical calls with identical results after which the model is warned. One more
-    /// ends the turn. 3 by default; `None` disables the guard. For auto mode.
+    /// ends the turn. The default is 3; `None` disables the guard. Applies to auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
         self.config.turn.repeat_guard = self.at_least_one("repeat_guard", times);
         let is_on = self.config.turn.repeat_guard.is_some();
@@ -82,7 +82,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets whether one last request without tools is sent after a limit is reached in auto mode, unless the tokens or
-    /// the cost are used up. For structured output it offers the output tool alone. Off by default.
+    /// the cost are used up. For structured output, that request offers only the output tool. Off by default.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.config.turn.last_answer_without_tools = last_answer;
         self.auto_only_if(last_answer, "last_answer_without_tools")

@@ -13,9 +13,9 @@ impl AgentOptionsBuilder {
     /// [`AgentEvent::ContextShortened`](crate::AgentEvent::ContextShortened) reports it. Off by default.
     ///
     /// If a server rejects a request as too long, the conversation is shortened further and the request is sent once
-    /// more. If it rejects that, too, nothing was gained: the turn fails with `ContextOverflow`, and history is as it
-    /// was before the prompt. A failed summary is not an error: the messages are dropped instead. Summaries count
-    /// toward the budgets.
+    /// more. If the server rejects that one, too, the turn fails with `ContextOverflow`, and history is as it was
+    /// before the prompt. A failed summary is not an error: the messages are dropped instead. Summaries count toward
+    /// the budgets.
     ///
     /// ```
     /// use oa_client::AgentOptions;
@@ -34,9 +34,9 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets a function that receives the messages that [`context`](Self::context) is about to remove from history, in
-    /// full, including those whose results are cleared. The request waits for it. If it returns an error or panics,
-    /// the messages stay in history, and the turn ends with an error of kind `Hook`. If the server rejects the rest as
-    /// too long, too, they come back into history, and are passed once more when they leave it again.
+    /// full, including those whose results are cleared. The request waits for it. If it returns an error or panics, the
+    /// messages stay in history, and the turn ends with an error of kind `Hook`. If the server rejects the rest as too
+    /// long, too, the messages return to history, and are passed to the function again when they are removed again.
     pub fn archive_context<F, Fut>(mut self, archive: F) -> Self
     where
         F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
@@ -46,11 +46,11 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Offers the model a tool `read_result` once a result of this conversation was truncated or cleared. It reads the
-    /// full result in pages, or searches it. Hooks and rules apply to it as to any tool. Each client stores up to 8
-    /// MiB of results and removes the oldest first. A result that a hook replaced is not stored. A result that a hook
-    /// saw is stored only if a hook also sees those of `read_result`. For auto mode. A tool of your own with this name is
-    /// an error at [`build`](Self::build).
+    /// Offers the model a tool `read_result` once a result of this conversation has been truncated or cleared. The tool
+    /// reads the full result in pages, or searches it. Hooks and rules apply to it as to any other tool. Each client
+    /// stores up to 8 MiB of results and removes the oldest first. A result that a hook replaced is not stored. A
+    /// result that a hook saw is stored only if a hook also sees the results of `read_result`. Applies to auto mode. A
+    /// tool of your own with this name is an error at [`build`](Self::build).
     pub fn offer_full_results(mut self, offer: bool) -> Self {
         self.config.keeps_results = offer;
         self.auto_only_if(offer, "offer_full_results")

@@ -43,11 +43,11 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if the condition is true after
-    /// the calls of a step, even if they waited for approval or for external results. It is checked once for each step,
+    /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if the condition is true after the
+    /// calls of a step, even if they waited for approval or for external results. It is checked once for each step,
     /// before [steered](crate::SteerHandle) messages enter and the conversation is shortened. With several conditions,
-    /// any one is enough. [`stop_when`](crate::stop_when) has common ones. A panic ends the turn with an error of kind
-    /// `Hook`. For auto mode.
+    /// any one is enough. [`stop_when`](crate::stop_when) has common conditions. A panic ends the turn with an error of
+    /// kind `Hook`. Applies to auto mode.
     pub fn stop_when(
         mut self,
         stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,
@@ -57,8 +57,8 @@ impl AgentOptionsBuilder {
         self.auto_only("stop_when")
     }
 
-    /// Limits how often per prompt hooks of finished answers ([`Hooks::add_answer`](oa_hooks::Hooks::add_answer)) may
-    /// refuse an answer and let the model try again; 2 by default. A further refusal is an error of kind `Blocked`.
+    /// Limits how often per prompt the answer hooks ([`Hooks::add_answer`](oa_hooks::Hooks::add_answer)) may refuse an
+    /// answer and let the model try again; 2 by default. A further refusal is an error of kind `Blocked`.
     pub fn max_answer_retries(mut self, retries: u32) -> Self {
         self.config.turn.max_answer_retries = retries;
         self

@@ -48,9 +48,9 @@ impl Client {
         self.driver.add_result(id, content, Vec::new(), Outcome::Failed)
     }
 
-    /// Returns the calls that wait for a result from the caller, with the input to run. In manual mode these are all
-    /// open calls, without those on which a hook or a list has yet to decide: they follow once the turn has returned
-    /// them. In auto mode these are the calls of [external](oa_tools::ToolBuilder::external) tools, after a turn has
+    /// Returns the calls that wait for a result from the caller, with the input to run. In manual mode, these are all
+    /// open calls except those on which a hook or a list has yet to decide, which follow once the turn has returned
+    /// them. In auto mode, these are the calls of [external](oa_tools::ToolBuilder::external) tools, after a turn has
     /// ended with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
     #[must_use]
     pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
@@ -71,7 +71,7 @@ impl Client {
         waiting.map(Call::block_to_run).collect()
     }
 
-    /// Approves a waiting call. Once no call waits any more, [`continue_turn`](Self::continue_turn) runs the approved
+    /// Approves a waiting call. Once no more calls wait, [`continue_turn`](Self::continue_turn) runs the approved
     /// calls, and adds those of external tools to [`pending_calls`](Self::pending_calls).
     ///
     /// Rules and the mode are checked again before the call runs: a deny rule and

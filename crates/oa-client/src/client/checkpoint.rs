@@ -8,10 +8,10 @@ use super::Client;
 use crate::error::Result;
 
 impl Client {
-    /// Continues the turn up to its next checkpoint and returns it; `None` if the turn is over. A checkpoint is a
-    /// moment at which the conversation is worth saving: after the last result of a step, once hooks have seen it, and
-    /// before the turn ends or waits for the caller. [`history`](Self::history) is then complete, except for open
-    /// calls if the turn [waits](Checkpoint::waits) for them.
+    /// Continues the turn up to its next checkpoint and returns it; `None` if the turn is over. A checkpoint is a point
+    /// at which the conversation is worth saving: after the last result of a step, once hooks have seen it, and before
+    /// the turn ends or waits for the caller. [`history`](Self::history) is then complete, except for open calls if the
+    /// turn [waits](Checkpoint::waits) for them.
     ///
     /// A program that saves its history at each checkpoint loses at most one answer of the model when it dies, and the
     /// results of the step in progress. `SavedSession::follow` in `oa-session` does this (feature `session`).

@@ -15,11 +15,11 @@ impl Client {
     ///
     /// The type's schema is sent for this turn only, as the response format or as the parameters of an output tool (see
     /// [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with paths, and
-    /// retries: 3 attempts in all unless [`tries`](crate::SendFor::tries) sets another number. All attempts are one
-    /// turn, with one prompt for hooks and limits and one set of budgets. In auto mode tools run as for any prompt.
+    /// retries: 3 attempts in all unless [`tries`](crate::SendFor::tries) sets another number. All attempts belong to
+    /// one turn, with one prompt for hooks and limits and one set of budgets. In auto mode, tools run as usual.
     ///
-    /// An answer cut off by `max_tokens` counts as an attempt: the model is asked once to be brief. Bound the
-    /// texts and lists of a schema (`maxLength`, `maxItems`) so that its longest answer fits.
+    /// An answer that is cut off by `max_tokens` counts as an attempt: the model is asked once to be brief. Bound the
+    /// texts and lists in a schema (`maxLength`, `maxItems`) so that the longest possible answer fits.
     ///
     /// Text or a code fence may surround the JSON object, and thinking in `<think>` tags may precede it; a second
     /// `{` after the object makes it invalid. JSON is not repaired: text that is cut off or malformed is not an
@@ -28,8 +28,8 @@ impl Client {
     /// History keeps the prompt and the accepted answer, as text in any mode. When the turn ends, invalid answers and
     /// their corrections are removed; if no answer was valid, the last one stays. Tool calls in between stay.
     ///
-    /// Manual mode works unless the model calls tools. The turn then fails with kind `Output`, the calls stay open,
-    /// and you can add results and continue without a type.
+    /// Manual mode works unless the model calls tools. If it does, the turn fails with kind `Output`, the calls stay
+    /// open, and you can add results and continue without a type.
     ///
     /// In auto mode, calls may have to wait for approval. This is an error of kind `Output`, too, and
     /// [`finish_reason`](Self::finish_reason) is `ApprovalPending`. Nothing is lost: the calls are in
@@ -76,8 +76,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future before an answer begins removes the prompt. Later it ends the turn as another prompt would:
-    /// text that arrived stays.
+    /// Dropping the future before an answer begins removes the prompt. Dropping it later ends the turn as another
+    /// prompt would: text that has arrived stays.
     #[cfg(feature = "schemars")]
     pub fn send_for<T>(&mut self, prompt: impl Into<Message>) -> SendFor<'_, T>
     where
