@@ -7,6 +7,9 @@ use crate::cut;
 /// The longest excerpt of a server's text in an error.
 const EXCERPT: usize = 300;
 
+/// The error codes with which servers refuse `initialize`, because they do not know it or do not support its version.
+const NO_HANDSHAKE: [i64; 6] = [-32600, -32601, -32602, -32020, -32021, -32022];
+
 /// A server's information about itself: its answer to `initialize` or `server/discover`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -75,6 +78,12 @@ impl Hello {
             tells_changes: changes == Some(&Value::Bool(true)),
             instructions: instructions.map(|text| cut(text, bytes)),
         }
+    }
+
+    /// Returns true for the code of an error as which servers without a handshake refuse one.
+    #[must_use]
+    pub fn is_refused(code: i64) -> bool {
+        NO_HANDSHAKE.contains(&code)
     }
 
     /// Returns true for the stateless version.

@@ -60,6 +60,7 @@ mod ignored;
 mod limits;
 mod notice;
 mod reopening;
+mod resumption;
 mod url;
 mod variables;
 
@@ -85,6 +86,7 @@ pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};
 pub use crate::reopening::Reopening;
 pub use crate::resource::{Resource, ResourceContent, ResourceData};
 pub use crate::result::read_result;
+pub use crate::resumption::Resumption;
 pub use crate::root::Root;
 pub use crate::rounds::{CallReply, InputRequest, Round, RoundError, RoundLimits, Rounds};
 pub use crate::sampling::{Sampled, Sampling};

@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
+use oa_mcp_data::Resumption;
 use oa_mcp_data::client::Mirrors;
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
@@ -30,14 +31,6 @@ pub(crate) use spec::{Ask, HttpSpec, header};
 const ERROR_BODY: usize = 64 * 1024;
 /// The maximum characters of it in an error.
 const EXCERPT: usize = 300;
-/// The number of attempts to resume a broken stream without receiving a new event.
-const RESUMPTIONS: u32 = 3;
-/// The wait before each attempt, unless the server sets another.
-const RETRY: Duration = Duration::from_millis(500);
-/// The shortest wait that a server may ask for. On a stream of notifications it is `RETRY`.
-const SHORTEST_RETRY: Duration = Duration::from_millis(50);
-/// The longest wait that a server may ask for.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The longest time that a stream is read after its answer. The server should end it, so that the connection can be used
 /// again, but not all do.
 const LINGER: Duration = Duration::from_millis(250);
@@ -248,7 +241,7 @@ impl Carrier {
         // Shared by all connections: it keeps the id of the last complete event and the retry time.
         let mut parser = Parser::with_limits(limits);
         let mut end = self.events(id, &mut parser, body).await;
-        let (mut resumptions, mut seen) = (0, String::new());
+        let mut resumption = Resumption::new(id.is_some());
         loop {
             if let Err(error) = &end
                 && error.kind() == ErrorKind::Limit
@@ -260,17 +253,11 @@ impl Carrier {
             if is_answered || parser.last_event_id().is_empty() || self.link.is_stateless() {
                 return end;
             }
-            if parser.last_event_id() != seen {
-                // There was progress, so reset the count. A call has timeouts, and a server may send notifications
-                // in this way for as long as it likes, so `pause` is never short.
-                (resumptions, seen) = (0, parser.last_event_id().to_owned());
-            }
-            if resumptions == RESUMPTIONS {
+            let Some(pause) = resumption.pause(parser.last_event_id(), parser.retry()) else {
                 let why = "the answer's stream broke off, and again after it was resumed";
                 return Err(Error::new(ErrorKind::Closed, why));
-            }
-            resumptions += 1;
-            tokio::time::sleep(pause(parser.retry(), id.is_some())).await;
+            };
+            tokio::time::sleep(pause).await;
             end = self.resume(id, &mut parser).await?;
         }
     }
@@ -459,12 +446,6 @@ fn names_session(body: &[u8]) -> bool {
     !body["id"].is_number() && message.to_ascii_lowercase().contains("session")
 }
 
-/// Returns the wait before a stream is resumed.
-fn pause(asked: Option<Duration>, is_call: bool) -> Duration {
-    let shortest = if is_call { SHORTEST_RETRY } else { RETRY };
-    asked.unwrap_or(RETRY).clamp(shortest, LONGEST_RETRY)
-}
-
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
 fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
@@ -501,20 +482,4 @@ async fn start_of(body: &mut ResponseBody) -> Vec<u8> {
         }
     }
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resumptions_are_never_immediate() {
-        for (asked, of_call, of_news) in
-            [(None, 500, 500), (Some(0), 50, 500), (Some(99_999), 30_000, 30_000)]
-        {
-            let asked = asked.map(Duration::from_millis);
-            assert_eq!(pause(asked, true), Duration::from_millis(of_call));
-            assert_eq!(pause(asked, false), Duration::from_millis(of_news));
-        }
-    }
 }

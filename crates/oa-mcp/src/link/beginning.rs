@@ -13,8 +13,6 @@ use crate::error::{Error, ErrorKind};
 
 /// The id of `server/discover` after a refused `initialize`; the ids of `rmcp` are below.
 const DISCOVER: i64 = 1 << 32;
-/// The error codes with which servers refuse `initialize`, because they do not know it or do not support its version.
-const NO_HANDSHAKE: [i64; 6] = [-32600, -32601, -32602, -32020, -32021, -32022];
 
 impl Link {
     /// Begins with the `initialize` of `rmcp`. Returns false if another request is sent instead.
@@ -74,7 +72,7 @@ impl Link {
                     }
                 }
             }
-            Err(error) if !is_discovery && error.code().is_some_and(is_no_handshake) => {
+            Err(error) if !is_discovery && error.code().is_some_and(Hello::is_refused) => {
                 state.beginning.refusal = Some(error);
                 drop(state);
                 if let Err(error) = self.discover(DISCOVER) {
@@ -125,7 +123,7 @@ impl Link {
             self.response(id, &mut message);
             return true;
         }
-        if begins && is_no_handshake(code) {
+        if begins && Hello::is_refused(code) {
             self.begun(Err(error.clone().with_code(code)));
             return true;
         }
@@ -139,10 +137,6 @@ impl Link {
     pub(crate) fn hello_said(&self) -> Option<Hello> {
         self.lock().beginning.hello.clone()
     }
-}
-
-fn is_no_handshake(code: i64) -> bool {
-    NO_HANDSHAKE.contains(&code)
 }
 
 /// Returns a minimal answer to `initialize` for `rmcp`.
