@@ -47,6 +47,7 @@ mod root;
 mod rounds;
 mod sampling;
 
+mod answer;
 mod json;
 mod message;
 mod pages;
@@ -64,6 +65,7 @@ mod resumption;
 mod url;
 mod variables;
 
+pub use crate::answer::{AnswerError, is_session_lost, read_integer, take_result};
 pub use crate::approval::Approval;
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::cut::cut;

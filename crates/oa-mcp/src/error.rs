@@ -64,9 +64,9 @@ impl Error {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    pub(crate) fn rejected(code: i64, message: impl Into<String>) -> Self {
+    pub(crate) fn rejected(code: Option<i64>, message: impl Into<String>) -> Self {
         let mut this = Self::new(ErrorKind::Rejected, message);
-        this.inner.code = Some(code);
+        this.inner.code = code;
         this
     }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_mcp_data::client::{Mirrors, add_meta};
 use oa_mcp_data::{
-    Hello, Host, HostRequest, Ignoring, Limits, read_json, read_level, read_progress,
+    AnswerError, Hello, Host, HostRequest, Ignoring, Limits, read_integer, read_json, read_level,
+    read_progress, take_result,
 };
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
@@ -375,7 +376,7 @@ impl Link {
             // An answer that is nested too deep, for one: its call must not wait until it times out.
             Err(unreadable) => {
                 let id = unreadable.id.filter(|_| !unreadable.has_method);
-                let id = id.as_ref().and_then(our_id).filter(|id| self.is_open(*id));
+                let id = id.as_ref().and_then(read_integer).filter(|id| self.is_open(*id));
                 let cause = self.secrets.get().excerpt(&unreadable.cause, 300);
                 let error = match unreadable.is_too_large {
                     true => Error::limit(cause),
@@ -397,32 +398,31 @@ impl Link {
             (Some(method), None) => {
                 self.notice(&method, message.get("params").unwrap_or(&Value::Null));
             }
-            (None, Some(id))
-                if message.get("result").is_some() || message.get("error").is_some() =>
-            {
-                match our_id(&id) {
-                    Some(id) => self.response(id, &mut message),
-                    None => drop(self.ignored.answers.fetch_add(1, Ordering::Relaxed)),
+            (None, id) => {
+                let has = |name: &str| message.get(name).is_some();
+                let (is_error, is_answer) = (has("error"), has("error") || has("result"));
+                // An error in the response to a request is about that request, even if its id could not be read.
+                let place = within.filter(|_| is_error);
+                match id.as_ref().and_then(read_integer).or(place) {
+                    // JavaScript leaves out a result that is undefined. The `jsonrpc` tells it from a log line.
+                    Some(id) if is_answer || has("jsonrpc") && self.is_open(id) => {
+                        self.response(id, &mut message);
+                    }
+                    None if is_answer && id.is_some() => {
+                        self.ignored.answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                    _ => return Err(Garbage),
                 }
             }
-            _ => return Err(Garbage),
         }
         Ok(())
     }
 
     fn response(&self, id: i64, message: &mut Value) {
-        // Null counts as absent: servers that write every member send `"error": null` beside a result.
-        let has = |name: &str| message.get(name).is_some_and(|value| !value.is_null());
-        let answer = if has("result") && has("error") {
-            Err(Error::protocol("the answer has both a result and an error"))
-        } else if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
-            let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-            let text = error.get("message").and_then(Value::as_str).unwrap_or("no message");
-            let text = self.secrets.get().excerpt(text, 2_000);
-            Err(Error::rejected(code, text))
-        } else {
-            Ok(message.get_mut("result").map(Value::take).unwrap_or_default())
-        };
+        let answer = take_result(message, &self.secrets.get()).map_err(|error| match error {
+            AnswerError::Malformed(why) => Error::protocol(why),
+            AnswerError::Refused { code, message } => Error::rejected(code, message),
+        });
         let mut state = self.lock();
         if let Some(call) = state.calls.remove(&id) {
             drop(state);
@@ -478,9 +478,9 @@ impl Link {
         let Some(token) = params.get("progressToken") else { return };
         let state = self.lock();
         // The tokens of `rmcp` are numbers, like the ids of requests.
-        let number = our_id(token);
+        let number = read_integer(token);
         let is_meant = |call: &&Call| match &call.token {
-            Some(known) => known == token || number.is_some() && number == our_id(known),
+            Some(known) => known == token || number.is_some() && number == read_integer(known),
             None => false,
         };
         let Some(call) = state.calls.values().find(is_meant) else {
@@ -589,12 +589,4 @@ fn token_of(message: &TxJsonRpcMessage<RoleClient>) -> Option<Value> {
     let ClientRequest::CustomRequest(custom) = &request.request else { return None };
     let meta = custom.extensions.get::<rmcp::model::RequestMetaObject>()?;
     serde_json::to_value(meta).ok()?.get_mut("progressToken").map(Value::take)
-}
-
-/// Returns the id of one of our requests. All are whole numbers, but some servers return them as strings, and servers
-/// whose numbers are all floats return `7.0`.
-fn our_id(id: &Value) -> Option<i64> {
-    let of_float =
-        || id.is_f64().then(|| id.to_string()).as_deref()?.strip_suffix(".0")?.parse().ok();
-    id.as_i64().or_else(of_float).or_else(|| id.as_str()?.parse().ok())
 }

@@ -105,6 +105,37 @@ fn unreadable_answers_fail_their_call() {
     }
 }
 
+/// A result that is undefined in JavaScript is left out of its answer.
+#[test]
+fn answer_without_a_result_ends_its_call() {
+    let (link, _queue, mut told) = asked();
+    for other in [r#"{"id": 7, "msg": "a log line"}"#, r#"{"jsonrpc": "2.0", "id": 8}"#] {
+        assert!(link.incoming(other.as_bytes(), None).is_err(), "{other}");
+        assert!(told.try_recv().is_err(), "{other}");
+    }
+    assert!(link.incoming(br#"{"jsonrpc": "2.0", "id": 7}"#, None).is_ok());
+    assert_eq!(told.try_recv().expect("it is answered").expect("it is no error"), Value::Null);
+}
+
+/// A server that could not read a request does not know its id.
+#[test]
+fn error_without_an_id_is_about_its_request() {
+    for id in ["null", "\"server-error\""] {
+        let answer = format!(r#"{{"id": {id}, "error": {{"code": -32600, "message": "no"}}}}"#);
+        let (link, _queue, mut told) = asked();
+        let _ = link.incoming(answer.as_bytes(), None);
+        let _ = link.incoming(answer.as_bytes(), Some(8));
+        assert!(told.try_recv().is_err(), "{id}");
+        assert!(link.incoming(answer.as_bytes(), Some(ID)).is_ok());
+        let error = told.try_recv().expect("it is answered").expect_err("it is refused");
+        assert_eq!((error.code(), error.to_string().as_str()), (Some(-32600), "no"), "{id}");
+        let result = format!(r#"{{"id": {id}, "result": {{}}}}"#);
+        let (link, _queue, mut told) = asked();
+        let _ = link.incoming(result.as_bytes(), Some(ID));
+        assert!(told.try_recv().is_err(), "a result needs its id: {id}");
+    }
+}
+
 /// Otherwise the call behind it would wait until it times out.
 #[test]
 fn invalid_message_does_not_hide_its_batch() {
@@ -133,6 +164,6 @@ fn ids_and_tokens_may_be_floats_or_texts() {
         assert_eq!(told.expect("it has a result"), json!(true));
     }
     for id in ["7.5", "8.0", "1e300", "true", "[7]"] {
-        assert_ne!(our_id(&serde_json::from_str(id).expect("it is JSON")), Some(ID), "{id}");
+        assert_ne!(read_integer(&serde_json::from_str(id).expect("it is JSON")), Some(ID), "{id}");
     }
 }

@@ -190,6 +190,8 @@ impl Server {
             },
             "both" => print(&json!({ "jsonrpc": "2.0", "id": id, "result": {}, "error": { "code": 1, "message": "no" } }).to_string()),
             "neither" => print(&json!({ "jsonrpc": "2.0", "id": id, "result": null }).to_string()),
+            "no result" => print(&json!({ "jsonrpc": "2.0", "id": id }).to_string()),
+            "error text" => print(&json!({ "jsonrpc": "2.0", "id": id, "error": "the disk is full" }).to_string()),
             "shape" => respond(id, json!(["not", "a", "result"])),
             "unknown content" => respond(id, json!({ "content": [
                 { "type": "text", "text": "known" }, { "type": "smell", "of": "coffee" },

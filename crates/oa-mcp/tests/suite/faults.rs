@@ -174,7 +174,11 @@ async fn malformed_answers_fail_their_call() {
     assert_eq!(call(&connected, "unknown content").await, Ok(json!(expected)));
     assert_eq!(call(&connected, "twice").await, Ok(json!("first")));
     assert_eq!(call(&connected, "string id").await, Ok(json!("accepted")));
-    assert!(call(&connected, "neither").await.unwrap_err().contains("not a tool result: null"));
+    for nothing in ["neither", "no result"] {
+        let told = call(&connected, nothing).await.unwrap_err();
+        assert_eq!(told, "the answer is not a tool result: null", "{nothing}");
+    }
+    assert_eq!(call(&connected, "error text").await, Err("s: the disk is full".to_owned()));
     let ignored = connected.connection("s").unwrap().ignored();
     assert_eq!((ignored.lines, ignored.answers), (0, 2), "one was unknown, one came twice");
     connected.close().await;

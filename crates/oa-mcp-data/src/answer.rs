@@ -1,0 +1,141 @@
+use oa_redact::Secrets;
+use serde_json::Value;
+
+/// The longest text of an error, in characters.
+const TEXT: usize = 2_000;
+
+/// An answer that has no result.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "an answer is an error or not valid")]
+pub enum AnswerError {
+    /// The answer is not valid, for this reason.
+    Malformed(&'static str),
+    /// The server answered with an error.
+    Refused {
+        /// The error code, if there is one.
+        code: Option<i64>,
+        /// The message, bounded and masked.
+        message: String,
+    },
+}
+
+/// Takes the result out of a server's answer. A missing result is null: JavaScript leaves out one that is undefined.
+///
+/// # Errors
+///
+/// The server's error. One without a message is shown as it is.
+pub fn take_result(answer: &mut Value, secrets: &Secrets) -> Result<Value, AnswerError> {
+    // Null counts as absent: servers that write every member send `"error": null` beside a result.
+    let error = answer.get("error").filter(|error| !error.is_null());
+    let result = answer.get("result").filter(|result| !result.is_null());
+    match (error, result) {
+        (Some(_), Some(_)) => {
+            Err(AnswerError::Malformed("the answer has both a result and an error"))
+        }
+        (Some(error), None) => {
+            let code = error.get("code").and_then(read_integer);
+            // Servers that are not built on a library may send only a text.
+            let text = error.get("message").unwrap_or(error).as_str();
+            let text = text.filter(|text| !text.trim().is_empty());
+            let message = text.map_or_else(|| error.to_string(), str::to_owned);
+            Err(AnswerError::Refused { code, message: secrets.excerpt(&message, TEXT) })
+        }
+        (None, _) => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
+    }
+}
+
+/// Returns true for the answer of a server over HTTP that has forgotten a session: an error that belongs to no request,
+/// and says that the session or the handshake is missing.
+///
+/// ```
+/// use serde_json::json;
+///
+/// // The answer of many servers in TypeScript, after a restart.
+/// let error = json!({ "code": -32000, "message": "Bad Request: Server not initialized" });
+/// assert!(oa_mcp_data::is_session_lost(&json!({ "error": error, "id": null })));
+/// ```
+#[must_use]
+pub fn is_session_lost(answer: &Value) -> bool {
+    let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+    let message = message.to_ascii_lowercase();
+    !answer["id"].is_number()
+        && (message.contains("session") || message.contains("not initialized"))
+}
+
+/// Reads a whole number. Some servers write numbers as floats or texts: `7.0`, `"7"`.
+#[must_use]
+pub fn read_integer(number: &Value) -> Option<i64> {
+    let of_float =
+        || number.is_f64().then(|| number.to_string()).as_deref()?.strip_suffix(".0")?.parse().ok();
+    number.as_i64().or_else(of_float).or_else(|| number.as_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(answer: Value) -> Result<Value, (Option<i64>, String)> {
+        let mut answer = answer;
+        let mut secrets = Secrets::new();
+        secrets.add_key("sk-0123456789");
+        take_result(&mut answer, &secrets).map_err(|error| match error {
+            AnswerError::Malformed(why) => (None, why.to_owned()),
+            AnswerError::Refused { code, message } => (code, message),
+        })
+    }
+
+    #[test]
+    fn errors_of_any_form_are_described() {
+        let refused = |code: Option<i64>, message: &str| Err((code, message.to_owned()));
+        for (error, expected) in [
+            (json!({ "code": -32602, "message": "no" }), refused(Some(-32602), "no")),
+            (json!({ "code": "-32602", "message": "no" }), refused(Some(-32602), "no")),
+            (json!({ "code": -32602.0, "message": "no" }), refused(Some(-32602), "no")),
+            (json!({ "message": "bad key sk-0123456789" }), refused(None, "bad key ****")),
+            (json!("the disk is full"), refused(None, "the disk is full")),
+            (
+                json!({ "code": 5, "detail": "full" }),
+                refused(Some(5), r#"{"code":5,"detail":"full"}"#),
+            ),
+            (
+                json!({ "message": { "text": "full" } }),
+                refused(None, r#"{"message":{"text":"full"}}"#),
+            ),
+            (json!({ "code": 5, "message": "" }), refused(Some(5), r#"{"code":5,"message":""}"#)),
+            (json!(true), refused(None, "true")),
+        ] {
+            assert_eq!(read(json!({ "id": 1, "error": error })), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn null_counts_as_absent() {
+        assert_eq!(read(json!({ "result": 7, "error": null })), Ok(json!(7)));
+        assert_eq!(read(json!({ "result": null, "error": null })), Ok(Value::Null));
+        assert_eq!(read(json!({ "id": 1 })), Ok(Value::Null));
+        let both = read(json!({ "result": {}, "error": {} })).unwrap_err();
+        assert_eq!(both.1, "the answer has both a result and an error");
+        let error = json!({ "message": "no" });
+        assert_eq!(read(json!({ "result": null, "error": error })), Err((None, "no".to_owned())));
+    }
+
+    #[test]
+    fn lost_sessions_belong_to_no_request() {
+        let of = |id: Value, message: &str| {
+            is_session_lost(&json!({ "id": id, "error": { "message": message } }))
+        };
+        for message in [
+            "Bad Request: No valid session ID provided",
+            "Session not found",
+            "Bad Request: Server not initialized",
+        ] {
+            assert!(of(Value::Null, message), "{message}");
+            assert!(of(json!("server-error"), message), "{message}");
+            assert!(!of(json!(7), message), "{message}");
+        }
+        assert!(!of(Value::Null, "bad arguments"));
+        assert!(!is_session_lost(&Value::Null));
+    }
+}
