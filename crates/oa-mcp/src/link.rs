@@ -543,11 +543,14 @@ impl Link {
         self.lock().warnings.clone()
     }
 
-    /// Ends the connection with this error, with which open calls fail. Only the first error counts.
+    /// Ends the connection with this error, with which open calls fail. Only the first error counts, and the refusal
+    /// of the handshake before it.
     pub(crate) fn end(&self, error: Error) {
         let calls = {
             let mut state = self.lock();
-            state.end.get_or_insert_with(|| error.clone());
+            // A server that refuses the handshake may exit, or never answer the request that follows.
+            let first = state.beginning.refusal.take();
+            state.end.get_or_insert_with(|| first.unwrap_or_else(|| error.clone()));
             state.asked.clear();
             self.asking.send_replace(0);
             mem::take(&mut state.calls)

@@ -87,24 +87,26 @@ impl Session {
         let wire = Wire { link: Arc::clone(&link), incoming };
         let capabilities = serde_json::from_value(link.host.capabilities()).unwrap_or_default();
         let shaking = rmcp::serve_client(Handler { capabilities }, wire);
-        let service = match tokio::time::timeout(server.connect_timeout, shaking).await {
-            Ok(Ok(service)) => service,
-            Ok(Err(error)) => {
-                let error = link.failure().unwrap_or_else(|| {
-                    let said = link.secrets.get().excerpt(&error.to_string(), 300);
-                    Error::new(ErrorKind::Connect, format!("the handshake failed: {said}"))
-                });
-                return Err(error.with_kind(ErrorKind::Connect));
-            }
+        let shaken = match tokio::time::timeout(server.connect_timeout, shaking).await {
+            Ok(shaken) => shaken.map_err(|error| {
+                let said = link.secrets.get().excerpt(&error.to_string(), 300);
+                format!("the handshake failed: {said}")
+            }),
             Err(_) => {
-                let time = server.connect_timeout;
-                let mut message = format!("no answer to the handshake within {time:?}");
-                if let Some(words) = words.excerpt(&link.secrets.get(), link.limits.stderr_bytes) {
-                    message = format!("{message}; its last error output: {words}");
-                }
-                return Err(Error::new(ErrorKind::Connect, message));
+                let message =
+                    format!("no answer to the handshake within {:?}", server.connect_timeout);
+                let words = words.excerpt(&link.secrets.get(), link.limits.stderr_bytes);
+                Err(match words {
+                    Some(words) => format!("{message}; its last error output: {words}"),
+                    None => message,
+                })
             }
         };
+        let service = shaken.map_err(|message| {
+            // Does nothing if the connection has ended, which `rmcp` knows without the reason.
+            link.end(Error::new(ErrorKind::Connect, message));
+            link.failure().unwrap_or_else(Link::closed).with_kind(ErrorKind::Connect)
+        })?;
         guard.0 = None;
         let hello = link.hello_said().unwrap_or_default();
         let peer = service.peer().clone();

@@ -63,7 +63,8 @@ impl Link {
                 let version =
                     if is_stateless { VERSIONS[VERSIONS.len() - 1] } else { &*hello.version };
                 let handshake = handshake(id, version);
-                (state.beginning.waits, state.beginning.hello) = (None, Some(hello));
+                let beginning = &mut state.beginning;
+                (beginning.waits, beginning.refusal, beginning.hello) = (None, None, Some(hello));
                 drop(state);
                 match handshake {
                     Ok(message) => drop(self.forward.send(message)),
@@ -86,12 +87,11 @@ impl Link {
         }
     }
 
-    /// Ends a connection that could not begin. If the server refused both requests, the error is its first refusal.
+    /// Ends a connection that could not begin.
     pub(super) fn not_begun(&self, error: Error) {
-        let refusal = self.lock().beginning.refusal.take();
         let is_refused = error.code().is_some() && self.begins_stateless;
         let error = if is_refused { error.of("server/discover") } else { error };
-        self.end(refusal.unwrap_or(error).with_kind(ErrorKind::Connect));
+        self.end(error.with_kind(ErrorKind::Connect));
     }
 
     /// Subscribes to changes of the list: a stateless server announces them only on request.

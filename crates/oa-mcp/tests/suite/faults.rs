@@ -23,6 +23,20 @@ async fn start_failures_include_the_last_stderr() {
     assert_eq!(died.to_string(), expected);
 }
 
+/// Whatever follows the refusal: its reason is what the user has to know.
+#[tokio::test]
+async fn refusal_of_the_handshake_is_the_error() {
+    for then in ["exit 1", "read -r line; exit 0", "sleep 300"] {
+        let refusal = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"no license"}}"#;
+        let script = format!("read -r line; echo '{refusal}'; {then}");
+        let server = McpServer::stdio("s", "sh").args(["-c", &script]).required();
+        let server = server.connect_timeout(Duration::from_millis(700));
+        let error = connect(server).await.unwrap_err();
+        assert_eq!(error.to_string(), "s: no license", "{then}");
+        assert_eq!((error.kind(), error.code()), (ErrorKind::Connect, Some(-32602)), "{then}");
+    }
+}
+
 /// Servers that start beside it do not wait for it.
 #[tokio::test]
 async fn hanging_start_ends_at_its_timeout() {
