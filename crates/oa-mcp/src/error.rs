@@ -71,12 +71,6 @@ impl Error {
     }
 
     #[cfg(feature = "http")]
-    pub(crate) fn with_code(mut self, code: i64) -> Self {
-        self.inner.code = Some(code);
-        self
-    }
-
-    #[cfg(feature = "http")]
     pub(crate) fn with_status(mut self, status: u16) -> Self {
         self.inner.status = Some(status);
         self

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
 use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
-use oa_mcp_data::Resumption;
 use oa_mcp_data::client::Mirrors;
+use oa_mcp_data::{AnswerError, Resumption, is_session_lost, take_result};
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
 use serde_json::Value;
@@ -181,11 +181,11 @@ impl Carrier {
         if !status.is_success() {
             let (error, body) = self.refused(response).await;
             // The answer of many servers in TypeScript.
-            if status == StatusCode::BAD_REQUEST && has_session && names_session(&body) {
+            if status == StatusCode::BAD_REQUEST && has_session && is_session_lost(&body) {
                 return Err(forgotten(status));
             }
             return match message.of {
-                Kind::Request(id) if self.link.take_refusal(id, &body, &error) => Ok(()),
+                Kind::Request(id) if self.link.take_refusal(id, body, &error) => Ok(()),
                 _ => Err(error),
             };
         }
@@ -419,13 +419,26 @@ impl Carrier {
         })
     }
 
-    /// Returns the error for an unsuccessful response, with the start of its body.
-    async fn refused(&self, response: Response<ResponseBody>) -> (Error, Vec<u8>) {
-        let status = response.status();
+    /// Returns the error for an unsuccessful response, and its body if that is JSON.
+    async fn refused(&self, response: Response<ResponseBody>) -> (Error, Value) {
+        let (status, secrets) = (response.status(), self.link.secrets.get());
+        let mut what = format!("the server answered with status {status}");
+        // Not followed: a request carries keys, and the other place may be that of another server.
+        let place = response.headers().get(LOCATION).filter(|_| status.is_redirection());
+        if let Some(Ok(place)) = place.map(HeaderValue::to_str) {
+            what = format!("{what} and redirects to {}", secrets.excerpt(place, EXCERPT));
+        }
         let bytes = start_of(&mut response.into_body()).await;
-        let error =
-            self.not_understood(&format!("the server answered with status {status}"), &bytes);
-        (error.with_kind(ErrorKind::Rejected).with_status(status.as_u16()), bytes)
+        let mut body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        // Without a code, the error is not one of the protocol, but perhaps one of OAuth.
+        let has_code = body.pointer("/error/code").is_some_and(Value::is_number);
+        let error = match take_result(&mut body, &secrets) {
+            Err(AnswerError::Refused { code, message }) if has_code => {
+                Error::rejected(code, format!("{what}: {message}"))
+            }
+            _ => self.not_understood(&what, &bytes).with_kind(ErrorKind::Rejected),
+        };
+        (error.with_status(status.as_u16()), body)
     }
 
     fn not_understood(&self, what: &str, bytes: &[u8]) -> Error {
@@ -437,13 +450,6 @@ impl Carrier {
     fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns true for an error about the session: it has no id of a request, and names the session.
-fn names_session(body: &[u8]) -> bool {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
-    let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
-    !body["id"].is_number() && message.to_ascii_lowercase().contains("session")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]

@@ -109,22 +109,19 @@ impl Link {
     /// Takes the body of an HTTP error as the answer, if it is a protocol message: always in the stateless version, and
     /// in the others if it refuses the handshake. Returns false otherwise.
     #[cfg(feature = "http")]
-    pub(crate) fn take_refusal(&self, id: i64, body: &[u8], error: &Error) -> bool {
-        let Ok(mut message) = serde_json::from_slice::<Value>(body) else { return false };
-        let Some(code) = message.pointer("/error/code").and_then(Value::as_i64) else {
-            return false;
-        };
+    pub(crate) fn take_refusal(&self, id: i64, mut body: Value, error: &Error) -> bool {
+        let Some(code) = error.code() else { return false };
         let state = self.lock();
         let (begins, is_stateless) =
             (state.beginning.waits == Some(id), state.beginning.is_stateless());
         drop(state);
         if is_stateless {
             // Errors about the request as a whole have no id.
-            self.response(id, &mut message);
+            self.response(id, &mut body);
             return true;
         }
         if begins && Hello::is_refused(code) {
-            self.begun(Err(error.clone().with_code(code)));
+            self.begun(Err(error.clone()));
             return true;
         }
         false

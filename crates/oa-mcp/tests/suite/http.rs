@@ -471,7 +471,11 @@ async fn servers_may_forget_many_sessions() {
         let is_first = is_call && forgotten.lock().unwrap().insert(what.clone());
         let by_status = || status("404 Not Found", "text/plain", "");
         let by_name = || error("Bad Request: No valid session ID provided");
-        is_first.then(|| if *what < *"4" { by_status() } else { by_name() })
+        is_first.then(|| match &*what {
+            "0" | "1" => by_status(),
+            "2" => error("Bad Request: Server not initialized"),
+            _ => by_name(),
+        })
     })
     .await;
     let connected = connect(server).await.unwrap();

@@ -17,6 +17,7 @@ mod official;
 #[cfg(target_os = "linux")]
 mod processes;
 mod questions;
+mod refusals;
 mod resumptions;
 mod rounds;
 mod starts;

@@ -1,0 +1,49 @@
+//! Answers with an error status, over real sockets.
+
+use oa_mcp::ErrorKind;
+use serde_json::json;
+
+use crate::http::{Answer, connect, serve, status};
+use crate::support::{CANARY, call};
+
+/// Many servers in Python have another path than the one that is configured: with a slash at the end.
+#[tokio::test]
+async fn redirection_names_the_other_place() {
+    let (server, seen) = serve(|_| {
+        let head = "HTTP/1.1 307 Temporary Redirect\r\ncontent-length: 0\r\nconnection: close";
+        let location = format!("http://127.0.0.1:9/mcp/?key=query-{CANARY}");
+        Some(Answer::Bytes(format!("{head}\r\nlocation: {location}\r\n\r\n")))
+    })
+    .await;
+    let error = connect(server).await.unwrap_err();
+    let expected = "s: the server answered with status 307 Temporary Redirect and redirects to http://127.0.0.1:9/mcp/?key=****";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Connect, Some(307)));
+    assert_eq!(*seen.lock().unwrap(), ["POST initialize"]);
+}
+
+/// The message says more than the status, and the model corrects wrong arguments.
+#[tokio::test]
+async fn errors_with_a_status_keep_their_code() {
+    let (server, _) = serve(|asked| {
+        let error = json!({ "code": -32602, "message": format!("not {CANARY}") });
+        let oauth = json!({ "error": "invalid_request", "error_description": "log in" });
+        let body = match asked.what() {
+            "steps" => json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error }),
+            "oauth" => oauth,
+            _ if asked.body["method"] == "custom" => json!({ "id": null, "error": error }),
+            _ => return None,
+        };
+        Some(status("400 Bad Request", "application/json", &body.to_string()))
+    })
+    .await;
+    let server = server.header("X-Key", CANARY).unwrap();
+    let connected = connect(server).await.unwrap();
+    let wrong = "wrong arguments: the server answered with status 400 Bad Request: not ****";
+    assert_eq!(call(&connected, "steps").await, Err(wrong.to_owned()));
+    let oauth = r#"s: the server answered with status 400 Bad Request: {"error":"invalid_request","error_description":"log in"}"#;
+    assert_eq!(call(&connected, "oauth").await, Err(oauth.to_owned()));
+    let error = connected.connection("s").unwrap().request("custom", json!({})).await.unwrap_err();
+    assert_eq!((error.code(), error.status()), (Some(-32602), Some(400)));
+    connected.close().await;
+}
