@@ -53,7 +53,8 @@ pub(crate) fn start(
     let key = Mutex::new(spec.bearer.clone());
     let (spec, link) = (spec.clone(), Arc::clone(link));
     let answered = watch::Sender::new(());
-    let carrier = Carrier { spec, uri, link, session: Mutex::default(), key, answered };
+    let (session, asking) = (Mutex::default(), tokio::sync::Mutex::default());
+    let carrier = Carrier { spec, uri, link, session, key, asking, answered };
     Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
 }
 
@@ -74,6 +75,8 @@ struct Carrier {
     session: Mutex<Option<HeaderValue>>,
     /// The current key: the configured one, or the callback's.
     key: Mutex<Option<ApiKey>>,
+    /// Held while the callback is asked for a key.
+    asking: tokio::sync::Mutex<()>,
     /// Signals that the server has answered a request.
     answered: watch::Sender<()>,
 }
@@ -334,7 +337,8 @@ impl Carrier {
         body: RequestBody,
         about: &About<'_>,
     ) -> Result<Response<ResponseBody>, Error> {
-        let response = self.sent(method.clone(), body.clone(), about).await?;
+        let key = self.key().clone();
+        let response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
         let Some(ask) =
             self.spec.ask.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED)
         else {
@@ -344,7 +348,18 @@ impl Carrier {
         let challenge =
             challenge.and_then(|challenge| challenge.to_str().ok()).unwrap_or_default().to_owned();
         drop(response);
-        let ask = ask.clone();
+        // A key expires for all requests at once, and only the first of them asks for another.
+        let asking = self.asking.lock().await;
+        let mut next = self.key().clone();
+        if next.as_ref().map(ApiKey::expose) == key.as_ref().map(ApiKey::expose) {
+            next = Some(self.another_key(ask.clone(), challenge).await?);
+        }
+        drop(asking);
+        self.sent(method, body, about, next.as_ref()).await
+    }
+
+    /// Asks the callback for a key, and keeps it.
+    async fn another_key(&self, ask: Ask, challenge: String) -> Result<ApiKey, Error> {
         // Also contains a panic before the callback returns its future.
         let asking = Contained::new(Box::pin(async move { (ask.0)(challenge).await }));
         let refused = |why: &str| Error::new(ErrorKind::Rejected, why).with_status(401);
@@ -354,8 +369,8 @@ impl Carrier {
         })?;
         let key = key.ok_or_else(|| refused("the server requires a different key (status 401)"))?;
         self.link.secrets.add_key(key.expose());
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        self.sent(method, body, about).await
+        *self.key() = Some(key.clone());
+        Ok(key)
     }
 
     async fn sent(
@@ -363,6 +378,7 @@ impl Carrier {
         method: Method,
         body: RequestBody,
         about: &About<'_>,
+        key: Option<&ApiKey>,
     ) -> Result<Response<ResponseBody>, Error> {
         let mut request = Request::new(body);
         let accept = match method {
@@ -378,7 +394,7 @@ impl Carrier {
         for (name, value) in &self.spec.headers {
             headers.append(name, value.clone());
         }
-        if let Some(key) = &*self.key.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(key) = key {
             headers.insert(AUTHORIZATION, key.header_value());
         }
         if let Some(session) = &*self.session() {
@@ -445,6 +461,10 @@ impl Carrier {
         let excerpt = self.link.secrets.get().excerpt(&String::from_utf8_lossy(bytes), EXCERPT);
         let colon = if excerpt.is_empty() { "" } else { ": " };
         Error::protocol(format!("{what}{colon}{excerpt}"))
+    }
+
+    fn key(&self) -> MutexGuard<'_, Option<ApiKey>> {
+        self.key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {

@@ -1,7 +1,12 @@
 //! Answers with an error status, over real sockets.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use oa_mcp::ErrorKind;
+use oa_transport::ApiKey;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::http::{Answer, connect, serve, status};
 use crate::support::{CANARY, call};
@@ -46,4 +51,36 @@ async fn errors_with_a_status_keep_their_code() {
     let error = connected.connection("s").unwrap().request("custom", json!({})).await.unwrap_err();
     assert_eq!((error.code(), error.status()), (Some(-32602), Some(400)));
     connected.close().await;
+}
+
+/// As when a key expires while an agent runs its calls.
+#[tokio::test]
+async fn calls_refused_together_ask_for_one_key() {
+    let (server, _) = serve(|asked| {
+        let is_call = asked.body["method"] == "tools/call";
+        let is_old = asked.header("authorization") != Some("bearer fresh-key-0123456789");
+        (is_call && is_old).then(|| status("401 Unauthorized", "text/plain", ""))
+    })
+    .await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let server = server.bearer(ApiKey::new("stale-key-0123456789").unwrap());
+    let server = server.on_unauthorized(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async {
+            // Until the others have been refused, too.
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            ApiKey::new("fresh-key-0123456789").ok()
+        }
+    });
+    let connected = Arc::new(connect(server).await.unwrap());
+    let mut calls = JoinSet::new();
+    for n in 0..8 {
+        let connected = Arc::clone(&connected);
+        calls.spawn(async move { call(&connected, &n.to_string()).await.is_ok() });
+    }
+    assert_eq!(calls.join_all().await, [true; 8]);
+    assert_eq!(count.load(Ordering::Relaxed), 1);
 }
