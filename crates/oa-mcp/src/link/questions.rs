@@ -55,10 +55,8 @@ impl Link {
         // As JSON, because `1` and `"1"` are different ids.
         let key = id.to_string();
         if state.asked.contains_key(&key) {
-            return Err(HostRefusal::new(
-                INVALID_REQUEST,
-                "a question with this id is already open",
-            ));
+            // It was sent again. An error with this id would be taken for the answer to the open question.
+            return Ok(());
         }
         if state.asked.len() >= self.limits.questions {
             return Err(HostRefusal::new(REFUSED, "too many questions are waiting for answers"));

@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::Duration;
 
-use oa_mcp_data::{Offers, QuestionLimits};
+use oa_mcp_data::{ElicitationAnswer, Offers, QuestionLimits};
 use oa_redact::Secrets;
 use rmcp::model::CustomRequest;
 
@@ -11,11 +11,13 @@ const ID: i64 = 7;
 
 fn link(outgoing: mpsc::Sender<Outgoing>) -> Link {
     let questions = QuestionLimits { text_bytes: 1_000, schema_bytes: 1_000, tokens: 1 };
+    let mut offers = Offers::default();
+    offers.on_elicitation = Some(Arc::new(|_, _| Box::pin(async { ElicitationAnswer::Cancel })));
     let setup = Setup {
         limits: Limits::default(),
         secrets: Arc::new(KnownSecrets::new(Secrets::new())),
         on_log: None,
-        host: Host::new("s", "s", questions, Offers::default()),
+        host: Host::new("s", "s", questions, offers),
         begins_stateless: false,
         ignored: Arc::default(),
     };
@@ -143,6 +145,27 @@ fn invalid_message_does_not_hide_its_batch() {
     let batch = br#"[1, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 7, "result": {"a": 1}}]"#;
     assert!(link.incoming(batch, None).is_err(), "it is counted as invalid");
     assert_eq!(told.try_recv().expect("it is answered").expect("it has a result"), json!({"a": 1}));
+}
+
+/// An error with its id would be taken for the answer, which the user still has to give.
+#[test]
+fn repeated_question_is_asked_once() {
+    let (link, mut queue, _told) = asked();
+    let (questions, mut waiting) = mpsc::channel(8);
+    if let Some(call) = link.lock().calls.get_mut(&ID) {
+        call.questions = Some(questions);
+    }
+    let params = json!({ "message": "Who?", "requestedSchema": { "type": "object" } });
+    let question = json!({ "id": "q", "method": "elicitation/create", "params": params });
+    for _ in 0..2 {
+        assert!(link.incoming(question.to_string().as_bytes(), None).is_ok());
+    }
+    link.reply(&json!("q"), Ok(json!({ "action": "cancel" })));
+    let sent = std::iter::from_fn(|| queue.try_recv().ok()).filter(|out| out.of == Kind::Answer);
+    let sent: Vec<Value> = sent.map(|out| serde_json::from_slice(&out.bytes).unwrap()).collect();
+    let answer = json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "cancel" } });
+    assert_eq!(sent, [answer]);
+    assert_eq!(std::iter::from_fn(|| waiting.try_recv().ok()).count(), 1);
 }
 
 /// A server that holds numbers as floats returns them as such.
