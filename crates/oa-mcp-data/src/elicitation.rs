@@ -172,18 +172,43 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
         Some(Value::Object(fields)) => fields,
         Some(_) => return Err("the fields of its form are not an object".to_owned()),
     };
-    let is_plain = |field: &Value| {
-        let of = field.get("type").and_then(Value::as_str);
-        // An array is a choice of several. A reference could lead to an object, past the check of the type.
-        matches!(of, Some("array" | "boolean" | "integer" | "number" | "string"))
-            && field.get("$ref").is_none()
-    };
     if !fields.values().all(is_plain) {
         return Err("a field of its form has an unsupported type".to_owned());
     }
     let mut form = schema.clone();
     strip(&mut form);
     Ok(form)
+}
+
+/// Returns true for the schema of a field that is not an object.
+fn is_plain(field: &Value) -> bool {
+    // An array is a choice of several.
+    let is_plain_type =
+        |of: &str| matches!(of, "array" | "boolean" | "integer" | "number" | "string");
+    // A reference could lead to an object, past the check of the type.
+    if field.get("$ref").is_some() {
+        return false;
+    }
+    let list = |keyword: &str| field.get(keyword).and_then(Value::as_array);
+    let is_null = |of: &Value| of == "null";
+    let is_scalar = |value: &Value| !value.is_object() && !value.is_array();
+    match field.get("type") {
+        Some(Value::String(of)) => is_plain_type(of),
+        Some(Value::Array(of)) => {
+            let is_known = |of: &Value| is_null(of) || of.as_str().is_some_and(is_plain_type);
+            !of.iter().all(is_null) && of.iter().all(is_known)
+        }
+        Some(_) => false,
+        // Servers in Python write an optional field as a choice between a type and null, and a choice without its type.
+        None => match (list("anyOf").or_else(|| list("oneOf")), list("enum")) {
+            (Some(choices), _) => {
+                let is_known = |choice: &Value| is_null(&choice["type"]) || is_plain(choice);
+                choices.iter().any(is_plain) && choices.iter().all(is_known)
+            }
+            (None, Some(values)) => values.iter().all(is_scalar),
+            (None, None) => field.get("const").is_some_and(is_scalar),
+        },
+    }
 }
 
 /// Removes invisible characters from the texts of a form that are shown to the user.
@@ -210,6 +235,12 @@ fn strip(schema: &mut Value) {
 
 /// Returns the format that a text should have but does not. [`check_arguments`] checks everything else in a form.
 fn missing_format<'a>(field: &'a Value, value: &Value) -> Option<&'a str> {
+    if let Some(choices) = field.get("anyOf").and_then(Value::as_array) {
+        // One of the choices is enough.
+        let missing = choices.iter().filter(|choice| choice["type"] == "string");
+        let missing = missing.map(|choice| missing_format(choice, value));
+        return missing.reduce(Option::and).flatten();
+    }
     let format = field.get("format")?.as_str()?;
     (!has_format(value.as_str()?, format)).then_some(format)
 }
@@ -315,6 +346,33 @@ mod tests {
         }
     }
 
+    /// As servers in Python write them.
+    #[test]
+    fn fields_may_be_optional_or_have_no_type() {
+        let title = |name: &str| json!({ "const": name, "title": format!("A {name}") });
+        let question = question(&json!({
+            "name": { "anyOf": [{ "type": "string" }, { "type": "null" }], "default": null },
+            "mail": { "anyOf": [{ "type": "string", "format": "email" }, { "type": "null" }] },
+            "age": { "type": ["integer", "null"] },
+            "pet": { "oneOf": [title("cat"), title("dog")] },
+            "color": { "enum": ["red", "green"] },
+        }));
+        let check = |content: Value| question.check(content).map_err(|error| error.to_string());
+        let good = json!({ "name": "Ada", "mail": "ada@example.org", "age": null, "pet": "cat", "color": "red" });
+        assert_eq!(check(good.clone()), Ok(good));
+        assert_eq!(check(json!({})), Ok(json!({ "name": null })));
+        for (content, problem) in [
+            (json!({ "name": 7 }), "`name`: "),
+            (json!({ "mail": "nobody" }), "`mail`: expected the format email"),
+            (json!({ "age": "old" }), "`age`: "),
+            (json!({ "pet": "cow" }), "`pet`: "),
+            (json!({ "color": "blue" }), "`color`: "),
+        ] {
+            let told = check(content).unwrap_err();
+            assert!(told.starts_with(problem), "{told}");
+        }
+    }
+
     #[test]
     fn dates_and_times_are_in_range() {
         for (format, good, bad) in [
@@ -362,11 +420,25 @@ mod tests {
         let of = |params: Value| read(&params).unwrap_err();
         assert_eq!(of(json!({})), "it has no message");
         assert_eq!(of(json!({ "message": "a" })), "its form is not an object");
-        let nested = json!({ "type": "object", "properties": { "a": { "type": "object" } } });
-        assert_eq!(
-            of(json!({ "message": "a", "requestedSchema": nested })),
-            "a field of its form has an unsupported type"
-        );
+        for field in [
+            json!({ "type": "object" }),
+            json!({ "type": ["object", "null"] }),
+            json!({ "type": "null" }),
+            json!({ "anyOf": [{ "type": "string" }, { "type": "object" }] }),
+            json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/a" }] }),
+            json!({ "oneOf": [{ "const": {} }] }),
+            json!({ "anyOf": [{ "type": "null" }] }),
+            json!({ "anyOf": [] }),
+            json!({ "enum": [{}] }),
+            json!({ "type": "string", "$ref": "#/$defs/a" }),
+            json!({}),
+        ] {
+            let form = json!({ "type": "object", "properties": { "a": field } });
+            assert_eq!(
+                of(json!({ "message": "a", "requestedSchema": form })),
+                "a field of its form has an unsupported type"
+            );
+        }
         let large =
             json!({ "type": "object", "properties": {}, "description": "x".repeat(70_000) });
         assert_eq!(
