@@ -41,8 +41,11 @@ impl Pages {
     ///
     /// A message with an excerpt, if the answer is not a page.
     pub fn take(&mut self, mut page: Value, secrets: &Secrets) -> Result<Vec<Value>, String> {
-        // Servers that write every member end with an empty cursor.
-        let cursor = page.get("nextCursor").and_then(Value::as_str).filter(|it| !it.is_empty());
+        // Servers that write every member end with an empty cursor. Some count pages, and get their number back.
+        let cursor = page.get("nextCursor").filter(|cursor| match cursor {
+            Value::String(text) => !text.is_empty(),
+            cursor => cursor.is_number(),
+        });
         // A repeated cursor would lead to the same pages again and again.
         self.is_circle = cursor.is_some_and(|cursor| !self.cursors.insert(hash_of(cursor)));
         let cursor = cursor.filter(|_| !self.is_circle);
@@ -72,7 +75,7 @@ impl Pages {
     }
 }
 
-fn hash_of(cursor: &str) -> u64 {
+fn hash_of(cursor: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     cursor.hash(&mut hasher);
     hasher.finish()
@@ -101,8 +104,22 @@ mod tests {
         assert_eq!(read(3, server), (vec![json!(1), json!(2), json!(3)], None));
         let rest = "the list of tools has more than 2 pages; the rest is left out";
         assert_eq!(read(2, server), (vec![json!(1), json!(2)], Some(rest.to_owned())));
-        let empty = read(64, |_| json!({ "tools": [0], "nextCursor": "" }));
-        assert_eq!(empty, (vec![json!(0)], None));
+        for last in [json!(""), json!(null), json!(false)] {
+            let read = read(64, |_| json!({ "tools": [0], "nextCursor": last }));
+            assert_eq!(read, (vec![json!(0)], None), "{last}");
+        }
+    }
+
+    #[test]
+    fn cursors_may_be_numbers() {
+        let server = |params: &Value| match params["cursor"].as_u64() {
+            None => json!({ "tools": [1], "nextCursor": 2 }),
+            Some(page) if page < 4 => json!({ "tools": [page], "nextCursor": page + 1 }),
+            Some(page) => json!({ "tools": [page] }),
+        };
+        assert_eq!(read(64, server), ([1, 2, 3, 4].map(|page| json!(page)).to_vec(), None));
+        let same = read(64, |_| json!({ "tools": [0], "nextCursor": 7 }));
+        assert_eq!(same.0.len(), 2);
     }
 
     #[test]

@@ -2,6 +2,7 @@ use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::answer::read_integer;
 use crate::message::read_block;
 
 /// The maximum number of stop sequences and of model names that are read.
@@ -92,9 +93,8 @@ impl Sampling {
         if messages.is_empty() {
             return Err("it has no messages".to_owned());
         }
-        let wanted =
-            params.get("maxTokens").and_then(Value::as_u64).ok_or("it has no maxTokens")?;
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
+        let wanted = params.get("maxTokens").and_then(read_integer).ok_or("it has no maxTokens")?;
+        let wanted = u32::try_from(wanted.max(1)).unwrap_or(u32::MAX);
         let texts = |value: Option<&Value>| -> Vec<String> {
             let texts = value.and_then(Value::as_array).into_iter().flatten();
             texts.filter_map(Value::as_str).take(NAMES).map(str::to_owned).collect()
@@ -184,8 +184,12 @@ mod tests {
         );
         let data = serde_json::to_value(&request).unwrap();
         assert_eq!(serde_json::from_value::<Sampling>(data).unwrap(), request);
-        let few = read(&json!({ "messages": said("a"), "maxTokens": 7 })).unwrap();
-        assert_eq!(few.max_tokens, 7);
+        for (wanted, expected) in
+            [(json!(7), 7), (json!(7.0), 7), (json!(-7), 1), (json!(1e300), 0)]
+        {
+            let few = read(&json!({ "messages": said("a"), "maxTokens": wanted }));
+            assert_eq!(few.map_or(0, |few| few.max_tokens), expected, "{wanted}");
+        }
     }
 
     #[test]

@@ -283,7 +283,8 @@ impl Protocol {
     }
 
     fn list(&self, id: &Value, params: &Value, is_stateless: bool) -> Step {
-        if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+        // Clients that write every member begin with an empty cursor.
+        if params.get("cursor").is_some_and(|cursor| !cursor.is_null() && cursor != "") {
             return Step::Answer(error(
                 id,
                 INVALID_PARAMS,

@@ -51,6 +51,15 @@ async fn invalid_arguments_name_the_field() {
 }
 
 #[tokio::test]
+async fn empty_cursor_means_the_first_page() {
+    let mut server = Offered::ready().await;
+    for (cursor, code) in [(Value::Null, None), (json!(""), None), (json!("x"), Some(-32602))] {
+        let answer = server.ask(&request(1, "tools/list", json!({ "cursor": cursor }))).await;
+        assert_eq!(answer["error"]["code"].as_i64(), code, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn only_ping_is_answered_before_initialize() {
     let mut server = Offered::start();
     assert_eq!(server.ask(&request(1, "ping", json!({}))).await["result"], json!({}));
