@@ -1,3 +1,5 @@
+use std::fmt::Display;
+
 use oa_tools::check_arguments;
 use oa_types::{ImageBlock, Outcome};
 use serde_json::{Value, json};
@@ -24,8 +26,16 @@ pub fn tool_result(
     }
     let value = match schema {
         // Clients reject a result that violates the schema, with no message for the model.
-        Some(schema) => check_arguments(schema, value.clone())
-            .map_err(|error| format!("the result does not match the output schema: {error}"))?,
+        Some(schema) => {
+            let mismatch =
+                |why: &dyn Display| format!("the result does not match the output schema: {why}");
+            let value = check_arguments(schema, value.clone()).map_err(|error| mismatch(&error))?;
+            // Also if the schema has no type: clients are told that it is an object.
+            if !value.is_object() {
+                return Err(mismatch(&"expected object"));
+            }
+            value
+        }
         None => value.clone(),
     };
     let text = match &value {
@@ -84,6 +94,10 @@ mod tests {
         assert_eq!(read(&json!({ "sum": 3 }), Outcome::Ok), Ok(sum));
         let wrong = read(&json!({ "sum": "3a" }), Outcome::Ok).unwrap_err();
         assert!(wrong.starts_with("the result does not match the output schema: "), "{wrong}");
+        // Clients reject a result without structured content if the tool has an output schema.
+        let untyped = json!({ "properties": { "sum": { "type": "integer" } } });
+        let told = tool_result(&json!("three"), Outcome::Ok, &[], Some(&untyped)).unwrap_err();
+        assert_eq!(told, "the result does not match the output schema: expected object");
         let failed = json!({ "error": "no", "reason": "secret" });
         assert_eq!(read(&failed, Outcome::Failed), Err("no: secret".to_owned()));
         assert_eq!(read(&failed, Outcome::Panicked), Err("no".to_owned()));
