@@ -21,11 +21,12 @@ use crate::tool_server::call::{Connection, Runner};
 use crate::tool_server::http::body::Event;
 use crate::tool_server::http::guard::{
     Guard, check_message, check_stream, check_version, is_stateless, mirrors, too_large,
+    wrong_version,
 };
 use crate::tool_server::http::refusal::Refusal;
 use crate::tool_server::http::session::{Session, number_of};
 use crate::tool_server::protocol::{Rejection, Step};
-use oa_mcp_data::client::{ClientSessions, Full, Mirrors, Origin};
+use oa_mcp_data::client::{ClientSessions, Full, Mirrors, Origin, STATELESS};
 
 mod body;
 mod guard;
@@ -142,7 +143,8 @@ impl HttpService {
             let session = self.shared.find(id)?;
             return self.shared.post(id, &session.connection, &message);
         }
-        if parts.method == Method::GET && !is_stateless(&parts.headers) {
+        let version = mirrors(&parts.headers).version;
+        if parts.method == Method::GET && version.as_deref() != Some(STATELESS) {
             check_stream(&parts.headers)?;
             let Some(id) = session_id(&parts)? else { return Err(no_session()) };
             let session = self.shared.find(id)?;
@@ -288,6 +290,8 @@ impl Shared {
         let (out, messages) = mpsc::channel::<Event>(MESSAGES);
         let mut running = JoinSet::new();
         match connection.receive(message, Origin::Post(mirrors)).pop() {
+            // Only a request states its version in the body, too.
+            None if mirrors.version.as_deref() != Some(STATELESS) => return Err(wrong_version()),
             None => return Ok(empty(StatusCode::ACCEPTED)),
             Some(Step::Answer(answer)) => return Ok(json(StatusCode::OK, answer)),
             Some(Step::Reject(Rejection::UnknownMethod, answer)) => {

@@ -212,7 +212,12 @@ async fn invalid_requests_are_refused() {
     assert_eq!(served.ask("GET", &future, b"").await.status, 400);
     assert_eq!(served.ask("DELETE", "", b"").await.status, 400);
     let old = format!("{}mcp-protocol-version: 1999-01-01\r\n", headers(Some(&id)));
-    assert_eq!(served.ask("POST", &old, list.as_bytes()).await.status, 400);
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    for (method, body) in [("POST", &*list), ("POST", initialized), ("GET", ""), ("DELETE", "")] {
+        let refused = served.ask(method, &old, body.as_bytes()).await;
+        assert_eq!(refused.status, 400, "{method} {body}");
+    }
+    assert_eq!(status(Some(&id), initialized).await, 202);
     let untyped = served.ask("POST", "accept: */*\r\n", list.as_bytes()).await;
     assert_eq!(untyped.status, 415);
     assert_eq!(served.service.sessions(), 1);

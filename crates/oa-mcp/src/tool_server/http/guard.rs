@@ -98,8 +98,12 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     if !headers.contains_key(&VERSION) || single(headers, VERSION).is_some_and(is_known) {
         return Ok(());
     }
+    Err(wrong_version())
+}
+
+pub(crate) fn wrong_version() -> Refusal {
     let why = format!("the version of the protocol must be one of {}", VERSIONS.join(", "));
-    Err(Refusal::new(StatusCode::BAD_REQUEST, why))
+    Refusal::new(StatusCode::BAD_REQUEST, why)
 }
 
 pub(crate) fn too_large(most_bytes: usize) -> Refusal {
