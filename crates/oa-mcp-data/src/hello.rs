@@ -86,6 +86,12 @@ impl Hello {
         NO_HANDSHAKE.contains(&code)
     }
 
+    /// Returns true if the server has no tools, resources or prompts.
+    #[must_use]
+    pub fn has_nothing(&self) -> bool {
+        !(self.has_tools || self.has_resources || self.has_prompts)
+    }
+
     /// Returns true for the stateless version.
     #[must_use]
     pub fn is_stateless(&self) -> bool {

@@ -61,6 +61,10 @@ impl Connection {
             let is_whole = rest.is_none() && tools.len() < limits.tools;
             let unmatched = unmatched.warnings().filter(|_| is_whole);
             rest.into_iter().chain(unmatched).for_each(|warning| session.link.warn(warning));
+        } else if session.hello.has_nothing() {
+            // One that only forgot to announce its tools would be missed without a sign.
+            let why = "the server announces no tools, resources or prompts: nothing of it is used";
+            session.link.warn(why.to_owned());
         }
         let show = |(tool, hash): &(Description, String)| {
             let (name, description) = (tool.raw_name.clone(), tool.description.clone());

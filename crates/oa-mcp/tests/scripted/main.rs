@@ -101,6 +101,9 @@ impl Server {
                 thread::sleep(Duration::from_millis(wait.unwrap_or(0)));
                 self.client = message["params"]["capabilities"].clone();
                 let mut capabilities = json!({ "tools": { "listChanged": true } });
+                if self.mode == "nothing" {
+                    capabilities = json!({});
+                }
                 if self.mode == "library" {
                     capabilities["resources"] = json!({});
                     capabilities["prompts"] = json!({});

@@ -47,6 +47,17 @@ async fn endless_lists_are_cut() {
     connected.close().await;
 }
 
+/// A server that forgot to announce its tools would otherwise be missed without a sign.
+#[tokio::test]
+async fn server_without_capabilities_is_a_warning() {
+    let connected = connect(scripted("nothing")).await.unwrap();
+    assert!(connected.tools().is_empty());
+    let warnings = connected.connection("s").unwrap().warnings();
+    let expected = "the server announces no tools, resources or prompts: nothing of it is used";
+    assert_eq!(warnings, [expected]);
+    connected.close().await;
+}
+
 #[tokio::test]
 async fn malformed_list_is_a_connect_error() {
     let error = connect(scripted("no-list")).await.unwrap_err();
