@@ -69,7 +69,7 @@ pub(crate) fn read_input(
     let mut reader = Bare::Words.reader(text);
     // `city: Oslo` has a name if there is such a parameter. Otherwise, as in `note: buy milk`, it is a text.
     if let Ok(Some(first)) = self::name(&mut reader, Bare::Words)
-        && parameters.get(&first).is_some()
+        && parameters.has(&first)
     {
         return read(text, Bare::Words, schema);
     }
@@ -127,9 +127,7 @@ fn sole(
     match (written, schema) {
         (LenientValue::Object(members), schema) => {
             let is_known = |(name, _): &(String, LenientValue)| {
-                schema.is_none_or(|schema| {
-                    schema.names().next().is_none() || schema.get(name).is_some()
-                })
+                schema.is_none_or(|schema| schema.are_unknown() || schema.has(name))
             };
             if members.iter().all(is_known) {
                 let members = members.into_iter().map(|(name, member)| {
@@ -141,7 +139,7 @@ fn sole(
             }
             match sole {
                 Some((name, schema)) => {
-                    let value = convert(LenientValue::Object(members), Some(schema), name)?;
+                    let value = convert(LenientValue::Object(members), schema, name)?;
                     Ok([(name.to_owned(), value)].into_iter().collect())
                 }
                 None => {
@@ -160,7 +158,7 @@ fn sole(
         }
         (written, Some(_)) => match sole {
             Some((name, schema)) => {
-                let value = convert(written, Some(schema), name)?;
+                let value = convert(written, schema, name)?;
                 Ok([(name.to_owned(), value)].into_iter().collect())
             }
             None => Err(format!("a value has no name: {ADVICE}")),

@@ -1,20 +1,19 @@
 //! Conversion of values to the types that a schema requires.
 
-use std::fmt;
+use std::{fmt, ptr};
 
 use oa_json::{LenientValue, literal};
 use serde_json::{Map, Value};
 
 use crate::bare::whole;
 use crate::quote::{quote, shorten};
-
-/// The maximum depth to which schemas are followed.
-const DEPTH: u8 = 64;
+use crate::schema::Schema;
+use crate::tools::Parameters;
 
 /// Converts a written value to a type that the schema allows. If that is ambiguous, the error names the field.
 pub(crate) fn convert(
     written: LenientValue,
-    schema: Option<&Value>,
+    schema: Option<Schema<'_>>,
     name: &str,
 ) -> Result<Value, String> {
     convert_at(written, schema, &Path::Name(name))
@@ -40,10 +39,10 @@ impl fmt::Display for Path<'_> {
 
 fn convert_at(
     written: LenientValue,
-    schema: Option<&Value>,
+    schema: Option<Schema<'_>>,
     path: &Path<'_>,
 ) -> Result<Value, String> {
-    let types = Types::of(schema, DEPTH);
+    let types = Types::of(schema);
     let wrong = |found: &str| Err(format!("`{path}`: expected {}, found {found}", types.words()));
     match written {
         // Quotes mean text wherever the schema allows it, even if the text looks like a number.
@@ -53,10 +52,7 @@ fn convert_at(
             None => wrong(&format!("text {}", quote(&text))),
         },
         LenientValue::Word(word) => {
-            let is_named = || {
-                let named = schema.and_then(|schema| schema.get("enum")?.as_array());
-                named.is_some_and(|named| named.iter().any(|one| one.as_str() == Some(&word)))
-            };
+            let is_named = || schema.is_some_and(|schema| schema.lists(&word));
             match literal(&word) {
                 // `None` and `true` may be members of an enum of strings.
                 Some(_) if !types.is_any() && is_named() => Ok(Value::String(word)),
@@ -75,16 +71,20 @@ fn convert_at(
             }
         }
         LenientValue::Array(items) if types.allow(Type::Array) => {
-            let of = schema.and_then(|schema| part(schema, "items"));
+            let mut of = schema.map(Schema::items);
             let items = items.into_iter().enumerate();
-            items.map(|(at, item)| convert_at(item, of, &Path::Item(path, at))).collect()
+            let item = |(at, item)| {
+                let of = of.as_mut().and_then(|of| of.next().flatten());
+                convert_at(item, of, &Path::Item(path, at))
+            };
+            items.map(item).collect()
         }
         LenientValue::Array(_) => wrong("a list"),
         LenientValue::Object(members) if types.allow(Type::Object) => {
-            let properties = schema.and_then(|schema| part(schema, "properties"));
+            let known = schema.map(Schema::members);
             let mut object = Map::new();
             for (name, member) in members {
-                let schema = properties.and_then(|properties| properties.get(&name));
+                let schema = known.as_ref().and_then(|known| known.get(&name));
                 let member = convert_at(member, schema, &Path::Member(path, &name))?;
                 object.insert(name, member);
             }
@@ -94,17 +94,26 @@ fn convert_at(
     }
 }
 
-/// Converts text between tags: to a string where the schema allows strings, else by reading it as JSON.
+/// Converts the text of an argument between tags: to a string where the schema allows strings, else by reading it as
+/// JSON. `null` is none where the schema allows it, and for a parameter that may be missing.
 pub(crate) fn convert_text(
     text: &str,
-    schema: Option<&Value>,
+    parameters: Option<Parameters<'_>>,
     name: &str,
 ) -> Result<Value, String> {
-    let types = Types::of(schema, DEPTH);
+    let schema = parameters.and_then(|parameters| parameters.get(name));
+    let types = Types::of(schema);
     if types.is_any() {
-        let value: Option<Value> = text.parse().ok();
         // Between tags, quotes are part of the text.
-        return Ok(value.filter(|value| !value.is_string()).unwrap_or_else(|| text.into()));
+        return Ok(match text.parse() {
+            Ok(Value::String(_)) | Err(_) => text.into(),
+            Ok(Value::Number(_)) => literal(text.trim()).unwrap_or_else(|| text.into()),
+            Ok(value) => value,
+        });
+    }
+    let may_lack = || parameters.is_some_and(|of| !of.required().any(|needed| needed == name));
+    if text.trim() == "null" && (types.allow(Type::Null) || may_lack()) {
+        return Ok(Value::Null);
     }
     if types.allow(Type::String) {
         return Ok(text.into());
@@ -119,7 +128,12 @@ pub(crate) fn convert_text(
 }
 
 /// Returns the value of quoted text where the schema does not allow strings, such as `"3"` or `"[1, 2]"`.
-fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
+fn from_text(
+    text: &str,
+    schema: Option<Schema<'_>>,
+    types: Types,
+    path: &Path<'_>,
+) -> Option<Value> {
     let text = text.trim();
     if text.starts_with(['[', '{']) {
         let written = whole(text).ok()?;
@@ -128,19 +142,8 @@ fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) 
     literal(text).filter(|value| types.allow_value(value))
 }
 
-/// Returns a part of a schema, or of the only one of its alternatives that has it.
-fn part<'a>(schema: &'a Value, word: &str) -> Option<&'a Value> {
-    if let Some(part) = schema.get(word) {
-        return Some(part);
-    }
-    let mut parts = alternatives(schema).filter_map(|schema| schema.get(word));
-    parts.next().filter(|_| parts.next().is_none())
-}
-
-fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
-    let lists = ["anyOf", "oneOf"].into_iter().filter_map(|word| schema.get(word)?.as_array());
-    lists.flatten()
-}
+/// The number of schemas visited to find the types of one value, so that a hostile schema cannot take long.
+const WORK: usize = 64;
 
 /// The types that a schema allows, as bits of [`Type`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -170,26 +173,56 @@ const WORDS: [(Type, &str); 7] = [
 impl Types {
     const ANY: Self = Self(u8::MAX);
 
-    fn of(schema: Option<&Value>, depth: u8) -> Self {
-        let (Some(schema), 1..) = (schema, depth) else { return Self::ANY };
-        let mut types = match schema.get("type") {
+    fn of(schema: Option<Schema<'_>>) -> Self {
+        let Some(schema) = schema else { return Self::ANY };
+        let types = Self::within(schema, &mut Vec::new(), &mut { WORK });
+        // Contradictions say nothing.
+        if types.0 == 0 { Self::ANY } else { types }
+    }
+
+    /// Returns the types that all layers of a schema allow. One that contains itself adds none there.
+    fn within<'a>(schema: Schema<'a>, open: &mut Vec<&'a Value>, work: &mut usize) -> Self {
+        if open.iter().any(|outer| ptr::eq(*outer, schema.own)) {
+            return Self(0);
+        }
+        let Some(left) = work.checked_sub(1) else { return Self::ANY };
+        *work = left;
+        open.push(schema.own);
+        let layers = schema.layers().into_iter();
+        let types = layers.map(|layer| Self::of_layer(schema, layer, open, work));
+        let types = Self(types.fold(Self::ANY.0, |all, types| all & types.0));
+        open.pop();
+        types
+    }
+
+    fn of_layer<'a>(
+        schema: Schema<'a>,
+        layer: &'a Value,
+        open: &mut Vec<&'a Value>,
+        work: &mut usize,
+    ) -> Self {
+        let mut types = match layer.get("type") {
             Some(Value::String(word)) => Self::named(word),
             Some(Value::Array(words)) => {
                 Self::all(words.iter().map(|word| word.as_str().map_or(Self::ANY, Self::named)))
             }
             _ => {
                 let of = |value: &Value| Self(1 << Self::type_of(value) as u8);
-                let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-                let values = values.chain(schema.get("const")).map(of);
-                let parts = alternatives(schema).map(|part| Self::of(Some(part), depth - 1));
-                Self::all(values.chain(parts))
+                let values = layer.get("enum").and_then(Value::as_array).into_iter().flatten();
+                let mut values = values.chain(layer.get("const")).map(of).peekable();
+                let mut parts = schema.alternatives(layer).peekable();
+                // A schema that names no types allows all of them.
+                if values.peek().is_none() && parts.peek().is_none() {
+                    Self::ANY
+                } else {
+                    Self::all(values.chain(parts.map(|part| Self::within(part, open, work))))
+                }
             }
         };
-        if schema.get("nullable") == Some(&Value::Bool(true)) {
+        if layer.get("nullable") == Some(&Value::Bool(true)) {
             types.0 |= 1 << Type::Null as u8;
         }
-        // A schema that names no types, such as a reference, allows all of them.
-        if types.0 == 0 { Self::ANY } else { types }
+        types
     }
 
     fn all(types: impl Iterator<Item = Self>) -> Self {
@@ -243,7 +276,7 @@ mod tests {
     #[track_caller]
     fn check(written: &str, schema: Value, expected: Result<Value, &str>) {
         let value = Bare::Words.reader(written).value().unwrap();
-        let converted = convert(value, Some(&schema), "n");
+        let converted = convert(value, Some(Schema::whole(&schema)), "n");
         assert_eq!(converted, expected.map_err(str::to_owned), "{written} by {schema}");
     }
 
@@ -285,7 +318,8 @@ mod tests {
     #[test]
     fn text_between_tags_follows_the_schema() {
         let check = |text, schema: Value, expected: Result<Value, ()>| {
-            let converted = convert_text(text, Some(&schema), "n");
+            let tool = json!({"properties": {"n": schema}, "required": ["n"]});
+            let converted = convert_text(text, Some(Parameters(&tool)), "n");
             assert_eq!(converted.map_err(drop), expected, "{text} by {schema}");
         };
         check("5", json!({"type": "string"}), Ok(json!("5")));

@@ -82,6 +82,7 @@ mod closing;
 mod convert;
 mod object;
 mod quote;
+mod schema;
 mod tools;
 
 mod inline;

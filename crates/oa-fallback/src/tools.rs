@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use oa_types::ToolSpec;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::schema::Schema;
 
 /// The tools of a request, shared by all parsers of calls.
 #[derive(Clone, Debug)]
@@ -28,27 +30,35 @@ impl Tools {
 pub(crate) struct Parameters<'a>(pub(crate) &'a Value);
 
 impl<'a> Parameters<'a> {
-    pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
-        self.properties()?.get(name)
+    pub(crate) fn whole(self) -> Schema<'a> {
+        Schema::whole(self.0)
+    }
+
+    /// Returns the schema of an argument; `None` if the argument may be anything.
+    pub(crate) fn get(self, name: &str) -> Option<Schema<'a>> {
+        self.whole().members().get(name)
+    }
+
+    /// Returns true if there is a parameter of this name.
+    pub(crate) fn has(self, name: &str) -> bool {
+        self.whole().members().has(name)
+    }
+
+    /// Returns true if no parameter is described.
+    pub(crate) fn are_unknown(self) -> bool {
+        self.whole().members().names().next().is_none()
     }
 
     /// Returns the name and schema of the only parameter; `None` unless there is exactly one.
-    pub(crate) fn sole(self) -> Option<(&'a str, &'a Value)> {
-        let properties = self.properties()?;
-        let (name, schema) = properties.iter().next()?;
-        (properties.len() == 1).then_some((name, schema))
-    }
-
-    pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
-        self.properties().into_iter().flat_map(Map::keys).map(String::as_str)
+    pub(crate) fn sole(self) -> Option<(&'a str, Option<Schema<'a>>)> {
+        let members = self.whole().members();
+        let mut names = members.names();
+        let name = names.next()?;
+        names.all(|other| other == name).then(|| (name, members.get(name)))
     }
 
     pub(crate) fn required(self) -> impl Iterator<Item = &'a str> {
-        let list = self.0.get("required").and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str)
-    }
-
-    fn properties(self) -> Option<&'a Map<String, Value>> {
-        self.0.get("properties")?.as_object()
+        let required: Vec<&str> = self.whole().members().required().collect();
+        required.into_iter()
     }
 }

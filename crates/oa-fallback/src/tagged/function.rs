@@ -114,17 +114,17 @@ fn convert(
     key: &str,
     text: &str,
     is_string: Option<&str>,
-    schema: Option<Parameters<'_>>,
+    parameters: Option<Parameters<'_>>,
 ) -> Result<Value, String> {
-    let schema = schema.and_then(|schema| schema.get(key));
+    let schema = || parameters.and_then(|parameters| parameters.get(key));
     match is_string {
-        Some("true") => convert::convert(LenientValue::Quoted(text.to_owned()), schema, key),
-        Some("false") => convert::convert(whole(text)?, schema, key),
+        Some("true") => convert::convert(LenientValue::Quoted(text.to_owned()), schema(), key),
+        Some("false") => convert::convert(whole(text)?, schema(), key),
         _ => {
             // The line breaks next to the tags belong to them.
             let text = text.strip_prefix('\n').unwrap_or(text);
             let text = text.strip_suffix('\n').unwrap_or(text);
-            convert::convert_text(text, schema, key)
+            convert::convert_text(text, parameters, key)
         }
     }
 }

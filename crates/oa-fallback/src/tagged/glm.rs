@@ -73,7 +73,7 @@ fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, V
         let (key, behind) = between(rest, "<arg_key>", "</arg_key>")?;
         let (value, behind) = between(behind.trim_start(), "<arg_value>", "</arg_value>")?;
         let key = key.trim();
-        let value = convert_text(value, schema.and_then(|schema| schema.get(key)), key)?;
+        let value = convert_text(value, schema, key)?;
         if arguments.insert(key.to_owned(), value).is_some() {
             return Err(format!("{} appears twice", quote(key)));
         }

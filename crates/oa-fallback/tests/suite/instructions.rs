@@ -60,6 +60,49 @@ fn react_tells_its_form_and_the_tools() {
     "#);
 }
 
+/// A model cannot look up what a schema refers to, so its words are there.
+#[test]
+fn complex_schemas_are_told_in_full() {
+    let unit = json!({"$ref": "#/$defs/Unit"});
+    let referring = json!({
+        "type": "object",
+        "properties": {
+            "unit": unit,
+            "old": {"allOf": [unit], "description": "as before"},
+            "maybe": {"anyOf": [unit, {"type": "null"}]},
+            "units": {"type": "array", "items": unit},
+            "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
+        },
+        "required": ["unit"],
+        "$defs": {"Unit": {"type": "string", "enum": ["celsius", "kelvin"]}},
+    });
+    let side = json!({"properties": {"side": {"type": "number"}}, "required": ["side"]});
+    let alternatives = json!({
+        "type": "object",
+        "properties": {"color": {"type": "string"}},
+        "oneOf": [side, {"properties": {"radius": {"type": "number"}}}],
+    });
+    let tools =
+        [ToolSpec::new("measure", "", referring), ToolSpec::new("draw", "Draws", alternatives)];
+    let told = React::new().instructions(&tools);
+    let (_, told) = told.split_once("Tools:\n\n").unwrap();
+    insta::assert_snapshot!(told, @r##"
+    measure(unit, old, maybe, units, sizes, pair)
+    - unit (string, required); one of "celsius", "kelvin"
+    - old (string, optional): as before; one of "celsius", "kelvin"
+    - maybe ({"anyOf":[{"$ref":"#/$defs/Unit"},{"type":"null"}]}, optional)
+    - units (array of one of "celsius", "kelvin", optional)
+    - sizes (object {"type":"object","additionalProperties":{"type":"integer"}}, optional)
+    - pair (array {"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}]}, optional)
+    - $defs: {"Unit":{"type":"string","enum":["celsius","kelvin"]}}
+
+    draw(color, side, radius): Draws
+    - color (string, optional)
+    - as in one of [{"properties":{"side":{"type":"number"}},"required":["side"]},{"properties":{"radius":{"type":"number"}}}]
+    "##);
+}
+
 #[test]
 fn markers_tell_their_form_and_the_tools() {
     insta::assert_snapshot!(Markers::new().instructions(&tool()[1..]), @r#"

@@ -123,6 +123,70 @@ fn calls_are_found_without_tools() {
     assert_eq!(read(recognize(tools()), [bare]).calls, [call("add", json!({}), 0)]);
 }
 
+/// The targets of references, and the schemas of members and items without a name, decide like a parameter's own words.
+#[test]
+fn references_decide_the_types_of_values() {
+    let text = json!({"$ref": "#/$defs/Text"});
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "zip": text,
+            "note": {"anyOf": [text, {"type": "null"}]},
+            "old": {"allOf": [text], "description": "as older generators write it"},
+            "kind": {"anyOf": [{"$ref": "#/$defs/Kind"}, {"type": "null"}]},
+            "labels": {"type": "object", "additionalProperties": text},
+            "pair": {"type": "array", "prefixItems": [text, {"type": "integer"}]},
+            "list": {"type": "array", "items": text},
+        },
+        "required": ["zip"],
+        "$defs": {"Text": {"type": "string"}, "Kind": {"enum": ["None", "All", "1"]}},
+    });
+    let tools = || -> Arc<[ToolSpec]> { Arc::new([ToolSpec::new("f", "", schema.clone())]) };
+    let check = |dialect: &dyn Dialect, answer: &str, input: serde_json::Value| {
+        let found = read(dialect.scanner(tools()), [answer]);
+        assert_eq!(found.calls, [call("f", input, 0)], "{answer}");
+    };
+    let tagged = TaggedJson::new();
+    let answer = "<function=f><parameter=zip>12345</parameter><parameter=note>1.10</parameter>\
+                  <parameter=old>{}</parameter></function>";
+    check(&tagged, answer, json!({"zip": "12345", "note": "1.10", "old": "{}"}));
+    let answer = "<function=f><parameter=zip>null</parameter><parameter=note>null</parameter>\
+                  <parameter=list>[1, 2]</parameter></function>";
+    check(&tagged, answer, json!({"zip": "null", "note": null, "list": ["1", "2"]}));
+    let answer = "Action: f(zip=007, kind=None, labels={a: 5}, pair=[1, 2], list=[true])";
+    let input = json!({"zip": "007", "kind": "None", "labels": {"a": "5"}, "pair": ["1", 2], "list": ["true"]});
+    check(&React::new(), answer, input);
+    check(&React::new(), "Action: f(zip=5, kind=1)", json!({"zip": "5", "kind": "1"}));
+}
+
+/// Digits that a number would lose are kept, as text.
+#[test]
+fn long_numbers_of_any_type_stay_text() {
+    let answer = "<function=teleport><parameter=to>12345678901234567890123</parameter></function>";
+    let found = read(scanner(&TaggedJson::new()), [answer]);
+    assert_eq!(found.calls, [call("teleport", json!({"to": "12345678901234567890123"}), 0)]);
+}
+
+#[test]
+fn schemas_that_contain_themselves_are_bounded() {
+    let again = json!({"$ref": "#/$defs/A"});
+    for of in [
+        again.clone(),
+        json!({"type": "array", "items": again}),
+        json!({"anyOf": vec![again.clone(); 50]}),
+        json!({"allOf": vec![json!({"anyOf": [again, {"type": "array", "items": again}]}); 50]}),
+    ] {
+        let schema =
+            json!({"properties": {"a": again}, "$defs": {"A": of}, "anyOf": [{"$ref": "#"}]});
+        let tools: Arc<[ToolSpec]> = Arc::new([ToolSpec::new("f", "", schema)]);
+        for dialect in crate::dialects() {
+            assert!(dialect.instructions(&tools).len() < 50_000);
+        }
+        let found = read(React::new().scanner(tools), ["Action: f(a=[[], []])"]);
+        assert_eq!(found.calls, [call("f", json!({"a": [[], []]}), 0)]);
+    }
+}
+
 #[test]
 fn calls_become_blocks() {
     let mut scanner = scanner(&React::new());
