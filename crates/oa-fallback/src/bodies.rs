@@ -12,18 +12,19 @@ const OPEN: &str = "the answer ended in the middle of the call";
 /// A JSON object, or a list of them, each with name and arguments.
 #[derive(Debug)]
 pub(crate) struct Objects {
+    tools: Tools,
     balance: Balance,
     /// True if each object has the name as its key and the arguments as its value.
     is_keyed: bool,
 }
 
 impl Objects {
-    pub(crate) fn new() -> Self {
-        Self { balance: Balance::of_json(), is_keyed: false }
+    pub(crate) fn new(tools: &Tools) -> Self {
+        Self { tools: tools.clone(), balance: Balance::of_json(), is_keyed: false }
     }
 
-    pub(crate) fn keyed() -> Self {
-        Self { is_keyed: true, ..Self::new() }
+    pub(crate) fn keyed(tools: &Tools) -> Self {
+        Self { is_keyed: true, ..Self::new(tools) }
     }
 }
 
@@ -33,7 +34,10 @@ impl CallBody for Objects {
     }
 
     fn read(&self, text: &str, _: BodyEnd) -> Vec<ParsedCall> {
-        if self.is_keyed { object::keyed_calls(text) } else { object::calls(text) }
+        match self.is_keyed {
+            true => object::keyed_calls(text),
+            false => object::calls(text, &self.tools),
+        }
     }
 }
 

@@ -7,19 +7,21 @@ use crate::bare::limits;
 use crate::grammar::ParsedCall;
 use crate::head::CallHead;
 use crate::quote::quote;
+use crate::tools::Tools;
 
 const NAMES: [&str; 5] = ["name", "function", "tool", "tool_name", "action"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
 
 /// Reads a call, or a list of calls.
-pub(crate) fn calls(text: &str) -> Vec<ParsedCall> {
+pub(crate) fn calls(text: &str, tools: &Tools) -> Vec<ParsedCall> {
+    let list = |list: Vec<Value>| list.into_iter().map(|value| call(value, tools)).collect();
     match json(text) {
-        Ok(Value::Array(list)) => list.into_iter().map(call).collect(),
+        Ok(Value::Array(calls)) => list(calls),
         Ok(Value::Object(mut object)) if is_list(&object) => match object.remove("calls") {
-            Some(Value::Array(list)) => list.into_iter().map(call).collect(),
+            Some(Value::Array(calls)) => list(calls),
             _ => Vec::new(),
         },
-        Ok(value) => vec![call(value)],
+        Ok(value) => vec![call(value, tools)],
         Err(error) => vec![ParsedCall::malformed(name_in(text).as_deref(), error)],
     }
 }
@@ -66,7 +68,7 @@ fn unambiguous(value: Value, text: &str) -> Result<Value, String> {
     }
 }
 
-fn call(value: Value) -> ParsedCall {
+fn call(value: Value, tools: &Tools) -> ParsedCall {
     let Value::Object(mut object) = value else {
         return ParsedCall::malformed(None, "the call is not a JSON object");
     };
@@ -81,17 +83,18 @@ fn call(value: Value) -> ParsedCall {
         _ => return ParsedCall::malformed(None, "the call has no name"),
     };
     let mut given = ARGUMENTS.iter().filter_map(|member| object.remove(*member));
-    let input = match (given.next(), given.next()) {
-        (None, _) => {
-            // In `{"name": "add", "a": 1}` it is not certain whether `a` is an argument.
-            let mut others = object.keys().filter(|key| !is_own(key));
-            match others.next() {
-                None => Ok(Map::new()),
-                Some(other) => Err(format!("{} is outside `arguments`", quote(other))),
-            }
-        }
-        (Some(input), None) => as_arguments(input),
-        (Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),
+    let (given, second) = (given.next(), given.next());
+    // In `{"name": "add", "a": 1}` it is not certain whether `a` is an argument. Beside arguments, it is one that a
+    // brace has left out if the tool has such a parameter; otherwise a remark.
+    let parameters = tools.schema(&name);
+    let is_lost = |key: &&String| {
+        !is_own(key) && (given.is_none() || parameters.is_some_and(|of| of.has(key)))
+    };
+    let input = match (object.keys().find(is_lost), given, second) {
+        (_, Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),
+        (Some(lost), ..) => Err(format!("{} is outside `arguments`", quote(lost))),
+        (None, Some(input), None) => as_arguments(input),
+        (None, None, _) => Ok(Map::new()),
     };
     ParsedCall::of(&name, input)
 }
@@ -112,6 +115,7 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
     match value {
         Value::Object(object) => Ok(object),
         Value::Null => Ok(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
         // Servers write arguments as a string of JSON, and models have seen that.
         Value::String(text) => match text.parse() {
             Ok(value @ Value::Object(_)) => as_arguments(unambiguous(value, &text)?),

@@ -11,16 +11,18 @@ use crate::dialect::Dialect as _;
 use crate::grammar::{Grammar, Match, Position, TextBody};
 use crate::head::{CallHead, NoMatch};
 use crate::tagged::TaggedJson;
+use crate::tools::Tools;
 
 #[derive(Debug)]
 pub(super) struct ConstrainedGrammar {
+    tools: Tools,
     /// The syntax used if the server does not enforce the schema.
     others: Box<dyn Grammar>,
 }
 
 impl ConstrainedGrammar {
     pub(super) fn new(tools: Arc<[ToolSpec]>) -> Self {
-        Self { others: TaggedJson::new().grammar(tools) }
+        Self { tools: Tools::new(Arc::clone(&tools)), others: TaggedJson::new().grammar(tools) }
     }
 }
 
@@ -30,7 +32,7 @@ impl Grammar for ConstrainedGrammar {
     }
 
     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
-        match object(head, position) {
+        match object(head, position, &self.tools) {
             Err(NoMatch::Mismatch) => {
                 head.go_back(0);
                 self.others.begin(head, position)
@@ -40,7 +42,7 @@ impl Grammar for ConstrainedGrammar {
     }
 }
 
-fn object(head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+fn object(head: &mut CallHead<'_>, position: Position, tools: &Tools) -> Result<Match, NoMatch> {
     let is_alone = position.at_start || position.after_call;
     if is_alone {
         head.fence()?;
@@ -82,7 +84,7 @@ fn object(head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch>
         }
     }
     head.go_back(start);
-    Ok(Match::Call(Box::new(Objects::new())))
+    Ok(Match::Call(Box::new(Objects::new(tools))))
 }
 
 /// Reads the rest of a name, up to the arguments.

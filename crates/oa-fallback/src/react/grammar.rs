@@ -30,7 +30,7 @@ impl ReactGrammar {
             read => read?,
         }
         if head.peek()? == Some('{') {
-            return Ok(Box::new(Objects::new()));
+            return Ok(Box::new(Objects::new(&self.tools)));
         }
         let start = head.at();
         match self.named(head) {

@@ -49,5 +49,5 @@ pub(super) fn begin(
     }
     // Back to the bracket or brace: the body reads the whole value. A fence is not part of it.
     head.go_back(start);
-    Ok(Match::Call(Box::new(Objects::new())))
+    Ok(Match::Call(Box::new(Objects::new(tools))))
 }

@@ -7,13 +7,13 @@ use crate::tools::Tools;
 
 pub(super) const OPEN: &str = "<tool_call>";
 
-pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal(OPEN)?;
     head.spaces()?;
     head.fence()?;
     match head.peek()? {
         // A closing tag after the call is skipped.
-        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new(tools)))),
         _ => Err(NoMatch::Mismatch),
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     }
     head.spaces()?;
     match head.peek()? {
-        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new(tools)))),
         _ => code::call(head, tools),
     }
 }

@@ -85,17 +85,17 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     match head.peek()? {
         _ if is_python && is_list => Ok(Match::Call(Box::new(python::Calls::list(tools)))),
         _ if is_python => Ok(Match::Call(Box::new(python::Calls::lines(tools)))),
-        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new(tools)))),
         _ => Err(NoMatch::Mismatch),
     }
 }
 
 /// Matches the list of Apertus.
-pub(super) fn keyed(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {
+pub(super) fn keyed(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal(KEYED)?;
     head.spaces()?;
     match head.peek()? {
-        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::keyed()))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::keyed(tools)))),
         _ => Err(NoMatch::Mismatch),
     }
 }

@@ -5,11 +5,11 @@ use crate::grammar::{Match, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
-pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal("[TOOL_CALLS]")?;
     head.spaces()?;
     if let Some('{' | '[') = head.peek()? {
-        return Ok(Match::Call(Box::new(Objects::new())));
+        return Ok(Match::Call(Box::new(Objects::new(tools))));
     }
     let name = head.name()?;
     if head.maybe("[CALL_ID]")? {
