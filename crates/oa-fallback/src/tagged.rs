@@ -44,8 +44,8 @@ use crate::tools::Tools;
 /// | FunctionGemma, Gemma 4 | `<start_function_call>call:name{..}`, `<\|tool_call>call:name{..}` |
 /// | Granite, Phi, Nemotron, Jamba, Hunyuan, Command | JSON after `<\|tool_call\|>`, `<TOOLCALL>`, `<tool_calls>` or `<\|START_ACTION\|>` |
 /// | Apertus | `<\|tools_prefix\|>[{"name": {..}}]` |
-/// | LFM2, Olmo, Llama | calls in Python: `<\|tool_call_start\|>[name(key="value")]`, after `<function_calls>`, and the list alone at the start of an answer if the tool exists |
-/// | Gemma 3, Llama | a call in Python, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tool exists |
+/// | LFM2, Olmo, Llama | calls in Python: `<\|tool_call_start\|>[name(key="value")]`, after `<function_calls>` and `<\|python_start\|>`, and the list alone at the start of an answer if the tool exists |
+/// | Gemma 3, Llama | calls in Python, one in each line, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tools exist |
 ///
 /// Several calls in a row are read; text after them is dropped. [`recognize`] finds calls that a server left in the
 /// text because it has no parser for its model (QUIRKS row 31).

@@ -20,12 +20,9 @@ pub(super) fn begin(
     }
     head.fence()?;
     let start = head.at();
-    if head.maybe("[")? {
-        head.spaces()?;
-        if python::name(head)?.is_some_and(|name| tools.knows(name)) {
-            head.go_back(start);
-            return Ok(Match::Call(Box::new(python::Calls::list(tools))));
-        }
+    if python::list_name(head)?.is_some_and(|name| tools.knows(name)) {
+        head.go_back(start);
+        return Ok(Match::Call(Box::new(python::Calls::list(tools))));
     }
     head.literal("{")?;
     head.spaces()?;

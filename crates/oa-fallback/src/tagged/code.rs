@@ -1,6 +1,6 @@
-//! A call in Python between fences: ```` ```tool_code ````
+//! Calls in Python between fences: ```` ```tool_code ````
 
-use crate::bodies::Named;
+use super::python::Calls;
 use crate::grammar::{Match, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
@@ -11,12 +11,14 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     call(head, tools)
 }
 
-/// Matches a call such as `name(a="b")`. Other code is text.
+/// Matches a call such as `name(a="b")`, and calls in the lines below it. Other code is text.
 pub(super) fn call(head: &mut CallHead<'_>, tools: &Tools) -> Result<Match, NoMatch> {
+    let start = head.at();
     let name = head.name()?;
     head.literal("(")?;
     if !tools.knows(name) {
         return Err(NoMatch::Mismatch);
     }
-    Ok(Match::Call(Box::new(Named::new(name, tools))))
+    head.go_back(start);
+    Ok(Match::Call(Box::new(Calls::code(tools))))
 }

@@ -23,11 +23,22 @@ pub(super) fn name<'a>(head: &mut CallHead<'a>) -> Result<Option<&'a str>, NoMat
     }
 }
 
+/// Reads the opening bracket of a list and the name of its first call, if both come next.
+pub(super) fn list_name<'a>(head: &mut CallHead<'a>) -> Result<Option<&'a str>, NoMatch> {
+    if !head.maybe("[")? {
+        return Ok(None);
+    }
+    head.spaces()?;
+    name(head)
+}
+
 /// Several calls: a list in brackets, or calls with only white space and commas between them.
 #[derive(Debug)]
 pub(super) struct Calls {
     tools: Tools,
     is_list: bool,
+    /// Calls of other names are other code.
+    is_code: bool,
     balance: Balance,
     /// True between two calls that are not in a list.
     is_between: bool,
@@ -40,7 +51,12 @@ impl Calls {
 
     pub(super) fn lines(tools: &Tools) -> Self {
         let balance = Balance::of_value();
-        Self { tools: tools.clone(), is_list: false, balance, is_between: false }
+        Self { tools: tools.clone(), is_list: false, is_code: false, balance, is_between: false }
+    }
+
+    /// Calls of known tools in lines, up to other code.
+    pub(super) fn code(tools: &Tools) -> Self {
+        Self { is_code: true, ..Self::lines(tools) }
     }
 }
 
@@ -79,8 +95,12 @@ impl CallBody for Calls {
             rest = rest.trim_start_matches(|c: char| c.is_ascii() && separates(c as u8));
             let mut head = CallHead::new(rest, true);
             let Ok(Some(name)) = name(&mut head) else { break };
-            // Without an end, calls may be missing. Only one that is not in a list is certain.
-            if end == BodyEnd::Open && (self.is_list || !calls.is_empty()) {
+            if self.is_code && !self.tools.knows(name) {
+                break;
+            }
+            // Without an end, calls may be missing. Only one that is not in a list is certain; code often has no end.
+            let is_certain = !self.is_list && (self.is_code || calls.is_empty());
+            if end == BodyEnd::Open && !is_certain {
                 return vec![left_open(name)];
             }
             let body = &rest[head.at()..];
