@@ -1,6 +1,7 @@
 //! The dialect of answers that are one JSON object, constrained to a schema by the server.
 
 mod alternatives;
+mod any_of;
 mod definitions;
 mod grammar;
 

@@ -4,6 +4,7 @@ use oa_types::ToolSpec;
 use oa_types::wire::{ChatParameters, ToolChoice};
 use serde_json::{Value, json};
 
+use super::any_of::any_of;
 use super::definitions::Definitions;
 
 /// The most calls in one answer. A bound, because small models repeat themselves.
@@ -73,8 +74,4 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
         "required": required,
         "additionalProperties": false,
     })
-}
-
-fn any_of(mut schemas: Vec<Value>) -> Value {
-    if schemas.len() == 1 { schemas.remove(0) } else { json!({ "anyOf": schemas }) }
 }

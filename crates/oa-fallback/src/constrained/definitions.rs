@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use oa_types::resolve;
 use serde_json::{Map, Value, json};
 
+use super::any_of::any_of;
+
 /// The depth to which schemas are read. Deeper values may be anything.
 const DEPTH: usize = 64;
 
@@ -80,6 +82,14 @@ impl Definitions {
             return any();
         };
         let others = if is_combined(keywords) { Others::Allowed } else { others };
+        // A map whose names have a pattern, such as one from numbers, forbids the other names. Grammars have no patterns
+        // of names, so all names are allowed.
+        let is_closed = match keywords.get("additionalProperties") {
+            None => keywords.contains_key("properties") && others == Others::Forbidden,
+            Some(of) => of != &Value::Bool(true),
+        };
+        let patterns = keywords.get("patternProperties").and_then(Value::as_object);
+        let patterns = patterns.filter(|patterns| is_closed && !patterns.is_empty());
         if let Some(pointer) = keywords.get("$ref") {
             let pointer = pointer.as_str();
             let name = pointer.and_then(|pointer| self.lifted(pointer, part, others, depth));
@@ -102,6 +112,7 @@ impl Definitions {
                     };
                     value.as_array().into_iter().flatten().filter(is_member).cloned().collect()
                 }
+                "additionalProperties" if patterns.is_some() => continue,
                 "additionalProperties" | "items" if value.is_object() => {
                     self.rewritten(value, part, Others::Forbidden, depth)
                 }
@@ -136,6 +147,14 @@ impl Definitions {
                 keyword
             };
             kept.insert(keyword.to_owned(), value);
+        }
+        if let Some(patterns) = patterns {
+            let of = keywords.get("additionalProperties").filter(|of| of.is_object());
+            let schemas = patterns.values().chain(of);
+            let mut schemas: Vec<Value> =
+                schemas.map(|of| self.rewritten(of, part, Others::Forbidden, depth)).collect();
+            schemas.dedup();
+            kept.insert("additionalProperties".to_owned(), any_of(schemas));
         }
         if kept.contains_key("properties") {
             kept.entry("type").or_insert_with(|| "object".into());

@@ -323,6 +323,35 @@ fn unsupported_keywords_are_left_out() {
     }
 }
 
+/// A map from numbers forbids the names that do not match its pattern, which no grammar can tell.
+#[test]
+fn maps_with_patterns_of_names_can_be_filled() {
+    let text = json!({"type": "string", "description": "not sent"});
+    let map = |additional: Value, properties: Value| {
+        let mut map = json!({"type": "object", "patternProperties": {"^\\d+$": text}});
+        for (keyword, value) in [("additionalProperties", additional), ("properties", properties)] {
+            if !value.is_null() {
+                map[keyword] = value;
+            }
+        }
+        let schema = json!({"type": "object", "properties": {"map": map}});
+        let parameters = parameters(&[("f", schema)], Some(ToolChoice::Required));
+        schema_of(Constrained::new(), &parameters)["properties"]["arguments"]["properties"]["map"]
+            .clone()
+    };
+    let sent = json!({"type": "string"});
+    let (none, a) = (Value::Null, json!({"a": {"type": "null"}}));
+    let of = |additional: Value| json!({"type": "object", "additionalProperties": additional});
+    assert_eq!(map(json!(false), none.clone()), of(sent.clone()));
+    assert_eq!(map(text.clone(), none.clone()), of(sent.clone()));
+    let either = json!({"anyOf": [sent, {"type": "null"}]});
+    assert_eq!(map(json!({"type": "null"}), none.clone()), of(either));
+    assert_eq!(map(json!(true), none.clone()), of(json!(true)));
+    assert_eq!(map(none.clone(), none), json!({"type": "object"}));
+    let closed = map(Value::Null, a);
+    assert_eq!(closed["additionalProperties"], sent);
+}
+
 /// A schema that refers to itself in a circle, or nests without end, is bounded.
 #[test]
 fn hostile_schemas_are_bounded() {
