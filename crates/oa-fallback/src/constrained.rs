@@ -4,6 +4,7 @@ mod alternatives;
 mod any_of;
 mod definitions;
 mod grammar;
+mod merged;
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@ use oa_types::resolve;
 use serde_json::{Map, Value, json};
 
 use super::any_of::any_of;
+use super::merged::merged;
 
 /// The depth to which schemas are read. Deeper values may be anything.
 const DEPTH: usize = 64;
@@ -81,6 +82,7 @@ impl Definitions {
         let (Some(keywords), Some(depth)) = (schema.as_object(), depth.checked_sub(1)) else {
             return any();
         };
+        let is_closed_whole = others == Others::Forbidden;
         let others = if is_combined(keywords) { Others::Allowed } else { others };
         // A map whose names have a pattern, such as one from numbers, forbids the other names. Grammars have no patterns
         // of names, so all names are allowed.
@@ -155,6 +157,9 @@ impl Definitions {
                 schemas.map(|of| self.rewritten(of, part, Others::Forbidden, depth)).collect();
             schemas.dedup();
             kept.insert("additionalProperties".to_owned(), any_of(schemas));
+        }
+        if let Some(alternatives) = merged(keywords, &kept, is_closed_whole) {
+            return json!({ "anyOf": alternatives });
         }
         if kept.contains_key("properties") {
             kept.entry("type").or_insert_with(|| "object".into());

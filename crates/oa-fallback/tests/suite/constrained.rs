@@ -238,6 +238,42 @@ fn parts_of_an_object_are_not_closed() {
     }
 }
 
+/// As of a struct with a flattened enum: a grammar that follows only the alternatives would leave out the rest.
+#[test]
+fn members_beside_alternatives_are_in_each() {
+    let part = |kind: &str| json!({"properties": {"kind": {"const": kind}}, "required": ["kind"]});
+    let tool = json!({
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "text": {}},
+        "required": ["path"],
+        "oneOf": [part("delete"), {"required": ["text"]}],
+    });
+    let mut parameters = parameters(&[("change", tool)], Some(ToolChoice::Required));
+    let sent = |parameters: &_| {
+        schema_of(Constrained::new(), parameters)["properties"]["arguments"].clone()
+    };
+    let path = json!({"type": "string"});
+    assert_eq!(
+        sent(&parameters),
+        json!({"anyOf": [
+            {
+                "type": "object",
+                "properties": {"path": path, "text": {}, "kind": {"const": "delete"}},
+                "required": ["path", "kind"],
+                "additionalProperties": false,
+            },
+            {
+                "type": "object",
+                "properties": {"path": path, "text": {}},
+                "required": ["path", "text"],
+                "additionalProperties": false,
+            },
+        ]})
+    );
+    parameters.tools[0].parameters["additionalProperties"] = true.into();
+    assert_eq!(sent(&parameters)["anyOf"][0]["additionalProperties"], json!(true));
+}
+
 /// The same definition is open where it is a part, and closed where it is the whole.
 #[test]
 fn a_definition_may_be_open_and_closed() {
