@@ -144,8 +144,11 @@ impl Terminal {
             write!(self.output, "{shown}{words}")?;
             self.output.flush()?;
             let mut line = String::new();
-            // At the end of the input the line is empty, which denies the call.
-            self.input.read_line(&mut line)?;
+            // At the end of the input the line is empty, which denies the call. Nobody has ended the line of the question.
+            if self.input.read_line(&mut line)? == 0 {
+                writeln!(self.output)?;
+                self.output.flush()?;
+            }
             return Ok(match (Answer::read(&line), line.trim()) {
                 (Some(Answer::Show), _) if is_cut => {
                     (shown, is_cut) = (Cow::Borrowed(&*call), false);

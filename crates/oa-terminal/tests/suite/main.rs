@@ -88,6 +88,17 @@ async fn questions_without_an_asker_are_not_asked() {
     assert!(asked.recv().unwrap().starts_with("third"));
 }
 
+/// The next output does not stand behind the question.
+#[tokio::test]
+async fn the_end_of_input_ends_the_line() {
+    let (questions, asked) = channel();
+    let screen = Screen { shown: Vec::new(), questions };
+    let person = TerminalPrompt::new(io::empty(), screen);
+    assert_eq!(person.ask(call("shell")).await, Permission::deny("the user said no"));
+    let shown: Vec<_> = asked.try_iter().collect();
+    assert_eq!(shown, ["shell({})? [y]es, [n]o, [a]lways: ", "\n"]);
+}
+
 #[test]
 fn only_answers_are_recognized() {
     let short = "remove({})? [y]es, [n]o, [a]lways: ";
