@@ -75,10 +75,11 @@ impl ProbeContext {
         };
         let finding = Finding::new(probe, verdict, self.target.quote(error));
         match error.status() {
-            Some(401 | 403) => finding.advise("set this server's key with .api_key(..)"),
+            Some(401 | 403) => finding.advise(NO_KEY),
             Some(503) => finding.advise("try again once the model is loaded"),
             _ if error.kind() == ErrorKind::Timeout => finding.advise(
-                "allow more time with Doctor::time_limit: the model may be loading, or slow",
+                "allow more time with Doctor::time_limit (oa doctor: --time-limit): the model may be \
+                 loading, or slow",
             ),
             _ => finding,
         }
@@ -110,7 +111,8 @@ impl ProbeContext {
         }
         let seen = format!("the answer was cut off at {} tokens", self.target.max_tokens);
         Finding::new(probe, Verdict::Unknown, seen).advise(
-            "allow more tokens with Doctor::max_tokens, or less thinking with .thinking(..)",
+            "allow more tokens with Doctor::max_tokens (oa doctor: --max-tokens), or less thinking \
+             with .thinking(..)",
         )
     }
 
@@ -127,6 +129,10 @@ impl ProbeContext {
         }
     }
 }
+
+/// The advice for a server that requires a key.
+pub(crate) const NO_KEY: &str =
+    "set this server's key with .api_key(..) (oa doctor: OPEN_AGENT_API_KEY)";
 
 /// Formats a time for people.
 pub(crate) fn shown(time: Duration) -> String {

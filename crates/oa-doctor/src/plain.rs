@@ -162,7 +162,7 @@ pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
         _ if observed.is_cut() && observed.bytewise.thinking.is_none() => {
             let seen = "none seen, but the answer did not end";
             return Finding::new(PROBE, Verdict::Unknown, seen)
-                .advise("allow more tokens with Doctor::max_tokens");
+                .advise("allow more tokens with Doctor::max_tokens (oa doctor: --max-tokens)");
         }
         _ => {
             return Finding::new(
@@ -226,7 +226,9 @@ pub(crate) async fn speed(cx: &mut ProbeContext) -> Finding {
     // The time begins with the first token.
     let rate = (tokens - 1) as f64 / spread.as_secs_f64();
     let about = if told.is_some() { "" } else { "about " };
-    let seen = format!("{first}, then {about}{rate:.0} tokens a second");
+    // A large model on a small machine takes seconds for each.
+    let digits = usize::from(rate < 10.0);
+    let seen = format!("{first}, then {about}{rate:.digits$} tokens a second");
     if rate >= SLOW {
         return Finding::new(PROBE, Verdict::Ok, seen);
     }

@@ -4,7 +4,7 @@ use oa_chat::{ErrorKind, Provider, model_names};
 use serde_json::Value;
 
 use crate::advice::Lack;
-use crate::context::{ProbeContext, shown};
+use crate::context::{NO_KEY, ProbeContext, shown};
 use crate::finding::{Finding, Probe, Verdict};
 use crate::signs::{ContextSize, Evidence, Page, recognize, signs};
 use crate::target::ProbeTarget;
@@ -32,8 +32,7 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
     let seen = format!("answers after {}", shown(took));
     if matches!(status, 401 | 403) {
         let seen = format!("{seen}, but rejects the list of models with {}", status);
-        let advice = "set this server's key with .api_key(..)";
-        return Finding::new(PROBE, Verdict::Fail, seen).advise(advice);
+        return Finding::new(PROBE, Verdict::Fail, seen).advise(NO_KEY);
     }
     let named = cx.provider;
     match recognized(cx).await {

@@ -1,9 +1,10 @@
-use std::fmt;
+use std::fmt::{self, Write};
 
 use oa_chat::{Provider, ServerProfile};
 use serde::Serialize;
 
 use crate::finding::{Finding, Probe, Verdict};
+use crate::table::{WIDTH, write_row};
 
 /// The result of [`doctor()`](crate::doctor()). `Display` prints a table; `Serialize` writes it for programs.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -36,13 +37,17 @@ impl Report {
         self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown)
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+    /// Returns the table that `Display` prints, for a terminal with this many columns. Lines break at spaces, and
+    /// those of findings have at most 100 characters.
+    #[must_use]
+    pub fn table(&self, columns: usize) -> String {
+        let mut table = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write(&mut table, columns);
+        table
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, f: &mut impl Write, columns: usize) -> fmt::Result {
         write!(f, "{}, model {}", self.base_url, self.model)?;
         match (self.provider, &self.version) {
             (Some(provider), Some(version)) => write!(f, ", {} {version}", provider.name())?,
@@ -51,7 +56,8 @@ impl fmt::Display for Report {
         }
         f.write_str("\n\n")?;
         for finding in &self.findings {
-            writeln!(f, "{finding}")?;
+            write_row(f, finding, columns)?;
+            f.write_char('\n')?;
         }
         write!(
             f,
@@ -61,5 +67,15 @@ impl fmt::Display for Report {
             self.count(Verdict::Fail),
             self.count(Verdict::Unknown),
         )
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, WIDTH)
     }
 }

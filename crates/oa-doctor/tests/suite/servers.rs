@@ -368,8 +368,8 @@ async fn hanging_servers_take_bounded_time() {
     assert_eq!(report.findings.len(), Probe::ALL.len());
     assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @r"
     streaming       unknown  the answer did not end within 5s; 0 bytes arrived
-                             -> allow more time with Doctor::time_limit: the model may be loading, or
-                                slow
+                             -> allow more time with Doctor::time_limit (oa doctor: --time-limit): the
+                                model may be loading, or slow
     ");
     assert_snapshot!(report.finding(Probe::Schema).unwrap(), @"schema          unknown  skipped: no time left");
 }

@@ -1,12 +1,14 @@
 //! The table for people, and the report for programs.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use oa_client::AgentOptions;
 use oa_doctor::{Doctor, Probe, Verdict, doctor};
-use oa_testkit::{Reply, SocketServer};
+use oa_testkit::{Reply, Request, SocketServer};
 use serde_json::json;
 
-use crate::{MODEL, healthy, options, report, server};
+use crate::{MODEL, healthy, only, options, report, server};
 
 #[tokio::test(start_paused = true)]
 async fn table_of_a_healthy_server() {
@@ -102,4 +104,28 @@ async fn findings_arrive_one_by_one() {
     }
     assert_eq!(probes, Probe::ALL);
     assert_eq!(doctor.into_report().findings.len(), probes.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_fit_their_terminal() {
+    let report = report(server(|_| Reply::error(400, "this model does not support chat"))).await;
+    let words = |table: &str| table.split_whitespace().collect::<Vec<_>>().join(" ");
+    for columns in [0, 50, 79, 100, 300] {
+        let table = report.table(columns);
+        assert_eq!(words(&table), words(&report.to_string()));
+        let longest = table.lines().skip(2).map(|line| line.chars().count()).max();
+        assert!(longest <= Some(columns.clamp(45, 100)), "{columns}: {table}");
+    }
+    assert_eq!(report.table(100), report.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_models_have_a_rate() {
+    let numbers = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve";
+    for (seconds, rate) in [(3, "0.7"), (1, "2.1")] {
+        let delay = Duration::from_secs(seconds);
+        let slow = move |_: &Request| Reply::text(numbers).usage(24, 24).delay(delay);
+        let seen = only(Probe::Speed, server(slow)).await.seen;
+        assert!(seen.ends_with(&format!(", then {rate} tokens a second")), "{seen}");
+    }
 }
