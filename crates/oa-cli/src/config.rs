@@ -34,7 +34,9 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<()> {
 
 /// Returns the path of the flag or the variable.
 fn named(args: &SettingArgs) -> Option<PathBuf> {
-    args.config.clone().or_else(|| environment::path("OPEN_AGENT_CONFIG"))
+    let path = args.config.clone().or_else(|| environment::path("OPEN_AGENT_CONFIG"))?;
+    // Shells do not expand the `~` of `--config=~/oa.toml`, and unit files not that of a variable.
+    Some(path.to_str().map(places::expanded).unwrap_or(path))
 }
 
 /// Returns the settings in effect.

@@ -22,10 +22,16 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
     Some(choose_base_strategy().ok()?.data_dir().join(NAME))
 }
 
-/// Returns a path with a leading `~/` expanded.
+/// Returns a path whose first part, if it is `~`, is the home folder.
 pub(crate) fn expanded(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), choose_base_strategy()) {
-        (Some(rest), Ok(base)) => base.home_dir().join(rest),
+    let rest = path.strip_prefix('~').filter(|rest| {
+        // `~name` is another user's folder for a shell, and a file for everyone else.
+        rest.is_empty() || rest.starts_with(std::path::is_separator)
+    });
+    match (rest, choose_base_strategy()) {
+        (Some(rest), Ok(base)) => {
+            base.home_dir().join(rest.trim_start_matches(std::path::is_separator))
+        }
         _ => PathBuf::from(path),
     }
 }
@@ -56,4 +62,24 @@ fn database(path: &Path) -> Result<Arc<dyn SessionStore>> {
 fn database(path: &Path) -> Result<Arc<dyn SessionStore>> {
     Err(Failure::usage(format!("{}: this program was built without SQLite", path.display()))
         .advise("Install it with `--features sqlite`, or use a folder."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_first_part_is_the_home_folder() {
+        let home = choose_base_strategy().unwrap().home_dir().to_owned();
+        assert_eq!(expanded("~"), home);
+        assert_eq!(expanded("~/"), home.join(""));
+        assert_eq!(expanded("~/notes/a"), home.join("notes/a"));
+        assert_eq!(expanded("~//notes"), home.join("notes"));
+        if cfg!(windows) {
+            assert_eq!(expanded(r"~\notes"), home.join("notes"));
+        }
+        for path in ["~name", "notes/~", "~.txt", "/~", ""] {
+            assert_eq!(expanded(path), PathBuf::from(path));
+        }
+    }
 }

@@ -84,6 +84,9 @@ fn blank_config_variable_counts_as_not_set() {
     assert!(text(&model("other.toml", &[]).stdout).contains("of-the-other"));
     let flag = model("none.toml", &["--config", "other.toml"]);
     assert!(text(&flag.stdout).contains("of-the-other"), "{flag:?}");
+    assert!(text(&model("~/other.toml", &[]).stdout).contains("of-the-other"));
+    let flag = model("none.toml", &["--config=~/other.toml"]);
+    assert!(text(&flag.stdout).contains("of-the-other"), "{flag:?}");
     let missing = model("none.toml", &[]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("none.toml: No such file"), "{missing:?}");

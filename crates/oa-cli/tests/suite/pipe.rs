@@ -108,6 +108,11 @@ fn tools_read_files_and_nothing_outside() {
     assert!(text(&output.stdout).contains(r#"The tool says: {"text":"rain"}"#), "{output:?}");
     let output = home.run(&chat, "read ../secret.txt");
     assert!(text(&output.stdout).contains("outside of the folder"), "{output:?}");
+    // A shell leaves both as they are.
+    for tools in ["files:~", "files:~/notes"] {
+        let output = home.run(&["chat", "--stand-in", "--tools", tools], "read today.txt");
+        assert_eq!(output.status.code(), Some(0), "{tools}: {output:?}");
+    }
 }
 
 /// A list and repeated flags are the same. Each folder has tools of its own.
