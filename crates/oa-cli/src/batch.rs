@@ -13,6 +13,7 @@ use self::prompt::Prompt;
 use crate::agent::{self, Person};
 use crate::args::BatchArgs;
 use crate::failure::{Failure, Result};
+use crate::figure::{left_over, rate};
 use crate::output::{BYTE_ORDER_MARK, progress_bar, tell};
 use crate::runtime::{Interrupts, runtime};
 use crate::settings::Settings;
@@ -214,12 +215,12 @@ impl<I: Iterator> Iterator for Counted<I> {
 
 fn show(bar: &ProgressBar, progress: &BatchProgress) {
     bar.set_position(progress.done + progress.failed);
-    let mut message = format!("{:.1}/s", progress.per_second);
+    let mut message = rate(progress.per_second);
     if progress.failed > 0 {
         message.push_str(&format!("  {} failed", progress.failed));
     }
     if let Some(left) = progress.time_left() {
-        message.push_str(&format!("  {} s left", left.as_secs()));
+        message.push_str(&format!("  {} left", left_over(left)));
     }
     bar.set_message(message);
 }

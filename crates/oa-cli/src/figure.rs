@@ -21,6 +21,23 @@ pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
+/// Returns how many are done in a second, or in a minute if it is less than one.
+pub(crate) fn rate(per_second: f64) -> String {
+    if per_second < 1.0 {
+        return format!("{:.1}/min", per_second * 60.0);
+    }
+    format!("{per_second:.1}/s")
+}
+
+/// Returns an estimate of a remaining time in whole units.
+pub(crate) fn left_over(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ ..3_600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
 /// Returns how long ago something was, in its largest unit.
 pub(crate) fn ago(time: Duration) -> String {
     const UNITS: [(u64, &str); 3] = [(24 * 3_600, "day"), (3_600, "hour"), (60, "minute")];
@@ -66,5 +83,18 @@ mod tests {
         ] {
             assert_eq!(said(seconds), wanted);
         }
+    }
+
+    #[test]
+    fn slow_work_has_a_rate() {
+        assert_eq!(
+            [0.0, 0.02, 0.9, 1.0, 12.34].map(rate),
+            ["0.0/min", "1.2/min", "54.0/min", "1.0/s", "12.3/s"]
+        );
+        let left = |seconds| left_over(Duration::from_secs(seconds));
+        assert_eq!(
+            [0, 59, 60, 3_599, 3_600, 90_061].map(left),
+            ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "25 h 1 min"]
+        );
     }
 }

@@ -19,6 +19,8 @@ impl Prompt {
             return Ok(None);
         }
         let not_json = |error: serde_json::Error| {
+            // The caller names the line of the file.
+            let error = error.to_string().replace(" at line 1 ", " at ");
             format!(r#"expected JSON like {{"prompt": "Why?"}} or "Why?": {error}"#)
         };
         // Values as they are written, because an id may be a number with more digits than fit.
@@ -78,6 +80,8 @@ mod tests {
         // Plain text is a plausible first attempt, so the error shows the expected form.
         let told = Prompt::parse(b"Why?").unwrap_err();
         assert!(told.starts_with(r#"expected JSON like {"prompt": "Why?"} or "Why?": "#), "{told}");
+        // Of which line, the caller says.
+        assert!(told.ends_with("expected value at column 1"), "{told}");
     }
 
     proptest! {
