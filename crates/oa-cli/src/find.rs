@@ -124,7 +124,8 @@ fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
                 // A `=` within the URL comes after its `:`.
                 Some((kind, url)) if !kind.contains(':') => {
                     let kind = kind.trim().parse::<Provider>();
-                    (Some(kind.map_err(|error| Failure::from(error).at(told))?), url.trim())
+                    // Without the URL, which may contain a password.
+                    (Some(kind.map_err(Failure::from)?), url.trim())
                 }
                 _ => (None, told.as_str()),
             };

@@ -28,5 +28,9 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
             lines.push("  (no models)".to_owned());
         }
     }
-    Ok(write_line(&open_agent::redact::printable(&lines.join("\n")))?)
+    // Without models, a pipe gets no line: an empty one would be a name.
+    for line in lines {
+        write_line(&open_agent::redact::printable(&line))?;
+    }
+    Ok(())
 }

@@ -110,10 +110,13 @@ fn invalid_addresses_are_usage_errors() {
     for (servers, wanted) in [
         ("localhost:1234", "must begin with http:// or https://"),
         ("Olama=http://localhost:1/v1", "unknown provider \"Olama\""),
+        ("Olama=http://me:sesame@localhost:1/v1", "unknown provider \"Olama\""),
+        ("http://me:sesame@localhost:1/v1", "contains a user name or password"),
     ] {
         let output = home.run(&["models", "--servers", servers], "");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(text(&output.stderr).contains(wanted), "{output:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains(wanted) && !told.contains("sesame"), "{told}");
     }
 }
 
@@ -124,4 +127,13 @@ fn missing_chat_model_is_reported() {
     let output = home.run(&["chat", "--servers", &server.url(), "Hello"], "");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("has no model that can chat"), "{output:?}");
+}
+
+#[test]
+fn no_models_are_no_lines() {
+    let home = Home::new();
+    let server = Server::start(Script::new().models([""; 0]).otherwise(Reply::text("?")));
+    let output = home.run(&["models", "--base-url", &server.url()], "");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout), "");
 }
