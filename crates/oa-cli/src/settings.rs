@@ -137,7 +137,7 @@ impl Settings {
         let mut report = String::new();
         for setting in SETTINGS {
             let (value, source) = match self.0.get(setting.key) {
-                Some(Entry { value, source }) => (value.shown(), format!("  [{source}]")),
+                Some(Entry { value, source }) => (setting.shown(value), format!("  [{source}]")),
                 None => (format!("({})", setting.default), String::new()),
             };
             report.push_str(&format!("{:<12} {value}{source}\n", setting.key));

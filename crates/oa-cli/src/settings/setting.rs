@@ -232,6 +232,17 @@ pub(super) fn find(key: &str) -> Option<&'static Setting> {
 }
 
 impl Setting {
+    /// Returns a value of this setting as it is shown: without secrets, also in addresses.
+    pub(super) fn shown(&self, value: &Value) -> String {
+        match value {
+            Value::Text(url) if self.key == "base_url" => masked(url),
+            Value::List(urls) if self.key == "servers" => {
+                urls.iter().map(|url| masked(url)).collect::<Vec<_>>().join(", ")
+            }
+            value => value.shown(),
+        }
+    }
+
     /// Parses the value of a flag or a variable.
     pub(super) fn parse(&self, told: &[String]) -> Result<Value, String> {
         let one = told.last().map(String::as_str).unwrap_or_default();
@@ -262,4 +273,16 @@ impl Setting {
             },
         })
     }
+}
+
+/// Returns a URL without what may be a password or a key. A client refuses such a URL, but it can be set.
+fn masked(url: &str) -> String {
+    let begin = url.rfind('@').unwrap_or(0);
+    let end = url.find(['?', '#']).map_or(url.len(), |at| at + 1);
+    if end <= begin {
+        // It is unclear which part is which.
+        return "****".to_owned();
+    }
+    let hidden = |is_hidden| if is_hidden { "****" } else { "" };
+    format!("{}{}{}", hidden(begin > 0), &url[begin..end], hidden(end < url.len()))
 }

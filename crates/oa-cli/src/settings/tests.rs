@@ -43,6 +43,21 @@ fn secrets_are_masked() {
 }
 
 #[test]
+fn secrets_in_addresses_are_masked() {
+    let shown = |base_url: &str, server: &str| {
+        let file = format!("base_url = '{base_url}'\nservers = ['{server}']");
+        let settings = Settings::merge(&[], |_| None, Some((Path::new("c"), &file))).unwrap();
+        settings.report()
+    };
+    for secret in ["http://me:sesame@gpu/v1", "http://gpu/v1?key=sesame", "http://x?@sesame#sesame"]
+    {
+        let report = shown(secret, "http://gpu/v1") + &shown("http://gpu/v1", secret);
+        assert!(!report.contains("sesame") && report.contains("****"), "{report}");
+    }
+    assert!(shown("http://gpu/v1", "vLLM=http://b/v1").contains("vLLM=http://b/v1  [c, line 2]"));
+}
+
+#[test]
 fn every_value_is_read_from_each_place() {
     let file = "model='m'\nbase_url='u'\ntemperature=1\nmax_tokens=1_000\nthinking='low'\ntools=['files:a','files:b']\nstand_in=true";
     let settings = Settings::merge(&[], |_| None, Some((Path::new("c"), file))).unwrap();
