@@ -11,7 +11,8 @@ const LONGEST: usize = 72;
 const BOLD: &str = "1";
 const DIM: &str = "2";
 
-/// Prints streamed text, and lines in between. Styled if the output is a terminal and `NO_COLOR` is not set.
+/// Prints streamed text, and lines in between. Styled if the output is a terminal that can show styles, and `NO_COLOR` is
+/// not set.
 /// Escape sequences in the text are made visible, because models, servers and tools wrote it.
 #[derive(Debug)]
 pub struct Terminal {
@@ -27,8 +28,9 @@ pub struct Terminal {
 impl Terminal {
     pub fn new() -> Self {
         let is_wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            has_colors: stdout().is_terminal() && is_wanted,
+            has_colors: stdout().is_terminal() && is_wanted && !is_dumb,
             is_mid_line: false,
             is_after_gap: true,
             failed: None,

@@ -13,7 +13,8 @@ pub(crate) fn path(name: &str) -> Option<PathBuf> {
     (!path.to_string_lossy().trim().is_empty()).then(|| path.into())
 }
 
-/// Returns true if the user wants no colors: <https://no-color.org>.
+/// Returns true if the user wants no colors (<https://no-color.org>), or the terminal can show none.
 pub(crate) fn wants_no_color() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+    let is_set = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    is_set || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -42,6 +42,7 @@ fn settings() -> String {
     page.push_str(
         ".TP\n\\fBOPEN_AGENT_CONFIG\\fR\nThe configuration file.\n\
          .TP\n\\fBNO_COLOR\\fR\nIf it is not empty, output has no colors.\n\
+         .TP\n\\fBTERM\\fR\nIf it is \"dumb\", output has no colors.\n\
          .SH FILES\n.TP\n\\fB~/.config/oa/config.toml\\fR\n\
          The configuration file, in TOML; \\fBoa config \\-\\-path\\fR prints its path. Its settings:\n",
     );

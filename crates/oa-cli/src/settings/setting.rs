@@ -32,7 +32,7 @@ pub enum Kind {
     List,
     /// A number, at least 0.
     Number,
-    /// A path. A leading `~/` is the home folder.
+    /// A path. A leading `~` is the home folder.
     Path,
     /// A string that is never shown.
     Secret,
@@ -213,7 +213,7 @@ pub const SETTINGS: &[Setting] = &[
         variable: "OPEN_AGENT_COLOR",
         flag: Some("color"),
         kind: Kind::Choice(&["auto", "always", "never"]),
-        default: "auto: at a terminal, unless `NO_COLOR` is set",
+        default: "auto: at a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`",
         about: "colors and other styles",
     },
     Setting {

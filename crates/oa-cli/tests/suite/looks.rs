@@ -23,13 +23,17 @@ fn thinking_is_dimmed_and_the_answer_is_not() {
 #[test]
 fn without_colors_there_are_no_styles() {
     let home = Home::new();
-    let terminal = Terminal::start(&home, &["chat", "--stand-in", "--color", "never"]);
-    terminal.wait_for_prompt();
-    terminal.type_keys("think\r");
-    terminal.wait_for("all that came of it");
-    terminal.wait_for_prompt();
-    for style in ["\x1b[2m", "\x1b[1m", "\x1b[36m", "\x1b[31m"] {
-        assert!(!terminal.written().contains(style), "{style:?}");
+    let variables = ["NO_COLOR=1", "TERM=dumb", "OPEN_AGENT_COLOR=never"];
+    for (name, value) in variables.iter().filter_map(|variable| variable.split_once('=')) {
+        let variable = (name.to_owned(), value.to_owned());
+        let terminal = Terminal::start_with(&home, &CHAT, &[variable]);
+        terminal.wait_for_prompt();
+        terminal.type_keys("think\r");
+        terminal.wait_for("all that came of it");
+        terminal.wait_for_prompt();
+        for style in ["\x1b[2m", "\x1b[1m", "\x1b[36m", "\x1b[31m"] {
+            assert!(!terminal.written().contains(style), "{name}: {style:?}");
+        }
     }
 }
 
